@@ -1,0 +1,66 @@
+# `make` lists what there is to do. A target that needs Python packages first makes .venv in this checkout,
+# from pyproject.toml, and makes it anew only when that file changes.
+#
+#     make train ARGS="--config configs/quick.yaml train.epochs=3"
+#     make train PYTHON=python3.12
+
+PYTHON ?= python3
+RUN := .venv/bin/python
+READY := .venv/made-from-pyproject.toml
+
+.PHONY: help train quick test data lint clean
+.DEFAULT_GOAL := help
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+train: $(READY)  ## train with the custom operator and the built-in one, and compare (ARGS="key=value ...")
+	$(RUN) train.py $(ARGS)
+
+quick: $(READY)  ## the same on the committed sample, in seconds
+	$(RUN) train.py --config configs/quick.yaml $(ARGS)
+
+test: $(READY)  ## run the tests (ARGS="-k word" for some of them)
+	$(RUN) -m pytest $(ARGS)
+
+data: $(READY)  ## fetch MNIST into data/ and verify it
+	$(RUN) -m app data fetch
+
+lint: $(READY)  ## check style, format and types
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+clean:  ## remove runs/ and every cache; what was fetched into data/ and .venv stay
+	rm -rf runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- The set-up ---
+
+# A .venv whose Python is gone, as after an upgrade of the system, is as good as none.
+ifneq ($(shell test -x $(RUN) && echo there),there)
+.PHONY: $(READY)
+endif
+
+$(READY): pyproject.toml
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
+	  echo 'The set-up needs Python 3.10 or newer, which "$(PYTHON)" is not. Name another: make PYTHON=python3.12'; \
+	  exit 1; } >&2
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'The set-up needs the venv module of "$(PYTHON)". On Debian and Ubuntu: apt install python3-venv'; \
+	  exit 1; } >&2
+	@$(ALONE) sh -c '$(SET_UP)'
+
+# Of two makes at once the second waits for the first. (Python's lock, as macOS has no `flock`.)
+ALONE = "$(PYTHON)" -c 'import fcntl, os, sys; lock = os.open("Makefile", os.O_RDONLY); \
+	fcntl.flock(lock, fcntl.LOCK_EX); os.set_inheritable(lock, True); os.execvp(sys.argv[1], sys.argv[1:])'
+
+# pip's link to this checkout is made relative: Python 3.11 and 3.12 cannot read letters outside ASCII in it under
+# LC_ALL=C, and a checkout that is moved should not go on importing from its old place. The copy of pyproject.toml
+# comes last, so that a set-up which was interrupted is not taken for a whole one.
+SET_UP = if test -x $(RUN) && cmp -s pyproject.toml $(READY); then touch $(READY); exit; fi; \
+	echo "Setting up .venv (once; again when pyproject.toml changes) ..."; \
+	"$(PYTHON)" -m venv --clear .venv && \
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[dev]" && \
+	(cd .venv/lib/python*/site-packages && for link in *opsmith.pth; do echo ../../../.. > $$link; done) && \
+	cp pyproject.toml $(READY)

@@ -1,0 +1,40 @@
+"""The door to the tools: `python -m app COMMAND`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from app.errors import AppError
+
+COMMANDS = {
+    "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
+}
+"""Each command, with the module whose `add_arguments` and `run` it is and a line of help."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name; gives the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="python -m app", description="The tools around training.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    modules = {}
+    for name, (module, line) in COMMANDS.items():
+        command = commands.add_parser(name, help=line, description=line)
+        if given[:1] == [name]:  # a command's module is imported only when it is the one that is run
+            modules[name] = importlib.import_module(module)
+            modules[name].add_arguments(command)
+    options = parser.parse_args(given)
+    try:
+        return int(modules[options.command].run(options))
+    except AppError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

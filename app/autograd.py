@@ -1,0 +1,17 @@
+"""Gradients of Tensors, and custom operators that bring their own."""
+
+from app.custom.gradcheck import gradcheck
+from app.custom.pylayer import Function, PyLayer
+from app.tensor import backward, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
+
+__all__ = [
+    "Function",
+    "PyLayer",
+    "backward",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]

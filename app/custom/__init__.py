@@ -1,0 +1,8 @@
+"""The hooks for custom operators: each makes, of a user's functions, the same kind of object as a built-in."""
+
+from app.custom.custom_op import custom_op
+from app.custom.gradcheck import gradcheck
+from app.custom.py_func import py_func
+from app.custom.pylayer import Function, PyLayer
+
+__all__ = ["Function", "PyLayer", "custom_op", "gradcheck", "py_func"]

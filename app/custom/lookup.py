@@ -1,0 +1,81 @@
+"""From the name of an activation to the operator: built-in, shipped custom, or a function in a file of the user's."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from app.custom import shelf
+from app.errors import ConfigError, OperatorError
+from app.ops import REGISTRY
+
+SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__path__)))
+"""The custom operators on the shelf."""
+
+
+def built_in_names() -> list[str]:
+    """The built-in operators that take one value and need nothing else."""
+    return sorted(name for name, op in REGISTRY.items() if len(op.inputs) == 1 and op.differentiable and op.broadcasts)
+
+
+def find_operator(name: str) -> Callable[[Any], Any]:
+    """The operator that `relu`, `custom.relu` or `path/to/file.py:name` stands for."""
+    if ":" in name:
+        return _from_file(*name.rsplit(":", 1))
+    if name.startswith("custom."):
+        return _from_shelf(name)
+    if name not in built_in_names():
+        raise _unknown(name)
+    return REGISTRY[name]
+
+
+def _from_shelf(name: str) -> Callable[[Any], Any]:
+    short = name.partition(".")[2]
+    if short not in SHIPPED:
+        raise _unknown(name)
+    operator: Callable[[Any], Any] = getattr(importlib.import_module(f"{shelf.__name__}.{short}"), short)
+    return operator
+
+
+def _unknown(name: str) -> ConfigError:
+    known = [*built_in_names(), *(f"custom.{short}" for short in SHIPPED)]
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return ConfigError(
+        f"there is no operator {name!r}{hint} There are {', '.join(known)}, and your own as path/to/file.py:name"
+    )
+
+
+def _from_file(path: str, name: str) -> Callable[[Any], Any]:
+    file = Path(path)
+    if not file.is_file():
+        raise ConfigError(f"{path}:{name}: there is no file {file.resolve()}")
+    module_name = f"_operators_of_{file.stem}_{abs(hash(str(file.resolve())))}"
+    module_spec = importlib.util.spec_from_file_location(module_name, file)
+    if module_spec is None or module_spec.loader is None:
+        raise ConfigError(f"{path}:{name}: {path} is no Python file")
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module_name] = module
+    try:
+        module_spec.loader.exec_module(module)
+    except Exception as error:
+        raise OperatorError(f"{path}: running the file raised {type(error).__name__}: {error}") from error
+    operator = getattr(module, name, None)
+    if operator is None:
+        found = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
+        close = difflib.get_close_matches(name, found, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"{path} has no {name!r}{hint} It has {', '.join(found) or 'no functions'}")
+    operator = getattr(operator, "apply", operator)  # a PyLayer is used through its apply
+    if not callable(operator):
+        raise ConfigError(
+            f"{path}:{name} is {type(operator).__name__}, expected an operator or a function of one value"
+        )
+    function: Callable[[Any], Any] = operator
+    return function

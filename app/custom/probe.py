@@ -1,0 +1,36 @@
+"""What a user's function returns, learned by running it on small arrays of ones before the real values exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from app.errors import AppError, OperatorError
+from app.ops.spec import UNKNOWN, Spec
+
+_SIZES = (2, 3)
+"""Two sizes to stand for an unknown one: output sizes that change with them are unknown too."""
+
+
+def infer_by_running(run: Callable[..., Sequence[np.ndarray]], specs: Sequence[Spec], label: str) -> tuple[Spec, ...]:
+    """The shapes and types that `run` returns for inputs of these Specs."""
+    open_sizes = any(UNKNOWN in spec.shape for spec in specs)
+    try:
+        results = [run(*[_example(spec, size) for spec in specs]) for size in (_SIZES if open_sizes else _SIZES[:1])]
+    except AppError as error:
+        raise OperatorError(
+            f"{label}: it was run on arrays of ones to learn the shape of its outputs, and failed; if it cannot run "
+            f"on them, say the shape with infer=: {error}"
+        ) from error
+    return tuple(
+        Spec(_joined([r.shape for r in outputs]), outputs[0].dtype.name) for outputs in zip(*results, strict=True)
+    )
+
+
+def _example(spec: Spec, size: int) -> np.ndarray:
+    return np.ones([size if s == UNKNOWN else s for s in spec.shape], spec.dtype)
+
+
+def _joined(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sizes[0] if len(set(sizes)) == 1 else UNKNOWN for sizes in zip(*shapes, strict=True))

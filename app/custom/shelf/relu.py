@@ -1,0 +1,33 @@
+"""ReLU as a custom operator: two Numba functions, hooked into a network with `py_func`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from app.custom.py_func import py_func
+from app.ops.spec import spec_of
+
+
+@njit(cache=True)
+def relu_forward(x: np.ndarray) -> np.ndarray:
+    y = np.empty_like(x)
+    for i in range(x.size):
+        y.flat[i] = max(x.flat[i], 0)
+    return y
+
+
+@njit(cache=True)
+def relu_backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    dx = np.zeros_like(y)
+    for i in range(y.size):
+        if y.flat[i] > 0:
+            dx.flat[i] = dy.flat[i]
+    return dx
+
+
+def relu(x: Any) -> Any:
+    """The value where it is above zero, else zero. Works on Tensors and in Programs."""
+    return py_func(relu_forward, x, out=spec_of(x), backward_func=relu_backward, skip_vars_in_backward_input=x)

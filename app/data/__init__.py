@@ -1,0 +1,12 @@
+"""MNIST: where it comes from, how a file is verified and read, and the batches that training walks through.
+
+`load()` is the one door. Behind it, downwards: `mnist` chooses, `fetch` goes through `sources` until each of
+the `files` is verified and in the `cache`, `idx` reads them, `folder` and `sample` are the two other origins,
+and all three end in a `Dataset`. Importing this package costs NumPy alone: what downloads is imported then.
+"""
+
+from app.data.batches import Batches, epoch_order
+from app.data.dataset import Dataset
+from app.data.mnist import SOURCES, load
+
+__all__ = ["SOURCES", "Batches", "Dataset", "epoch_order", "load"]

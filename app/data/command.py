@@ -1,0 +1,83 @@
+"""`python -m app data`: what data is there, from where and whether it is whole; with `fetch`, get the rest."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+
+from app.data import cache
+from app.data.fetch import fetch
+from app.data.files import FILES, File
+from app.data.mnist import SOURCES, load, to_stderr
+from app.data.sample import SAMPLE, write_sample
+from app.data.sources import parse_sources
+from app.errors import AppError, DataError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("show", "fetch", "make-sample"),
+        default="show",
+        help="show what is there and verify it (the default); fetch what is missing;"
+        " make the committed sample again from the full set",
+    )
+    parser.add_argument("--folder", type=Path, help="the cache (the checkout's data/ by default)")
+    parser.add_argument(
+        "--source",
+        action="append",
+        dest="sources",
+        metavar="SOURCE",
+        help="fetch from here instead: https://HOST/FOLDER/ or npm:NAME@VERSION; may be repeated",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    folder = arguments.folder or cache.default_folder()
+    try:
+        if arguments.action == "make-sample":
+            return _make_sample(folder)
+        if arguments.action == "fetch":
+            sources, _ = parse_sources(arguments.sources or SOURCES)
+            fetch(FILES, folder, sources, to_stderr)
+        return _show(folder)
+    except AppError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+
+
+def _show(folder: Path) -> int:
+    print(f"The full set, in {folder}")
+    states = [_state(file, folder) for file in FILES]
+    for file, (_, words) in zip(FILES, states, strict=True):
+        print(f"  {file.name:<23} {words}")
+    print(f"The sample, in {cache.CHECKOUT}")
+    print(f"  {SAMPLE.name:<23} {_state(SAMPLE, cache.CHECKOUT, origin='the repository')[1]}")
+    if not all(good for good, _ in states):
+        print("`python -m app data fetch` fetches what is missing.")
+    return 0
+
+
+def _state(file: File, folder: Path, origin: str | None = None) -> tuple[bool, str]:
+    if not (folder / file.name).exists():
+        return False, "not there"
+    try:
+        cache.read(file, folder)
+    except DataError as error:
+        return False, f"damaged: {error}"
+    return True, f"{file.size:>10,} bytes, verified, from {origin or cache.origin(file, folder)}"
+
+
+def _make_sample(folder: Path) -> int:
+    full = load("auto", sources=[text for text in SOURCES if text != "sample"], folder=folder)
+    path = cache.CHECKOUT / SAMPLE.name
+    write_sample(full, path)
+    content = path.read_bytes()
+    made = File(path.name, len(content), hashlib.sha256(content).hexdigest())
+    print(f"{path}: {made.size:,} bytes, SHA-256 {made.sha256}")
+    if made != SAMPLE:
+        print("app/data/sample.py knows it by other bytes, and refuses it until they are changed there.")
+    return 0

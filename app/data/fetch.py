@@ -1,0 +1,64 @@
+"""Getting every file, verified: from the cache where it is good, otherwise from the first source that has it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.data import cache
+from app.data.files import File
+from app.data.sources import Source, UnreachableError
+from app.errors import DataError
+
+
+def fetch(
+    files: Sequence[File], folder: Path, sources: Sequence[Source], say: Callable[[str], None]
+) -> list[NDArray[np.uint8]]:
+    """The verified contents of `files`; those that `folder` lacked are in it afterwards."""
+    contents = {file: content for file in files if (content := _cached(file, folder, say)) is not None}
+    for source in sources:
+        missing = [file for file in files if file not in contents]
+        if missing:
+            say(f"Asking {source} for {len(missing)} file(s)")
+        for file in missing:
+            try:
+                fetched = source.fetch(file)
+                file.check(fetched)
+            except UnreachableError as error:
+                say(f"  {error}")
+                break
+            except DataError as error:
+                say(f"  {file.name}: {error}")
+            else:
+                cache.keep(fetched, file, folder, origin=str(source))
+                contents[file] = np.frombuffer(bytearray(fetched), np.uint8)
+                say(f"  {file.name}: {file.size:,} bytes, verified")
+    missing = [file for file in files if file not in contents]
+    if missing:
+        asked = ", ".join(str(source) for source in sources) or "none, since none is listed"
+        raise DataError(
+            f"No source could give {_names(missing)} (asked: {asked})."
+            f" The unpacked files can also be put into {folder} by hand."
+        )
+    return [contents[file] for file in files]
+
+
+def _cached(file: File, folder: Path, say: Callable[[str], None]) -> NDArray[np.uint8] | None:
+    path = folder / file.name
+    if not path.exists():
+        return None
+    try:
+        return cache.read(file, folder)
+    except DataError as error:
+        say(f"Thrown away from {folder}, to be fetched again: {error}")
+        with contextlib.suppress(OSError):  # what cannot be removed cannot be replaced: `keep` will say so
+            path.unlink()
+        return None
+
+
+def _names(files: Sequence[File]) -> str:
+    return ", ".join(file.name for file in files)

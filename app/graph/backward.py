@@ -1,0 +1,151 @@
+"""Gradients of a Program: the reverse walk over its operators, appending those of the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from app.errors import OperatorError, ProgramError
+from app.graph.autodiff import Recorded, reverse_walk
+from app.graph.program import BACKWARD, Block, Operator, Parameter, Variable
+from app.ops.creation import assign, ones_like, zeros_like
+
+
+class BlockCall:
+    """An operator of a block, as gradient rules see it."""
+
+    def __init__(self, block: Block, operator: Operator, active: set[str]):
+        self.block = block
+        self.definition = operator.definition
+        self.attributes = operator.attributes
+        self.input_keys = operator.inputs
+        self.output_keys = operator.outputs
+        self.needs = [name in active for name in operator.inputs]
+
+    def input(self, index: int) -> Variable | None:
+        name = self.input_keys[index]
+        return None if name is None else self.block.var(name)
+
+    def output(self, index: int) -> Variable:
+        return self.block.var(self.output_keys[index])
+
+    def input_shape(self, index: int) -> tuple[int, ...]:
+        variable = self.input(index)
+        return () if variable is None else variable.shape
+
+    def output_shape(self, index: int) -> tuple[int, ...]:
+        return self.output(index).shape
+
+    def zeros(self, index: int) -> Any:
+        return zeros_like(self.output(index))
+
+
+def _active_names(block: Block, sources: Iterable[str], blocked: set[str]) -> set[str]:
+    """The variables that depend, through differentiable operators, on `sources`."""
+    active = set(sources) - blocked
+    for op in block.ops:
+        if any(name in active for name in op.inputs):
+            outputs = [block.var(name) for name in op.outputs]
+            active.update(v.name for v in outputs if not v.stop_gradient and v.name not in blocked)
+    return active
+
+
+def gradients(
+    targets: Variable | Sequence[Variable],
+    inputs: Variable | Sequence[Variable],
+    target_gradients: Any = None,
+    no_grad_set: Iterable[Any] | None = None,
+) -> list[Variable | None]:
+    """Append what computes the gradients of the sum of `targets` with respect to `inputs`; None where there is none.
+
+    Without `target_gradients` each element of a target counts once.
+    """
+    targets, inputs = _listed(targets), _listed(inputs)
+    starts = _listed(target_gradients) if target_gradients is not None else [None] * len(targets)
+    if len(starts) != len(targets):
+        raise ProgramError(f"{len(targets)} targets, but {len(starts)} gradients for them")
+    block = targets[0].program.global_block()
+    blocked = {getattr(v, "name", v) for v in no_grad_set or ()}
+    active = _active_names(block, [v.name for v in inputs], blocked)
+    calls: list[Recorded] = [
+        BlockCall(block, op, active) for op in block.ops if any(name in active for name in op.outputs)
+    ]
+    asked = {v.name for v in inputs}
+    found: dict[str, Variable] = {}
+
+    def complete(key: Any, gradient: Variable) -> Variable:
+        found[key] = _named(gradient, block.var(key).grad_name, key in asked)
+        return found[key]
+
+    with block.program.appending(BACKWARD):
+        seeds: dict[Any, Any] = {}
+        for target, start in zip(targets, starts, strict=True):
+            start = ones_like(target) if start is None else block.as_variable(start)
+            seeds[target.name] = seeds[target.name] + start if target.name in seeds else start
+        _check_path(block, active, set(seeds), inputs)
+        reverse_walk(reversed(calls), seeds, complete)
+        for name, gradient in seeds.items():
+            complete(name, gradient)
+        return [found.get(v.name) for v in inputs]
+
+
+def _check_path(block: Block, active: set[str], targets: set[str], inputs: Sequence[Variable]) -> None:
+    """Refuse a Program in which the only way from the inputs to the targets leads through an operator without one."""
+    if targets & active:
+        return
+    reached = {v.name for v in inputs}
+    for op in block.ops:
+        if any(name in reached for name in op.inputs):
+            reached.update(op.outputs)
+    if targets & reached:
+        stopping = [
+            op.definition.label
+            for op in block.ops
+            if any(n in active for n in op.inputs) and op.outputs and not op.definition.differentiable
+        ]
+        raise OperatorError(
+            f"no gradient flows from {', '.join(targets)} to {', '.join(v.name for v in inputs)}: "
+            f"{' and '.join(dict.fromkeys(stopping)) or 'a variable with stop_gradient'} has none"
+        )
+
+
+def _named(gradient: Variable, name: str, asked: bool) -> Variable:
+    """Give a gradient the name that it is looked up by.
+
+    One that stands for another variable already keeps its name, or is copied where the caller asked for it.
+    """
+    block = gradient.block
+    if block.has_var(name):
+        return gradient  # a second backward pass over the same variables keeps its own names
+    if not (gradient.name.endswith("@GRAD") or gradient.is_data or gradient.persistable):
+        block.rename_var(gradient.name, name)
+        return gradient
+    if not asked:
+        return gradient
+    return block.append_op(assign, [gradient], {}, [block.create_var(name, gradient.shape, gradient.dtype)])[0]
+
+
+def append_backward(
+    loss: Variable, parameter_list: Sequence[Any] | None = None, no_grad_set: Iterable[Any] | None = None
+) -> list[tuple[Parameter, Variable]]:
+    """Append the backward pass of a loss; gives each trainable parameter with the variable of its gradient."""
+    if [size for size in loss.shape if size != 1]:
+        raise ProgramError(f"the loss must be a single number; {loss.name} has shape {list(loss.shape)}: take its mean")
+    block = loss.program.global_block()
+    listed = block.all_parameters() if parameter_list is None else [_parameter(block, p) for p in parameter_list]
+    trainable = [p for p in listed if p.trainable]
+    if not trainable:
+        return []
+    found = gradients([loss], trainable, None, no_grad_set)
+    return [(p, g) for p, g in zip(trainable, found, strict=True) if g is not None]
+
+
+def _parameter(block: Block, parameter: Any) -> Parameter:
+    variable = block.var(getattr(parameter, "name", parameter))
+    if not isinstance(variable, Parameter):
+        raise ProgramError(f"{variable.name} is no parameter")
+    return variable
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]

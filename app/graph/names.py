@@ -1,0 +1,27 @@
+"""Names that no other variable has: `fc_0.w_0`, `fc_0.w_1` …"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_counters: Counter[str] = Counter()
+
+
+def generate(key: str) -> str:
+    """`key` with a number that was not given out before."""
+    name = f"{key}_{_counters[key]}"
+    _counters[key] += 1
+    return name
+
+
+@contextmanager
+def guard() -> Iterator[None]:
+    """Count from 0 inside the block, so that a Program built twice gets the same names."""
+    global _counters
+    outside, _counters = _counters, Counter()
+    try:
+        yield
+    finally:
+        _counters = outside

@@ -1,0 +1,347 @@
+"""A Program as plain data: Blocks of Operators that work on named Variables. It executes nothing."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from app.errors import ProgramError
+from app.graph import names
+from app.ops.creation import assign_value, fill_constant
+from app.ops.definition import OpDef
+from app.ops.dtype import canonical, is_float
+from app.ops.methods import ValueMethods
+from app.ops.spec import Spec
+
+FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
+
+
+class Variable(ValueMethods):
+    """A name for a value that an Executor will compute: shape (-1 is any size), element type and flags."""
+
+    def __init__(
+        self,
+        block: Block,
+        name: str,
+        shape: Sequence[int | None],
+        dtype: Any = "float32",
+        *,
+        persistable: bool = False,
+        stop_gradient: bool = False,
+        is_data: bool = False,
+    ):
+        self.block = block
+        self.name = name
+        self.shape = tuple(-1 if size is None else int(size) for size in shape)
+        self.dtype = dtype if dtype == "object" else canonical(dtype)
+        self.persistable = persistable
+        self.stop_gradient = stop_gradient
+        self.is_data = is_data
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.shape, self.dtype)
+
+    @property
+    def program(self) -> Program:
+        return self.block.program
+
+    @property
+    def grad_name(self) -> str:
+        """The name that the gradient of this variable gets."""
+        return self.name + "@GRAD"
+
+    @property
+    def flags(self) -> list[str]:
+        """What sets this variable apart, in the words in which it is printed."""
+        marks = {"data": self.is_data, "persistable": self.persistable, "stop_gradient": self.stop_gradient}
+        return [word for word, holds in marks.items() if holds]
+
+    def __str__(self) -> str:
+        return " ".join([f"var {self.name} : {self.spec}", *self.flags])
+
+    __repr__ = __str__
+
+    def __bool__(self) -> bool:
+        raise ProgramError(
+            f"variable {self.name} has no value while the Program is built, so Python cannot branch on it; "
+            "fetch it with an Executor, or choose with app.where"
+        )
+
+    def detach(self) -> Variable:
+        """The same value, with no gradient flowing back through it."""
+        copied = self.assign()  # type: ignore[attr-defined]
+        copied.stop_gradient = True
+        return copied
+
+    def apply_operator(
+        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
+    ) -> Any:
+        """Append the operator to the current block of this variable's Program; its outputs are new Variables."""
+        block = self.program.current_block()
+        outputs = block.append_op(definition, [block.as_variable(x) for x in inputs], attributes, into)
+        return outputs[0] if len(outputs) == 1 and not definition.many_outputs else tuple(outputs) or None
+
+
+class Parameter(Variable):
+    """A persistable Variable that training changes."""
+
+    def __init__(self, block: Block, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True):
+        super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
+
+    @property
+    def trainable(self) -> bool:
+        return not self.stop_gradient
+
+    def __str__(self) -> str:
+        return super().__str__().replace("var ", "param ", 1)
+
+    __repr__ = __str__
+
+
+class Operator:
+    """One line of a Block: a definition applied to variables by name. An absent optional input is None."""
+
+    __slots__ = ("attributes", "definition", "inputs", "outputs", "role")
+
+    def __init__(
+        self,
+        definition: OpDef,
+        inputs: Sequence[str | None],
+        outputs: Sequence[str],
+        attributes: Mapping[str, Any],
+        role: str = FORWARD,
+    ):
+        self.definition = definition
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.attributes = dict(attributes)
+        self.role = role
+
+    @property
+    def type(self) -> str:
+        return self.definition.name
+
+    def __str__(self) -> str:
+        shown = [name or "None" for name in self.inputs]
+        shown += [f"{k}={v!r}" for k, v in self.attributes.items() if v != self.definition.attributes.get(k)]
+        call = f"{self.type}({', '.join(shown)})"
+        return f"{', '.join(self.outputs)} = {call}" if self.outputs else call
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operator) and all(getattr(self, k) == getattr(other, k) for k in self.__slots__)
+
+    __hash__ = object.__hash__
+
+
+class Block:
+    """Variables and the Operators that work on them, in order."""
+
+    def __init__(self, program: Program, index: int, parent_index: int = -1):
+        self.program = program
+        self.idx = index
+        self.parent_idx = parent_index
+        self.vars: dict[str, Variable] = {}
+        self.ops: list[Operator] = []
+
+    def var(self, name: str) -> Variable:
+        """The variable of that name, here or in a block around this one."""
+        found = self.find_var(name)
+        if found is None:
+            raise ProgramError(f"block {self.idx} has no variable {name!r}; it has {', '.join(self.vars) or 'none'}")
+        return found
+
+    def find_var(self, name: str) -> Variable | None:
+        """The variable of that name, or None."""
+        if name in self.vars:
+            return self.vars[name]
+        return self.program.blocks[self.parent_idx].find_var(name) if self.parent_idx >= 0 else None
+
+    def has_var(self, name: str) -> bool:
+        return name in self.vars
+
+    def create_var(
+        self, name: str | None = None, shape: Sequence[int | None] = (), dtype: Any = "float32", **flags: Any
+    ) -> Variable:
+        """A new variable; a name that is taken gives the variable that has it, if that is of the same kind."""
+        name = name or names.generate("tmp")
+        variable = Variable(self, name, shape, dtype, **flags)
+        return self._add(variable)
+
+    def create_parameter(
+        self, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True
+    ) -> Parameter:
+        parameter = Parameter(self, name, shape, dtype, trainable)
+        self._add(parameter)
+        return parameter
+
+    def _add(self, variable: Variable) -> Variable:
+        taken = self.vars.get(variable.name)
+        if taken is not None and taken.spec != variable.spec:
+            raise ProgramError(f"variable {taken.name} is there already as {taken.spec}; it cannot be {variable.spec}")
+        self.vars[variable.name] = variable
+        return variable
+
+    def rename_var(self, old: str, new: str) -> None:
+        """Give a variable, and the operators from the one that made it onwards, another name for it."""
+        variable = self.vars.pop(old)
+        variable.name = new
+        self.vars[new] = variable
+        for op in reversed(self.ops):
+            made_here = old in op.outputs
+            op.inputs = tuple(new if name == old else name for name in op.inputs)
+            op.outputs = tuple(new if name == old else name for name in op.outputs)
+            if made_here:
+                break
+
+    def all_parameters(self) -> list[Parameter]:
+        return [v for v in self.vars.values() if isinstance(v, Parameter)]
+
+    def as_variable(self, value: Any) -> Variable | None:
+        """A value as a variable of this block: a number or an array becomes a constant."""
+        if value is None or isinstance(value, Variable):
+            return value
+        if not hasattr(value, "__array__") or hasattr(value, "apply_operator"):
+            raise ProgramError(
+                f"a {type(value).__name__} cannot be an input of an operator in a Program: "
+                "give a Variable, a number or a NumPy array"
+            )
+        return constant(self, value)
+
+    def append_op(
+        self,
+        definition: OpDef,
+        inputs: Sequence[Variable | None],
+        attributes: Mapping[str, Any] | None = None,
+        into: Sequence[Variable] | None = None,
+    ) -> list[Variable]:
+        """Append an operator; its outputs are `into`, or new variables of the inferred shapes and types."""
+        attributes = dict(definition.attributes if attributes is None else attributes)
+        if into is None:
+            specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
+            wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
+            into = [
+                self.create_var(
+                    names.generate(f"{definition.name}.{definition.outputs[min(i, len(definition.outputs) - 1)]}"),
+                    spec.shape,
+                    spec.dtype,
+                    stop_gradient=not (wanted and spec.dtype != "object" and is_float(spec.dtype)),
+                )
+                for i, spec in enumerate(specs)
+            ]
+        role = self.program.role
+        self.ops.append(
+            Operator(
+                definition, [None if v is None else v.name for v in inputs], [v.name for v in into], attributes, role
+            )
+        )
+        return list(into)
+
+    def __str__(self) -> str:
+        from app.graph.printing import format_block
+
+        return format_block(self)
+
+
+def constant(block: Block, array: Any) -> Variable:
+    """Append the operator that gives the numbers of an array."""
+    array = np.asarray(array)
+    form = {"shape": array.shape, "dtype": array.dtype.name}
+    if array.size != 1:
+        return block.append_op(assign_value, [], {"values": tuple(array.ravel().tolist()), **form})[0]
+    value = array.item()
+    if isinstance(value, float):
+        value = float(str(array.dtype.type(value)))  # the shortest number that the type rounds to the same
+    return block.append_op(fill_constant, [], {"value": value, **form})[0]
+
+
+class Program:
+    """Blocks, of which the first is the whole and the others belong to control flow."""
+
+    def __init__(self) -> None:
+        self.blocks = [Block(self, 0)]
+        self.random_seed: int | None = None
+        """Where it is a number, the random operators that are appended draw the same numbers at every run."""
+        self.role = FORWARD
+        self.schedulers: dict[str, Any] = {}
+        """Learning-rate variables by name, with what says their value (`get_lr()`) before each run."""
+        self._current = 0
+        self._random_count = 0
+
+    def global_block(self) -> Block:
+        return self.blocks[0]
+
+    def current_block(self) -> Block:
+        return self.blocks[self._current]
+
+    def block(self, index: int) -> Block:
+        return self.blocks[index]
+
+    @property
+    def num_blocks(self) -> int:
+        return len(self.blocks)
+
+    def list_vars(self) -> Iterator[Variable]:
+        for block in self.blocks:
+            yield from block.vars.values()
+
+    def all_parameters(self) -> list[Parameter]:
+        return [p for block in self.blocks for p in block.all_parameters()]
+
+    @contextmanager
+    def appending(self, role: str) -> Iterator[None]:
+        """Mark the operators that are appended meanwhile as part of the backward pass or of the update."""
+        outside, self.role = self.role, role
+        try:
+            yield
+        finally:
+            self.role = outside
+
+    def next_seed(self) -> tuple[int, int] | None:
+        """The random stream for the operator that is appended next; None where every run shall differ."""
+        if self.random_seed is None:
+            return None
+        self._random_count += 1
+        return self.random_seed, self._random_count
+
+    def clone(self, for_test: bool = False) -> Program:
+        """A copy of its own; `for_test`, without the operators of the backward pass and the update."""
+        copied = Program()
+        copied.random_seed, copied._random_count = self.random_seed, self._random_count
+        copied.schedulers = {} if for_test else dict(self.schedulers)
+        copied.blocks = [self._copy_block(block, copied, for_test) for block in self.blocks]
+        return copied
+
+    def _copy_block(self, block: Block, program: Program, for_test: bool) -> Block:
+        copied = Block(program, block.idx, block.parent_idx)
+        copied.ops = [
+            Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
+            for op in block.ops
+            if not for_test or op.role == FORWARD
+        ]
+        used = {name for op in copied.ops for name in (*op.inputs, *op.outputs)}
+        for name, variable in block.vars.items():
+            if not for_test or name in used or variable.is_data:
+                copied.vars[name] = copy.copy(variable)
+                copied.vars[name].block = copied
+        return copied
+
+    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
+        """The Program as text, as `print` shows it."""
+        return str(self)
+
+    def __str__(self) -> str:
+        return "\n".join(str(block) for block in self.blocks)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and [
+            (block.ops, [str(v) for v in block.vars.values()]) for block in self.blocks
+        ] == [(block.ops, [str(v) for v in block.vars.values()]) for block in other.blocks]
+
+    __hash__ = object.__hash__

@@ -1,0 +1,337 @@
+"""What an operator is: one definition that every engine, autodiff, shape inference and printing read.
+
+A definition is made from a NumPy function whose positional parameters are the operator's inputs and whose
+keyword-only parameters are its attributes. Gradient rules are functions too, and take what they need by
+parameter name: an input, an output, `d` + output for the gradient that arrives there, an attribute.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from app.errors import AppError, OperatorError
+from app.ops.dtype import canonical
+from app.ops.spec import UNKNOWN, Spec, may_stretch, spec_of
+
+
+class Call(Protocol):
+    """One use of an operator, as its gradient rules see it. A tape and a Program each have their own kind."""
+
+    @property
+    def definition(self) -> OpDef:
+        """What was called."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The settings of the call."""
+
+    @property
+    def needs(self) -> Sequence[bool]:
+        """For each input, whether its gradient is wanted."""
+
+    def input(self, index: int) -> Any: ...
+    def output(self, index: int) -> Any: ...
+    def input_shape(self, index: int) -> tuple[int, ...]: ...
+    def output_shape(self, index: int) -> tuple[int, ...]: ...
+    def zeros(self, index: int) -> Any:
+        """Zeros like output `index`, for a gradient that did not arrive."""
+
+
+class Rule:
+    """How the gradients of some inputs are made out of other operators."""
+
+    def __init__(
+        self,
+        definition: OpDef,
+        function: Callable[..., Any],
+        targets: tuple[int, ...],
+        parameters: Sequence[str] | None = None,
+    ):
+        self.function = function
+        self.targets = targets
+        names = inspect.signature(function).parameters if parameters is None else parameters
+        self.takes = [_source(definition, name) for name in names]
+
+    def __call__(self, call: Call, douts: Sequence[Any]) -> Sequence[Any]:
+        result = self.function(*[_take(source, call, douts) for source in self.takes])
+        return result if isinstance(result, (tuple, list)) else (result,)
+
+
+def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
+    if parameter in ("needs", "douts"):
+        return parameter, None
+    if parameter == definition.variadic:
+        return "inputs", None
+    if parameter in definition.inputs:
+        return "input", definition.inputs.index(parameter)
+    if parameter in definition.outputs:
+        return "output", definition.outputs.index(parameter)
+    if parameter[:1] == "d" and parameter[1:] in definition.outputs:
+        return "dout", definition.outputs.index(parameter[1:])
+    if parameter.endswith("_shape") and parameter[:-6] in definition.inputs:
+        return "shape", definition.inputs.index(parameter[:-6])
+    if parameter in definition.attributes:
+        return "attribute", parameter
+    choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
+    choices += list(definition.attributes)
+    raise OperatorError(
+        f"operator {definition.name}: its gradient asks for {parameter!r}; it can have {', '.join(choices)}"
+    )
+
+
+def _take(source: tuple[str, Any], call: Call, douts: Sequence[Any]) -> Any:
+    kind, key = source
+    if kind == "dout":
+        return douts[key]
+    if kind == "input":
+        return call.input(key)
+    if kind == "output":
+        return call.output(key)
+    if kind == "attribute":
+        return call.attributes[key]
+    if kind == "shape":
+        return call.input_shape(key)
+    if kind == "inputs":
+        return [call.input(i) for i in range(len(call.needs))]
+    return call.needs if kind == "needs" else douts
+
+
+class OpDef:
+    """One operator: name, shape inference, kernel and gradient. Calling it applies it to values."""
+
+    def __init__(
+        self,
+        name: str,
+        kernel: Callable[..., Any],
+        infer: Callable[..., Any],
+        *,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] = ("out",),
+        prepare: Callable[[list[Any]], list[Any]] | None = None,
+        broadcasts: bool = False,
+        many_outputs: bool = False,
+        optional_gradients: bool = False,
+        checked: bool = False,
+        effects: bool = False,
+        native: Any = None,
+        where: str = "",
+    ):
+        self.name = name
+        self.kernel = kernel
+        self.infer = infer
+        self.outputs = tuple(outputs)
+        self.prepare = prepare
+        self.broadcasts = broadcasts
+        """Elementwise with broadcasting: gradients of stretched inputs are summed back to their shape."""
+        self.many_outputs = many_outputs
+        """The number of outputs depends on the attributes; a call always gives a tuple."""
+        self.optional_gradients = optional_gradients
+        """Rules take None, rather than zeros, for an output that got no gradient."""
+        self.checked = checked
+        """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
+        self.effects = effects
+        """The operator has to run although nothing may depend on its outputs."""
+        self.native = native
+        """The function that a compiler may compile in the kernel's place; None where there is only Python."""
+        self.where = where
+        """For a custom operator, the file and line that registered it."""
+        self.rules: list[Rule] = []
+        self.__doc__ = kernel.__doc__
+
+        self.variadic: str | None = None
+        self.attributes: dict[str, Any] = {}
+        names = self._read_signature(kernel) if inputs is None else list(inputs)
+        self.inputs = tuple(names)
+        self.declare_attributes(self.attributes)
+
+    def declare_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """Set the operator's attributes and their defaults; `inspect.Parameter.empty` marks one that is required."""
+        self.attributes = dict(attributes)
+        self._attribute_names = tuple(attributes)
+        self._complete = inspect.Parameter.empty not in self.attributes.values()
+
+    def _read_signature(self, kernel: Callable[..., Any]) -> list[str]:
+        names = []
+        for parameter in inspect.signature(kernel).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                self.attributes[parameter.name] = parameter.default
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                self.variadic = parameter.name
+            else:
+                names.append(parameter.name)
+        return names
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    @property
+    def label(self) -> str:
+        """How messages name the operator: by name and, for a custom one, by the place that registered it."""
+        return f"operator {self.name} ({self.where})" if self.where else f"operator {self.name}"
+
+    # Gradient rules
+
+    def gradient(self, function: Callable[..., Any], parameters: Sequence[str] | None = None) -> Callable[..., Any]:
+        """Declare the rule that gives the gradients of all inputs, in order."""
+        self.rules = [Rule(self, function, tuple(range(len(self.inputs))), parameters)]
+        return function
+
+    def gradient_of(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Declare the rule for one input, run only where that gradient is wanted."""
+
+        def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.rules.append(Rule(self, function, (self.inputs.index(name),)))
+            return function
+
+        return declare
+
+    @property
+    def differentiable(self) -> bool:
+        return bool(self.rules)
+
+    def differentiate(self, call: Call, douts: Sequence[Any]) -> list[Any]:
+        """The gradients of the inputs of `call`, None where there is none, from those of its outputs."""
+        if not self.optional_gradients:
+            douts = [call.zeros(j) if d is None else d for j, d in enumerate(douts)]
+        needs = call.needs
+        gradients: list[Any] = [None] * len(needs)
+        for rule in self.rules:
+            targets = rule.targets if self.variadic is None else range(len(needs))
+            if not any(needs[i] for i in targets):
+                continue
+            for i, gradient in zip(targets, rule(call, douts), strict=True):
+                if gradient is not None and needs[i]:
+                    gradients[i] = self._unstretched(call, i, gradient) if self.broadcasts else gradient
+        return gradients
+
+    def _unstretched(self, call: Call, index: int, gradient: Any) -> Any:
+        shape = call.input_shape(index)
+        others = [call.input_shape(i) for i in range(len(call.needs)) if i != index]
+        if not may_stretch(shape, call.output_shape(0), others):
+            return gradient
+        if UNKNOWN in shape:
+            return REGISTRY["sum_like"](gradient, call.input(index))
+        return REGISTRY["sum_to"](gradient, shape=shape)
+
+    def uses_value(self, kind: str, index: int) -> bool:
+        """Whether a rule reads the value of `kind` ('input' or 'output') number `index`: others need no keeping."""
+        wanted = {(kind, index), (kind + "s", None)}
+        return any(source in wanted for rule in self.rules for source in rule.takes)
+
+    # Shapes and types
+
+    def infer_outputs(self, specs: Sequence[Spec | None], attributes: Mapping[str, Any]) -> tuple[Spec, ...]:
+        """Shapes and types of the outputs; a ShapeError or DtypeError says what the operator was given."""
+        try:
+            result = self.infer(*specs, **attributes)
+        except Exception as error:
+            shown = ", ".join(str(s) if s is not None else "None" for s in specs)
+            kind = type(error) if isinstance(error, AppError) else OperatorError
+            raise kind(f"{self.label} of ({shown}): {error}") from error
+        return (result,) if isinstance(result, Spec) else tuple(result)
+
+    # Application
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        inputs, attributes = self.bind(args, kwargs)
+        if self.prepare is not None:
+            inputs = self.prepare(inputs)
+        return apply(self, inputs, attributes)
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Sort the arguments of a call into input values and attributes."""
+        if self.variadic is not None:
+            xs = kwargs.pop(self.variadic) if not args else args[0]
+            inputs, extra = list(xs), args[1:]
+        else:
+            inputs, extra = list(args[: len(self.inputs)]), args[len(self.inputs) :]
+            for name in self.inputs[len(inputs) :]:
+                if name not in kwargs:
+                    raise OperatorError(f"{self.label} needs its input {name!r}; it takes {self._usage()}")
+                inputs.append(kwargs.pop(name))
+        if not kwargs and not extra and self._complete:
+            return inputs, self.attributes
+        return inputs, self._bind_attributes(extra, kwargs)
+
+    def _bind_attributes(self, extra: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        kwargs.pop("name", None)  # accepted everywhere, as in Paddle
+        if len(extra) > len(self._attribute_names):
+            raise OperatorError(f"{self.label} got too many arguments; it takes {self._usage()}")
+        given = dict(zip(self._attribute_names, extra, strict=False))
+        given.update(kwargs)
+        attributes = dict(self.attributes)
+        for name, value in given.items():
+            if name not in attributes:
+                raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
+            attributes[name] = canonical(value) if name == "dtype" and value is not None else plain(value)
+        missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]
+        if missing:
+            raise OperatorError(f"{self.label} needs {', '.join(missing)}; it takes {self._usage()}")
+        return attributes
+
+    def _usage(self) -> str:
+        first = [f"[{self.variadic}, …]"] if self.variadic else list(self.inputs)
+        return "(" + ", ".join([*first, *self._attribute_names]) + ")"
+
+
+def plain(value: Any) -> Any:
+    """An attribute as plain data that prints, compares and hashes: lists become tuples, NumPy scalars numbers."""
+    if isinstance(value, (list, tuple)):
+        return tuple(plain(v) for v in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def apply(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None) -> Any:
+    """Apply an operator to values: the first value that knows how decides.
+
+    A Tensor runs the operator now, a Variable appends it to its Program, and plain arrays run the kernel.
+    `into` names values whose place the results take, as an optimiser's update does with its parameter.
+    """
+    for value in inputs:
+        applier = getattr(value, "apply_operator", None)
+        if applier is not None:
+            return applier(definition, inputs, attributes, into)
+    try:
+        return definition.kernel(*inputs, **attributes)
+    except Exception as error:
+        raise kernel_error(definition, inputs, attributes, error) from error
+
+
+# Making definitions
+
+REGISTRY: dict[str, OpDef] = {}
+"""Every built-in operator by name."""
+
+
+def operator(infer: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """Make a built-in operator of the NumPy function that is decorated, under that function's name."""
+
+    def define(kernel: Callable[..., Any]) -> OpDef:
+        name = options.pop("name", None) or kernel.__name__.rstrip("_")
+        definition = OpDef(name, kernel, infer, native=kernel, **options)
+        REGISTRY[definition.name] = definition
+        return definition
+
+    return define
+
+
+def same_as_input(x: Spec, **attributes: Any) -> Spec:
+    """Inference for an operator whose one output is like its input."""
+    return x
+
+
+def kernel_error(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], error: Exception) -> AppError:
+    """The error to show for a kernel that raised: inference explains it best; else the kernel's own words."""
+    if isinstance(error, AppError):
+        return error
+    specs = [spec_of(x) if hasattr(x, "dtype") else None for x in inputs]
+    try:
+        definition.infer_outputs(specs, attributes)
+    except AppError as explained:
+        return explained
+    shown = ", ".join(map(str, specs))
+    return OperatorError(f"{definition.label} of ({shown}) failed: {type(error).__name__}: {error}")

@@ -1,0 +1,76 @@
+"""The family of operators that work element by element: broadcasting, a common type, and how one is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError
+from app.ops.definition import REGISTRY, OpDef, operator
+from app.ops.dtype import FLOATS, INTEGERS, canonical, common, get_default_dtype
+from app.ops.spec import Spec, broadcast
+
+
+def elementwise(
+    function: Callable[..., Any] | None = None, *, result: str | None = None, floating: bool = False, **options: Any
+) -> Any:
+    """Declare an operator whose kernel works on one element as on a whole array.
+
+    Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
+    `result` is the type of the output where that is not the inputs'.
+    """
+
+    def infer(*specs: Spec, **attributes: Any) -> Spec:
+        dtypes = {s.dtype for s in specs}
+        if len(dtypes) > 1:
+            raise DtypeError(f"expected inputs of one element type, found {' and '.join(sorted(dtypes))}")
+        return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
+
+    def prepare(values: list[Any]) -> list[Any]:
+        return to_common_type(values, floating)
+
+    options = {"prepare": prepare, "broadcasts": True, **options}
+    define: Callable[[Callable[..., Any]], OpDef] = operator(infer, **options)
+    return define if function is None else define(function)
+
+
+def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
+    """Cast values to the type they share; Python numbers follow the arrays beside them."""
+    first = getattr(values[0], "dtype", None)
+    if all(getattr(v, "dtype", None) == first for v in values) and first is not None:
+        if not floating or first in FLOATS:
+            return values
+        return [REGISTRY["cast"](v, dtype=get_default_dtype()) for v in values]
+    arrays = [canonical(v.dtype) for v in values if hasattr(v, "dtype")]
+    target = common(*arrays, *_weak_types(arrays, values))
+    if floating and target not in FLOATS:
+        target = get_default_dtype()
+    return [_as_type(v, target) for v in values]
+
+
+def _weak_types(arrays: Sequence[str], values: Sequence[Any]) -> list[str]:
+    """The types that Python numbers add: only a number of a wider kind than every array changes the result."""
+    floats = [name for name in arrays if name in FLOATS]
+    integers = [name for name in arrays if name in INTEGERS]
+    weak = []
+    for value in values:
+        if hasattr(value, "dtype"):
+            continue
+        kind = np.asarray(value).dtype.kind
+        if kind == "b":
+            weak.append("bool")
+        elif kind in "iu":
+            weak.append((floats or integers or ["int64"])[0])
+        elif kind == "f":
+            weak.append((floats or [get_default_dtype()])[0])
+        else:
+            raise DtypeError(f"{value!r} ({type(value).__name__}) is not a number, an array, a Tensor or a Variable")
+    return weak
+
+
+def _as_type(value: Any, dtype: str) -> Any:
+    if not hasattr(value, "dtype"):
+        return np.asarray(value, dtype=dtype)
+    return value if value.dtype == dtype else REGISTRY["cast"](value, dtype=dtype)

@@ -1,0 +1,91 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError, ShapeError
+from app.ops.definition import REGISTRY, operator
+from app.ops.elementwise import to_common_type
+from app.ops.spec import UNKNOWN, Spec, broadcast
+
+
+def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: bool = False) -> Spec:
+    if x.dtype != y.dtype:
+        raise DtypeError(f"expected two values of one element type, found {x.dtype} and {y.dtype}")
+    if not x.shape or not y.shape:
+        raise ShapeError("a product of matrices needs values with at least one axis")
+    left = (1, *x.shape) if len(x.shape) == 1 else _turned(x.shape, transpose_x)
+    right = (*y.shape, 1) if len(y.shape) == 1 else _turned(y.shape, transpose_y)
+    if left[-1] != right[-2] and UNKNOWN not in (left[-1], right[-2]):
+        raise ShapeError(f"the inner sizes differ: {left[-1]} and {right[-2]}")
+    rows = left[-2:-1] if len(x.shape) > 1 else ()
+    columns = right[-1:] if len(y.shape) > 1 else ()
+    return Spec(broadcast(left[:-2], right[:-2]) + rows + columns, x.dtype)
+
+
+def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
+
+
+@operator(_infer_matmul, prepare=to_common_type)
+def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+    """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
+    if transpose_x and x.ndim > 1:
+        x = np.swapaxes(x, -1, -2)
+    if transpose_y and y.ndim > 1:
+        y = np.swapaxes(y, -1, -2)
+    return np.matmul(x, y)
+
+
+@matmul.gradient_of("x")
+def _(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
+    if len(x.shape) == 1 or len(y.shape) == 1:
+        return _through_matrices(x, y, dout, transpose_x, transpose_y)[0]
+    if transpose_x:
+        gradient = matmul(y, dout, transpose_x=transpose_y, transpose_y=True)
+    else:
+        gradient = matmul(dout, y, transpose_y=not transpose_y)
+    return _unstacked(gradient, x)
+
+
+@matmul.gradient_of("y")
+def _(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
+    if len(x.shape) == 1 or len(y.shape) == 1:
+        return _through_matrices(x, y, dout, transpose_x, transpose_y)[1]
+    if transpose_y:
+        gradient = matmul(dout, x, transpose_x=True, transpose_y=transpose_x)
+    else:
+        gradient = matmul(x, dout, transpose_x=not transpose_x)
+    return _unstacked(gradient, y)
+
+
+def _unstacked(gradient: Any, like: Any) -> Any:
+    """Sum over the stacks along which `like` was repeated."""
+    if len(gradient.shape) == 2 or tuple(gradient.shape) == tuple(like.shape):
+        return gradient
+    return REGISTRY["sum_like"](gradient, like)
+
+
+def _through_matrices(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> tuple[Any, Any]:
+    """The gradients where a vector takes part: as a matrix with one row or one column."""
+    unsqueeze, reshape_like = REGISTRY["unsqueeze"], REGISTRY["reshape_like"]
+    turn_x, turn_y = transpose_x and len(x.shape) > 1, transpose_y and len(y.shape) > 1
+    left, right = x, y
+    if len(y.shape) == 1:
+        dout, right = unsqueeze(dout, axis=-1), unsqueeze(y, axis=-1)
+    if len(x.shape) == 1:
+        dout, left = unsqueeze(dout, axis=-2), unsqueeze(x, axis=0)
+    dleft = (
+        matmul(right, dout, transpose_x=turn_y, transpose_y=True)
+        if turn_x
+        else matmul(dout, right, transpose_y=not turn_y)
+    )
+    dright = (
+        matmul(dout, left, transpose_x=True, transpose_y=turn_x)
+        if turn_y
+        else matmul(left, dout, transpose_x=not turn_x)
+    )
+    return reshape_like(_unstacked(dleft, left), x), reshape_like(_unstacked(dright, right), y)

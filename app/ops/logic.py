@@ -1,0 +1,119 @@
+"""Comparisons, logic on truth values, and the choice between two values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.ops.definition import REGISTRY, operator
+from app.ops.dtype import canonical
+from app.ops.elementwise import elementwise, to_common_type
+from app.ops.spec import Spec, broadcast
+
+
+@elementwise(result="bool")
+def equal(x: Any, y: Any) -> Any:
+    """Whether two values are the same, element by element."""
+    return x == y
+
+
+@elementwise(result="bool")
+def not_equal(x: Any, y: Any) -> Any:
+    """Whether two values differ."""
+    return x != y
+
+
+@elementwise(result="bool")
+def less_than(x: Any, y: Any) -> Any:
+    """Whether the first value is below the second."""
+    return x < y
+
+
+@elementwise(result="bool")
+def less_equal(x: Any, y: Any) -> Any:
+    """Whether the first value is not above the second."""
+    return x <= y
+
+
+@elementwise(result="bool")
+def greater_than(x: Any, y: Any) -> Any:
+    """Whether the first value is above the second."""
+    return x > y
+
+
+@elementwise(result="bool")
+def greater_equal(x: Any, y: Any) -> Any:
+    """Whether the first value is not below the second."""
+    return x >= y
+
+
+@elementwise(result="bool")
+def logical_and(x: Any, y: Any) -> Any:
+    """Whether both values are true."""
+    return np.logical_and(x, y)
+
+
+@elementwise(result="bool")
+def logical_or(x: Any, y: Any) -> Any:
+    """Whether at least one of the values is true."""
+    return np.logical_or(x, y)
+
+
+@elementwise(result="bool")
+def logical_xor(x: Any, y: Any) -> Any:
+    """Whether exactly one of the values is true."""
+    return np.logical_xor(x, y)
+
+
+@elementwise(result="bool")
+def logical_not(x: Any) -> Any:
+    """Whether the value is false."""
+    return np.logical_not(x)
+
+
+@elementwise(result="bool")
+def isnan(x: Any) -> Any:
+    """Whether the value is not a number."""
+    return np.isnan(x)
+
+
+@elementwise(result="bool")
+def isinf(x: Any) -> Any:
+    """Whether the value is infinite."""
+    return np.isinf(x)
+
+
+@elementwise(result="bool")
+def isfinite(x: Any) -> Any:
+    """Whether the value is neither infinite nor not-a-number."""
+    return np.isfinite(x)
+
+
+def _infer_where(condition: Spec, x: Spec, y: Spec) -> Spec:
+    return Spec(broadcast(condition.shape, x.shape, y.shape), x.dtype)
+
+
+def _prepare_where(values: list[Any]) -> list[Any]:
+    condition, x, y = values
+    if hasattr(condition, "dtype") and canonical(condition.dtype) != "bool":
+        condition = REGISTRY["cast"](condition, dtype="bool")
+    if not hasattr(x, "dtype") and not hasattr(y, "dtype"):
+        x = np.asarray(x, dtype=canonical(np.result_type(type(x), type(y))))
+    return [condition, *to_common_type([x, y])]
+
+
+@operator(_infer_where, prepare=_prepare_where, broadcasts=True)
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition holds, `y` elsewhere."""
+    return np.where(condition, x, y)
+
+
+@where.gradient_of("x")
+def _(condition: Any, dout: Any) -> Any:
+    return where(condition, dout, 0.0)
+
+
+@where.gradient_of("y")
+def _(condition: Any, dout: Any) -> Any:
+    return where(condition, 0.0, dout)

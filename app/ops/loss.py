@@ -1,0 +1,112 @@
+"""What a classifier is trained and measured with: cross entropy of hard labels, and accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError, OperatorError, ShapeError
+from app.ops.definition import operator
+from app.ops.dtype import FLOATS, INTEGERS
+from app.ops.reduction import sum
+from app.ops.spec import UNKNOWN, Spec
+
+
+def _check_labels(x: Spec, label: Spec) -> None:
+    if len(x.shape) != 2:
+        raise ShapeError(f"expected one row of classes for each example, two axes; found shape {list(x.shape)}")
+    if label.dtype not in INTEGERS:
+        raise DtypeError(f"labels must be whole numbers, found {label.dtype}")
+    if label.shape[1:] not in ((), (1,)) or not label.shape:
+        raise ShapeError(f"labels must have shape [n] or [n, 1], found {list(label.shape)}")
+    if UNKNOWN not in (x.shape[0], label.shape[0]) and x.shape[0] != label.shape[0]:
+        raise ShapeError(f"{x.shape[0]} examples, but {label.shape[0]} labels")
+
+
+def _rows(x: Any, label: Any) -> Any:
+    """The labels as one axis, checked to name classes that there are."""
+    rows = label.reshape(-1)
+    if rows.size and (rows.min() < 0 or rows.max() >= x.shape[1]):
+        raise OperatorError(f"labels must lie in 0..{x.shape[1] - 1}, found {rows.min()}..{rows.max()}")
+    return rows
+
+
+def _infer_loss(logits: Spec, label: Spec) -> tuple[Spec, Spec]:
+    _check_labels(logits, label)
+    if logits.dtype not in FLOATS:
+        raise DtypeError(f"the values of the classes must be floats, found {logits.dtype}")
+    return Spec((logits.shape[0], 1), logits.dtype), logits
+
+
+@operator(_infer_loss, outputs=("loss", "probability"), optional_gradients=True, checked=True)
+def softmax_with_cross_entropy(logits: Any, label: Any) -> Any:
+    """-log(softmax(logits)[label]) of each row, and the softmax itself."""
+    rows = _rows(logits, label)
+    shifted = logits - np.max(logits, axis=1, keepdims=True) if logits.size else logits
+    e = np.exp(shifted)
+    total = np.sum(e, axis=1, keepdims=True)
+    picked = np.take_along_axis(shifted, rows[:, None], axis=1)
+    return np.log(total) - picked, e / total
+
+
+@softmax_with_cross_entropy.gradient_of("logits")
+def _(label: Any, probability: Any, dloss: Any, dprobability: Any) -> Any:
+    gradient = None
+    if dloss is not None:
+        gradient = (probability - one_hot_like(label, probability)) * dloss
+    if dprobability is not None:
+        weighted = dprobability * probability
+        through = weighted - probability * sum(weighted, axis=1, keepdim=True)
+        gradient = through if gradient is None else gradient + through
+    return gradient
+
+
+def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
+    _check_labels(like, label)
+    return like
+
+
+@operator(_infer_one_hot_like, checked=True)
+def one_hot_like(label: Any, like: Any) -> Any:
+    """A row for each label, 1 in its class and 0 elsewhere, in the shape and type of another value."""
+    out = np.zeros(like.shape, like.dtype)
+    out[np.arange(like.shape[0]), _rows(like, label)] = 1
+    return out
+
+
+@operator(lambda x, *, num_classes: Spec((*x.shape, num_classes), "float32"))
+def one_hot(x: Any, *, num_classes: int) -> Any:
+    """For each whole number a row that is 1 there and 0 elsewhere."""
+    return (x[..., None] == np.arange(num_classes)).astype(np.float32)
+
+
+def _infer_pick(x: Spec, label: Spec) -> Spec:
+    _check_labels(x, label)
+    return Spec((x.shape[0], 1), x.dtype)
+
+
+@operator(_infer_pick, checked=True)
+def pick(x: Any, label: Any) -> Any:
+    """The element of each row that the label names."""
+    return np.take_along_axis(x, _rows(x, label)[:, None], axis=1)
+
+
+@pick.gradient_of("x")
+def _(x: Any, label: Any, dout: Any) -> Any:
+    return one_hot_like(label, x) * dout
+
+
+def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
+    _check_labels(x, label)
+    return Spec((), "float32")
+
+
+@operator(_infer_accuracy, checked=True)
+def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
+    """The share of rows whose label is among the k largest values."""
+    rows = _rows(x, label)[:, None]
+    if k == 1:
+        return np.mean(np.argmax(x, axis=1)[:, None] == rows, dtype=np.float32)
+    best = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    return np.mean((best == rows).any(axis=1), dtype=np.float32)

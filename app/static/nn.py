@@ -1,0 +1,57 @@
+"""Layers of Programs as functions: each makes its parameters and appends its operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from app.custom.lookup import find_operator
+from app.errors import ShapeError
+from app.graph import names
+from app.graph.defaults import static_mode
+from app.nn import create_parameter, functional
+from app.ops.shaping import reshape
+
+
+def fc(
+    x: Any,
+    size: int,
+    num_flatten_dims: int = 1,
+    weight_attr: Any = None,
+    bias_attr: Any = None,
+    activation: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """A fully connected layer: `activation(x @ w + b)`; of several inputs, each with its own weight, the sum.
+
+    Axes of the input after the first `num_flatten_dims` are made one.
+    """
+    scope = name or names.generate("fc")
+    with static_mode():
+        parts = [_product(one, size, num_flatten_dims, weight_attr, scope) for one in _listed(x)]
+        out = parts[0]
+        for part in parts[1:]:
+            out = out + part
+        if bias_attr is not False:
+            bias = names.generate(f"{scope}.b")
+            out = out + create_parameter([size], _listed(x)[0].dtype, bias_attr, is_bias=True, name=bias)
+    if activation is None:
+        return out
+    return functional.softmax(out) if activation == "softmax" else find_operator(activation)(out)
+
+
+def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:
+    if not 0 < keep < max(len(x.shape), 2):
+        raise ShapeError(f"fc: num_flatten_dims={keep} does not fit {x.name} of shape {list(x.shape)}")
+    width = math.prod(x.shape[keep:])
+    if any(extent < 0 for extent in x.shape[keep:]):
+        raise ShapeError(f"fc: the size of {x.name} after axis {keep} must be known, found shape {list(x.shape)}")
+    if len(x.shape) != keep + 1:
+        x = reshape(x, [*[0] * keep, width])
+    weight = create_parameter([width, size], x.dtype, weight_attr, name=names.generate(f"{scope}.w"))
+    return functional.linear(x, weight)
+
+
+def _listed(x: Any) -> Sequence[Any]:
+    return x if isinstance(x, (list, tuple)) else [x]

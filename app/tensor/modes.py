@@ -1,0 +1,73 @@
+"""Whether eager operators are recorded for a backward pass."""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from typing import Any
+
+
+class _Recording:
+    """The switch; one object, so that the hot path reads a single attribute."""
+
+    __slots__ = ("on",)
+
+    def __init__(self) -> None:
+        self.on = True
+
+
+recording = _Recording()
+
+
+class set_grad_enabled(ContextDecorator):  # noqa: N801 - Paddle's name
+    """Switch recording on or off: at once when called, and back at the end when used with `with`."""
+
+    def __init__(self, mode: bool):
+        self._mode = bool(mode)
+        self._outside = recording.on
+        recording.on = self._mode
+
+    def __enter__(self) -> None:
+        recording.on = self._mode
+
+    def __exit__(self, *error: Any) -> None:
+        recording.on = self._outside
+
+
+class _Switched(ContextDecorator):
+    """A context, and a decorator, inside which recording is on or off. `no_grad(function)` decorates too."""
+
+    _mode: bool
+
+    def __new__(cls, function: Any = None) -> Any:
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made._outside = []
+        return made(function)
+
+    def __init__(self, function: Any = None):
+        self._outside: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._outside.append(recording.on)
+        recording.on = self._mode
+
+    def __exit__(self, *error: Any) -> None:
+        recording.on = self._outside.pop()
+
+
+class no_grad(_Switched):  # noqa: N801 - Paddle's name
+    """Operators inside are not recorded."""
+
+    _mode = False
+
+
+class enable_grad(_Switched):  # noqa: N801 - Paddle's name
+    """Operators inside are recorded."""
+
+    _mode = True
+
+
+def is_grad_enabled() -> bool:
+    """Whether operators are being recorded."""
+    return recording.on

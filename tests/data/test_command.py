@@ -1,0 +1,78 @@
+import argparse
+import shutil
+
+import pytest
+
+from app.data import cache, command, mnist
+
+from .conftest import respond, serve_packed
+
+
+@pytest.fixture
+def data(files, tmp_path, monkeypatch, capsys):
+    """`python -m app data ...` on a cache of its own: gives the exit status, what was printed, and to stderr."""
+    monkeypatch.setattr(command, "FILES", files)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        status = command.run(parser.parse_args([*words, "--folder", str(tmp_path)]))
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+def test_it_says_what_is_missing_and_what_to_do(data, files, tmp_path):
+    status, printed, _ = data()
+    assert status == 0
+    assert str(tmp_path) in printed
+    assert printed.count("not there") == 4
+    assert all(file.name in printed for file in files)
+    assert "mnist-sample.npz         1,976,460 bytes, verified, from the repository" in printed
+    assert "`python -m app data fetch`" in printed
+
+
+def test_fetch_gets_it_and_says_from_where(data, server, contents):
+    server.answer = serve_packed(contents)
+    status, printed, told = data("fetch", "--source", server.url)
+    assert status == 0
+    assert printed.count(f"bytes, verified, from {server.url}") == 4
+    assert "data fetch" not in printed
+    assert told.startswith(f"Asking {server.url} for 4 file(s)\n")
+
+
+def test_a_damaged_file_is_shown(data, server, contents, files, tmp_path):
+    server.answer = serve_packed(contents)
+    data("fetch", "--source", server.url)
+    (tmp_path / files[0].name).write_bytes(b"damaged")
+    status, printed, _ = data()
+    assert status == 0
+    assert f"damaged: {files[0].name} should be {files[0].size} bytes; found 7" in printed
+
+
+def test_fetch_that_fails_is_status_1_and_one_clear_message(data, server):
+    server.answer = respond(b"?", 404)
+    status, printed, told = data("fetch", "--source", server.url)
+    assert status == 1
+    assert printed == ""
+    assert "404 Not Found" in told
+    assert "No source could give" in told.splitlines()[-1]
+    assert "Traceback" not in told
+
+
+def test_a_source_that_is_no_source_is_status_2(data):
+    status, _, told = data("fetch", "--source", "nonsense")
+    assert status == 2
+    assert "'nonsense' is not a source of data" in told
+
+
+def test_make_sample_writes_it_and_tells_when_its_bytes_are_new(data, tmp_path, monkeypatch):
+    sample = mnist.load_sample()
+    shutil.copy(cache.CHECKOUT / "mnist-sample.npz", tmp_path)
+    monkeypatch.setattr(cache, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(command, "load", lambda *_, **__: sample)
+    status, printed, _ = data("make-sample")
+    assert status == 0
+    assert f"{tmp_path}/mnist-sample.npz: " in printed
+    assert "refuses it until" in printed

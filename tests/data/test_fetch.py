@@ -1,0 +1,138 @@
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from app.data import cache
+from app.data.fetch import fetch
+from app.data.files import File
+from app.data.sources import HttpMirror, UnreachableError
+from app.errors import DataError
+
+from .conftest import Giver, respond, serve_packed
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+def everything(contents):
+    return Giver(dict(contents))
+
+
+def nothing(contents, error):
+    return Giver(dict.fromkeys(contents, error))
+
+
+def assert_whole(folder, files, contents):
+    """All four files are in the cache, each with its note, and nothing else is."""
+    assert {file.name: cache.read(file, folder).tobytes() for file in files} == contents
+    assert sorted(os.listdir(folder)) == sorted(name + end for name in contents for end in ("", ".from"))
+
+
+def test_what_is_missing_is_fetched_kept_and_returned(files, contents, tmp_path, said):
+    found = fetch(files, tmp_path, [everything(contents)], said.append)
+    assert [content.tobytes() for content in found] == list(contents.values())
+    assert_whole(tmp_path, files, contents)
+    assert said[0] == "Asking giver: for 4 file(s)"
+    assert said[1] == f"  {files[0].name}: {files[0].size:,} bytes, verified"
+
+
+def test_what_is_there_is_not_asked_for_and_nothing_is_said(files, contents, tmp_path, said):
+    fetch(files, tmp_path, [everything(contents)], lambda _: None)
+    source = everything(contents)
+    found = fetch(files, tmp_path, [source], said.append)
+    assert [content.tobytes() for content in found] == list(contents.values())
+    assert source.asked == said == []
+
+
+def test_a_damaged_file_in_the_cache_is_told_and_fetched_again(files, contents, tmp_path, said):
+    fetch(files, tmp_path, [everything(contents)], lambda _: None)
+    (tmp_path / files[2].name).write_bytes(b"damaged")
+    source = everything(contents)
+    fetch(files, tmp_path, [source], said.append)
+    assert source.asked == [files[2].name]
+    assert "Thrown away" in said[0]
+    assert files[2].name in said[0]
+    assert_whole(tmp_path, files, contents)
+
+
+def test_a_damaged_file_does_not_stay_when_it_cannot_be_had_again(files, tmp_path, said):
+    (tmp_path / files[0].name).write_bytes(b"damaged")
+    with pytest.raises(DataError):
+        fetch(files, tmp_path, [], said.append)
+    assert os.listdir(tmp_path) == []
+
+
+def test_sources_are_asked_in_order_each_for_what_is_still_missing(files, contents, tmp_path, said):
+    first = Giver(contents | {files[1].name: DataError("not here"), files[3].name: b"something else"})
+    second, third = everything(contents), everything(contents)
+    fetch(files, tmp_path, [first, second, third], said.append)
+    assert first.asked == [file.name for file in files]
+    assert second.asked == [files[1].name, files[3].name]
+    assert third.asked == []
+    assert f"  {files[1].name}: not here" in said
+    assert any(f"{files[3].name} should be" in line for line in said)
+    assert_whole(tmp_path, files, contents)
+
+
+def test_a_source_that_cannot_be_reached_is_asked_once(files, contents, tmp_path, said):
+    first = nothing(contents, UnreachableError("no connection"))
+    fetch(files, tmp_path, [first, everything(contents)], said.append)
+    assert first.asked == [files[0].name]
+    assert said[:2] == ["Asking giver: for 4 file(s)", "  no connection"]
+
+
+def test_when_all_fail_the_error_names_the_files_the_sources_and_a_way_out(files, contents, tmp_path, said):
+    partial = Giver(dict.fromkeys(contents, DataError("not here")) | {files[0].name: contents[files[0].name]})
+    with pytest.raises(DataError) as error:
+        fetch(files, tmp_path, [partial], said.append)
+    assert files[0].name not in str(error.value)
+    for text in [*(file.name for file in files[1:]), "giver:", str(tmp_path)]:
+        assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [respond(b"?", 503), respond(b"<html>"), respond(b"\x1f\x8bcut", Content_Length="9"), respond(b"x" * 100_000)],
+)
+def test_a_mirror_under_fire_ends_in_good_files_from_the_next(server, files, contents, answer, tmp_path, said):
+    server.answer = answer
+    fetch(files, tmp_path, [HttpMirror(server.url), everything(contents)], said.append)
+    assert len(server.requests) == 4
+    assert_whole(tmp_path, files, contents)
+
+
+def test_a_mirror_that_is_good_is_enough(server, files, contents, tmp_path, said):
+    server.answer = serve_packed(contents)
+    fetch(files, tmp_path, [HttpMirror(server.url)], said.append)
+    assert_whole(tmp_path, files, contents)
+    assert cache.origin(files[0], tmp_path) == server.url
+
+
+def test_threads_that_fetch_at_once_all_succeed(files, contents, tmp_path):
+    (tmp_path / files[0].name).write_bytes(b"damaged")
+
+    def one(_: int) -> list[bytes]:
+        found = fetch(files, tmp_path, [everything(contents)], lambda _: None)
+        return [content.tobytes() for content in found]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(found == list(contents.values()) for found in pool.map(one, range(64)))
+    fetch(files, tmp_path, [everything(contents)], lambda _: None)
+    assert_whole(tmp_path, files, contents)
+
+
+def _fetch_in_a_process(files: tuple[File, ...], folder: Path, url: str) -> list[bytes]:
+    return [content.tobytes() for content in fetch(files, folder, [HttpMirror(url)], lambda _: None)]
+
+
+def test_processes_that_fetch_at_once_all_succeed(server, files, contents, tmp_path):
+    server.answer = serve_packed(contents)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        fetched = [pool.submit(_fetch_in_a_process, files, tmp_path, server.url) for _ in range(2)]
+        assert all(future.result() == list(contents.values()) for future in fetched)
+    assert_whole(tmp_path, files, contents)

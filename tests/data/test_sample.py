@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from app.data import cache
+from app.data.dataset import Dataset
+from app.data.mnist import load
+from app.data.sample import SAMPLE, choose, load_sample, write_sample
+from app.errors import DataError
+
+# How often each digit is found in the full set.
+TRAIN = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949])
+TEST = np.array([980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009])
+
+
+@pytest.fixture(scope="module")
+def sample() -> Dataset:
+    return load_sample()
+
+
+def test_it_is_ten_thousand_and_two_thousand_images_of_28_by_28_bytes(sample):
+    assert sample.train_images.shape == (10_000, 784)
+    assert sample.test_images.shape == (2_000, 784)
+    assert sample.train_labels.shape == (10_000,)
+    assert sample.test_labels.shape == (2_000,)
+    assert sample.train_images.dtype == sample.test_images.dtype == np.uint8
+    assert sample.train_labels.dtype == sample.test_labels.dtype == np.int64
+    assert sample.image_shape == (28, 28)
+    assert sample.is_sample
+    assert sample.verified
+
+
+def test_every_digit_is_as_frequent_as_in_the_full_set(sample):
+    assert np.all(abs(np.bincount(sample.train_labels) - TRAIN / 6) < 1)
+    assert np.all(abs(np.bincount(sample.test_labels) - TEST / 5) < 1)
+
+
+def test_the_committed_file_is_small():
+    assert (cache.CHECKOUT / SAMPLE.name).stat().st_size <= 2_500_000
+
+
+def test_a_damaged_sample_is_refused_with_the_way_to_get_it_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "CHECKOUT", tmp_path)
+    with pytest.raises(DataError, match=r"cannot be read.*\n`git checkout data/mnist-sample.npz`"):
+        load_sample()
+    (tmp_path / SAMPLE.name).write_bytes(b"PK\x03\x04")
+    with pytest.raises(DataError, match=r"mnist-sample.npz should be .* bytes; found 4.*\n`git checkout"):
+        load_sample()
+
+
+def test_choosing_keeps_the_order_and_the_share_of_every_label():
+    labels = np.random.default_rng(0).integers(0, 10, 3000)
+    rows = choose(labels, 6)
+    assert len(rows) == 500
+    assert np.all(np.diff(rows) > 0)
+    assert np.all(abs(np.bincount(labels[rows]) - np.bincount(labels) / 6) < 1)
+
+
+def test_it_is_what_is_chosen_from_the_full_set(sample, tmp_path):
+    try:
+        full = load("auto", sources=[], say=lambda _: None)
+    except DataError:
+        pytest.skip("the full set is not in the cache: `python -m app data fetch` fetches it")
+    write_sample(full, tmp_path / "again.npz")
+    with np.load(tmp_path / "again.npz") as again:
+        np.testing.assert_array_equal(again["train_images"].reshape(10_000, 784), sample.train_images)
+        np.testing.assert_array_equal(again["train_labels"], sample.train_labels)
+        np.testing.assert_array_equal(again["test_images"].reshape(2_000, 784), sample.test_images)
+        np.testing.assert_array_equal(again["test_labels"], sample.test_labels)

@@ -1,0 +1,148 @@
+"""The commands a newcomer types: what `make` lists, and when it sets up. A pretended Python stands in for pip."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SETTING_UP = "Setting up .venv"
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+
+PRETENDED_PYTHON = f"""#!/bin/sh
+case "$1 $2" in
+  -c*) exec '{sys.executable}' "$@" ;;
+  "-m venv") rm -rf .venv; mkdir -p .venv/bin .venv/lib/python3/site-packages; cp "$0" .venv/bin/python ;;
+  "-m pip") sleep 0.2; echo /absolute > .venv/lib/python3/site-packages/_opsmith.pth; test ! -e pip-fails ;;
+  *) echo "ran: $*" ;;
+esac
+"""
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTHON")}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        ["make", *arguments], cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True, encoding="utf-8"
+    )
+
+
+def make(folder: Path, *arguments: str) -> str:
+    process = start(folder, *arguments)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "a folder, ünd more"
+    folder.mkdir()
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    python = folder / "my python"
+    python.write_text(PRETENDED_PYTHON)
+    python.chmod(0o755)
+    return folder
+
+
+def test_make_alone_lists_every_target_with_a_line():
+    listed = re.findall(r"^make (\S+) +\S.*$", make(ROOT), re.MULTILINE)
+    assert {"train", "test", "data", "lint", "clean", "quick"} <= set(listed)
+    phony = re.search(r"^\.PHONY: help (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert phony is not None
+    assert listed == phony[1].split()
+
+
+@pytest.mark.parametrize(
+    ("target", "command"),
+    [
+        ("train", "train.py seed=1"),
+        ("quick", "train.py --config configs/quick.yaml seed=1"),
+        ("test", "-m pytest seed=1"),
+        ("data", "-m app data fetch"),
+    ],
+)
+def test_a_target_runs_its_command_in_the_virtual_environment(target: str, command: str):
+    assert make(ROOT, "-n", target, "ARGS=seed=1").splitlines()[-1] == f".venv/bin/python {command}"
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    assert re.search(r"^ *make test\b", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_set_up_happens_once_and_again_only_when_pyproject_changes(checkout: Path):
+    train = ("train", "PYTHON=./my python", "ARGS=a=1")
+    first = make(checkout, *train)
+    assert SETTING_UP in first
+    assert first.endswith("ran: train.py a=1\n")
+    assert SETTING_UP not in make(checkout, *train)
+
+    project = checkout / "pyproject.toml"
+    os.utime(project, (project.stat().st_mtime + 60,) * 2)  # another time, as after `git checkout`
+    assert SETTING_UP not in make(checkout, *train)
+
+    project.write_text(project.read_text() + "\n# changed\n")
+    os.utime(project, (project.stat().st_mtime + 120,) * 2)
+    assert SETTING_UP in make(checkout, *train)
+
+
+def test_a_half_made_environment_is_made_again(checkout: Path):
+    (checkout / "pip-fails").touch()
+    process = start(checkout, "train", "PYTHON=./my python")
+    assert "ran:" not in process.communicate(timeout=60)[0]
+    assert process.returncode != 0
+    (checkout / "pip-fails").unlink()
+    assert SETTING_UP in make(checkout, "train", "PYTHON=./my python")
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(checkout: Path):
+    make(checkout, "train", "PYTHON=./my python")
+    (checkout / ".venv/bin/python").unlink()
+    (checkout / ".venv/bin/python").symlink_to("/nowhere/python")
+    assert SETTING_UP in make(checkout, "train", "PYTHON=./my python")
+
+
+def test_two_makes_at_once_set_up_once(checkout: Path):
+    processes = [start(checkout, "train", "PYTHON=./my python") for _ in range(2)]
+    outputs = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sum(SETTING_UP in output for output in outputs) == 1
+    assert all("ran: train.py" in output for output in outputs)
+
+
+def test_the_link_to_the_checkout_survives_a_move(checkout: Path):
+    make(checkout, "train", "PYTHON=./my python")
+    packages = checkout / ".venv/lib/python3/site-packages"
+    link = (packages / "_opsmith.pth").read_text().strip()
+    assert (packages / link).resolve() == checkout.resolve()
+
+
+def test_a_python_that_will_not_do_is_an_error_with_advice(checkout: Path):
+    process = start(checkout, "train", "PYTHON=no-such-python")
+    assert "needs Python 3.10 or newer" in process.communicate(timeout=60)[1]
+    assert process.returncode != 0
+
+
+def test_a_python_without_venv_is_an_error_with_advice(checkout: Path):
+    python = checkout / "my python"
+    python.write_text('#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\n')
+    process = start(checkout, "train", "PYTHON=./my python")
+    assert "apt install python3-venv" in process.communicate(timeout=60)[1]
+    assert process.returncode != 0
+
+
+def test_clean_leaves_data_and_the_environment(checkout: Path):
+    for name in ("runs/a", "data", ".venv/lib/__pycache__", "app/ops/__pycache__", ".mypy_cache"):
+        (checkout / name).mkdir(parents=True)
+    make(checkout, "clean")
+    left = {str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_dir()}
+    assert left == {"data", "app", "app/ops", ".venv", ".venv/lib", ".venv/lib/__pycache__"}
