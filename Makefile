@@ -32,7 +32,7 @@ lint: $(READY)  ## check style, format and types
 	$(RUN) -m mypy
 
 clean:  ## remove runs/ and every cache; what was fetched into data/ and .venv stay
-	rm -rf runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf runs build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- The set-up ---

@@ -2,7 +2,10 @@
 
 import sys
 
-from app.training.command import main
+try:
+    from app.training.command import main
+except KeyboardInterrupt:  # importing takes long enough to be interrupted
+    sys.exit(130)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,17 +7,21 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from app.errors import AppError
+from app.command_line import run
 
 COMMANDS = {
     "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
+    "inspect": ("app.training.inspect", "show the Programs of a configuration, and how the compiled engine runs them"),
 }
 """Each command, with the module whose `add_arguments` and `run` it is and a line of help."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name; gives the exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    return run(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _run(given: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m app", description="The tools around training.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules = {}
@@ -27,13 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             modules[name] = importlib.import_module(module)
             modules[name].add_arguments(command)
     options = parser.parse_args(given)
-    try:
-        return int(modules[options.command].run(options))
-    except AppError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_status
-    except KeyboardInterrupt:
-        return 130
+    return int(modules[options.command].run(options))
 
 
 if __name__ == "__main__":

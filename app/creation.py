@@ -10,7 +10,7 @@ import numpy as np
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import constant
 from app.ops import creation as ops
-from app.ops.definition import OpDef, plain
+from app.ops.definition import OpDef, apply, plain
 from app.ops.dtype import canonical, get_default_dtype
 from app.tensor import Tensor
 
@@ -18,7 +18,7 @@ from app.tensor import Tensor
 def _make(definition: OpDef, **attributes: Any) -> Any:
     attributes = {**definition.attributes, **{k: plain(v) for k, v in attributes.items()}}
     if in_dynamic_mode():
-        return Tensor(np.asarray(definition.kernel(**attributes)))
+        return Tensor(np.asarray(apply(definition, [], attributes)))
     program = default_main_program()
     if "seed" in attributes:
         attributes["seed"] = program.next_seed()
@@ -53,8 +53,9 @@ def ones(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
 def arange(start: float = 0, end: float | None = None, step: float = 1, dtype: Any = None) -> Any:
     """The numbers from `start` up to, and without, `end`."""
     start, end = (0, start) if end is None else (start, end)
-    kind = get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else "int64"
-    return _from_array(np.arange(start, end, step).astype(canonical(dtype or kind)))
+    array = np.arange(start, end, step)
+    kind = get_default_dtype() if array.dtype.kind == "f" else "int64"
+    return _from_array(array.astype(canonical(dtype or kind)))
 
 
 def linspace(start: float, stop: float, num: int, dtype: Any = None, name: str | None = None) -> Any:
@@ -94,4 +95,4 @@ def randn(shape: Sequence[int], dtype: Any = None) -> Any:
 def randint(low: int, high: int | None = None, shape: Any = (1,), dtype: Any = None) -> Any:
     """Random whole numbers from `low` up to, and without, `high`; from 0 where only one is given."""
     low, high = (0, low) if high is None else (low, high)
-    return _make(ops.randint, shape=_shape(shape), dtype=canonical(dtype or "int64"), low=low, high=high)
+    return _make(ops.integer_random, shape=_shape(shape), dtype=canonical(dtype or "int64"), low=low, high=high)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.custom.functions import (
-    as_arrays,
+    arrays_of,
     attach_backward,
     call_function,
     function_name,
@@ -17,13 +17,15 @@ from app.custom.functions import (
     python_function,
     registered_at,
     require_callable,
+    returned_arrays,
 )
 from app.custom.probe import infer_by_running
 from app.custom.scalar import over_arrays
 from app.errors import OperatorError
-from app.ops.definition import OpDef
+from app.ops.definition import OpDef, plain
 from app.ops.elementwise import to_common_type
-from app.ops.spec import Spec, broadcast
+from app.ops.form import Elementwise, Returning
+from app.ops.spec import Spec, broadcast, spec_of
 
 
 class CustomOp(OpDef):
@@ -36,23 +38,28 @@ class CustomOp(OpDef):
         outputs: Sequence[str],
         elementwise: bool,
         infer: Callable[..., Any] | None,
+        row_by_row: bool = False,
     ):
-        where = registered_at()
-        require_callable(function, "what custom_op decorates", name or "custom_op", where)
-        inputs, settings = _split_parameters(function)
+        self.name, self.where = name or function_name(function), registered_at()
+        require_callable(function, "what custom_op decorates", self.label)
+        if infer is not None:
+            require_callable(infer, "infer", self.label)
+        inputs, settings = _split_parameters(function, self.label)
         self.function = function
         self.elementwise = elementwise
+        self.row_by_row = row_by_row
         self._call = over_arrays(function, len(outputs)) if elementwise else function
+        self._told = infer
         super().__init__(
-            name or function_name(function),
+            self.name,
             self._run,
-            infer or (self._infer_elementwise if elementwise else self._infer_by_running),
+            self._infer,
             inputs=inputs,
             outputs=outputs,
-            prepare=to_common_type if elementwise else None,
+            prepare=_to_common_float if elementwise else None,
             broadcasts=elementwise,
-            native=function if is_compiled(function) else None,
-            where=where,
+            form=_form(function, elementwise, None, row_by_row),
+            where=self.where,
         )
         self.declare_attributes(settings)
         self.__doc__ = function.__doc__
@@ -62,20 +69,24 @@ class CustomOp(OpDef):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _results(self, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
-        result = call_function(self._call, self.label, arrays, settings)
-        results = as_arrays(result, len(self.outputs), self.label, self.function)
-        for i, array in enumerate(results):
-            if array is None:
-                raise OperatorError(
-                    f"{self.label}: its function {function_name(self.function)} returned None as output {i}"
-                )
-        return [_in_input_type(array, arrays) for array in results]
+        given = arrays_of(arrays)
+        result = call_function(self._call, self.label, given, settings)
+        results = returned_arrays(result, len(self.outputs), self.label, self.function)
+        return [_in_input_type(array, given, "biuf" if self.elementwise else "f") for array in results]
 
-    def _infer_by_running(self, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
-        return infer_by_running(lambda *arrays: self._results(*arrays, **settings), specs, self.label)
+    def _infer(self, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
+        if self._told is not None:
+            return self._checked_specs(self._told(*specs, **settings))
+        if self.elementwise:
+            return (Spec(broadcast(*(s.shape for s in specs)), specs[0].dtype),) * len(self.outputs)
+        advice = "; if it cannot run on them, custom_op(infer=...) can say what it returns"
+        return infer_by_running(lambda *arrays: self._results(*arrays, **settings), specs, advice)
 
-    def _infer_elementwise(self, *specs: Spec, **settings: Any) -> Spec:
-        return Spec(broadcast(*(s.shape for s in specs)), specs[0].dtype)
+    def _checked_specs(self, told: Any) -> tuple[Spec, ...]:
+        specs = [told] if hasattr(told, "dtype") else list(told)
+        if len(specs) != len(self.outputs) or not all(hasattr(s, "dtype") for s in specs):
+            raise OperatorError(f"infer returned {told!r}, expected a Spec for each of {', '.join(self.outputs)}")
+        return tuple(spec_of(s) for s in specs)
 
     def backward(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Declare the gradient. The names of the function's parameters decide what it is given.
@@ -84,45 +95,65 @@ class CustomOp(OpDef):
         Of an operator with one output, which is `out` at first, the name is read off the parameters: `dy` makes
         the output `y`.
         """
-        require_callable(function, "backward", self.name, self.where)
-        parameters = list(inspect.signature(python_function(function)).parameters)
+        require_callable(function, "backward", self.label)
+        parameters = list(_parameters(function, self.label))
         if self.outputs == ("out",):
             self.outputs = (self._output_name(parameters),)
         takes = [p for p in parameters if p not in self.attributes]
         settings = [p for p in parameters if p in self.attributes]
+        places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
+        form = _form(function, self.elementwise, places, self.row_by_row)
         kernel = over_arrays(function, len(self.inputs)) if self.elementwise else function
-        attach_backward(self, function, takes, keep_type=True, attributes=settings, kernel=kernel)
+        attach_backward(
+            self, function, takes, keep_type=True, materialize=True, attributes=settings, kernel=kernel, form=form
+        )
         return function
 
     def _output_name(self, parameters: Sequence[str]) -> str:
-        gradients = [
-            p[1:] for p in parameters if p[:1] == "d" and len(p) > 1 and p not in (*self.inputs, *self.attributes)
-        ]
-        others = [name for name in gradients if name not in self.inputs]
-        return others[0] if len(others) == 1 else "out"
+        known = (*self.inputs, *self.attributes)
+        named = [p[1:] for p in parameters if p[:1] == "d" and p not in known and p[1:] not in ("", *self.inputs)]
+        return named[0] if len(named) == 1 else "out"
 
 
-def _split_parameters(function: Any) -> tuple[list[str], dict[str, Any]]:
+def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, Any]]:
     """A function's parameters as inputs and settings: those with a default, or by keyword only, are settings."""
     inputs, settings = [], {}
-    for name, parameter in inspect.signature(python_function(function)).parameters.items():
+    for name, parameter in _parameters(function, label).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise OperatorError(f"a custom operator's function must name its parameters, {name!r} takes any number")
+            raise OperatorError(f"{label}: its function must name its parameters; {name!r} takes any number")
         if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty:
-            settings[name] = parameter.default
+            settings[name] = plain(parameter.default)
         else:
             inputs.append(name)
     if not inputs:
-        raise OperatorError(
-            f"a custom operator's function takes at least one input; {function_name(function)} takes none"
-        )
+        raise OperatorError(f"{label}: its function takes no input; parameters with a default are settings")
     return inputs, settings
 
 
-def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """A floating result in the floating type of the inputs: Numba's float32 times 0.5 is a float64."""
+def _parameters(function: Any, label: str) -> Mapping[str, inspect.Parameter]:
+    try:
+        if not isinstance(function, np.ufunc):  # whose parameters are not those of its numbers
+            return inspect.signature(python_function(function)).parameters
+    except (TypeError, ValueError):
+        pass
+    raise OperatorError(f"{label}: the parameters of {function!r} cannot be read; call it in a function of your own")
+
+
+def _to_common_float(values: list[Any]) -> list[Any]:
+    return to_common_type(values, floating=True)
+
+
+def _form(function: Any, elementwise: bool, takes: tuple[int, ...] | None, row_by_row: bool) -> Any:
+    """How a compiler may treat the function: any on single numbers, or on arrays one of Numba's."""
+    if elementwise:
+        return Elementwise(python_function(function), takes)
+    return Returning(function, takes, row_by_row) if is_compiled(function) else None
+
+
+def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) -> np.ndarray:
+    """A result of these kinds in the floating type of the inputs: Numba's float32 times 0.5 is a float64."""
     floats = [x.dtype for x in inputs if x.dtype.kind == "f"]
-    if array.dtype.kind == "f" and floats:
+    if array.dtype.kind in kinds and floats:
         return array.astype(np.result_type(*floats), copy=False)
     return array
 
@@ -134,18 +165,22 @@ def custom_op(
     outputs: str | Sequence[str] = ("out",),
     elementwise: bool = False,
     infer: Callable[..., Any] | None = None,
+    row_by_row: bool = False,
 ) -> Any:
     """Make an operator of a function on arrays, or with `elementwise` of a function on single numbers.
 
     Parameters with a default are settings of the operator, the others its inputs. Shapes and types of the
     outputs are learned by running the function on small arrays, or told by `infer`, which gets the Specs of the
-    inputs and returns those of the outputs.
+    inputs, and the settings by name, and returns the Specs of the outputs. A function on single numbers computes
+    in floats: outputs have the type that the inputs share, and whole numbers become floats first. `row_by_row` says
+    of a function on arrays that each row of its outputs depends on the same row of the inputs alone, so that an
+    engine may call it on a part of the batch.
     """
     if isinstance(function, str):
         name, function = function, None
 
     def make(decorated: Callable[..., Any]) -> CustomOp:
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
-        return CustomOp(decorated, name, names, elementwise, infer)
+        return CustomOp(decorated, name, names, elementwise, infer, row_by_row)
 
     return make if function is None else make(function)

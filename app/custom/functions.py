@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,39 +12,41 @@ import numpy as np
 
 from app.errors import AppError, DtypeError, OperatorError, ShapeError
 from app.ops.definition import OpDef, apply
+from app.ops.dtype import NAMES
 from app.ops.spec import Spec, broadcast
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
+_SHELF = str(Path(__file__).resolve().parent / "shelf") + os.sep
 
 
 def registered_at() -> str:
-    """File and line of the user's code that is registering an operator."""
+    """File and line of the code that is registering an operator: a user's, or that of one on the shelf."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        if "shelf" in frame.f_code.co_filename:
-            break
+    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _is_machinery(file: str) -> bool:
+    return file.startswith(_PACKAGE) and not file.startswith(_SHELF)
 
 
 def function_name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def require_callable(function: Any, role: str, operator: str, where: str) -> None:
+def require_callable(function: Any, role: str, label: str) -> None:
     """Refuse what is not a function where an operator is registered, not when it first runs."""
     if not callable(function):
-        raise OperatorError(
-            f"operator {operator} ({where}): {role} must be a function, found {function!r} ({type(function).__name__})"
-        )
+        raise OperatorError(f"{label}: {role} must be a function, found {function!r} ({type(function).__name__})")
 
 
 def call_function(function: Callable[..., Any], label: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a user's function; what it raises is told with the operator's name and kept as the cause."""
     try:
         return function(*args, **kwargs)
-    except AppError:
-        raise
+    except AppError as error:
+        raise type(error)(f"{label}: in its function {function_name(function)}: {error}") from error
     except Exception as error:
         hint = ""
         if isinstance(error, ValueError) and "ambiguous" in str(error):
@@ -53,18 +56,23 @@ def call_function(function: Callable[..., Any], label: str, args: Sequence[Any],
         ) from error
 
 
-def as_arrays(result: Any, wanted: int, label: str, function: Callable[..., Any]) -> list[Any]:
-    """What a function returned as that many arrays; None stays None."""
-    results = list(result) if isinstance(result, (tuple, list)) and wanted != 1 else [result]
-    if wanted == 1 and isinstance(result, (tuple, list)) and len(result) == 1:
-        results = list(result)
-    if wanted == 0 and results == [None]:
+def arrays_of(values: Sequence[Any]) -> list[Any]:
+    """What an engine holds (NumPy's scalars among it) as the arrays that a user's function gets; None stays None."""
+    return [v if v is None else np.asarray(v) for v in values]
+
+
+def returned_arrays(
+    result: Any, wanted: int, label: str, function: Callable[..., Any], optional: bool = False
+) -> list[Any]:
+    """What a function returned, one value or a tuple or list of them, as that many arrays, or None where `optional`."""
+    if wanted == 0 and result is None:
         return []
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != wanted:
         raise OperatorError(
             f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}"
         )
-    return [r if r is None else _as_array(r, i, label, function) for i, r in enumerate(results)]
+    return [None if r is None and optional else _as_array(r, i, label, function) for i, r in enumerate(results)]
 
 
 def _counted(number: int) -> str:
@@ -72,11 +80,15 @@ def _counted(number: int) -> str:
 
 
 def _as_array(value: Any, position: int, label: str, function: Callable[..., Any]) -> np.ndarray:
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.empty((), object)
+    if array.dtype.name not in NAMES:
+        found = "None" if value is None else f"{type(value).__name__} ({array.dtype})"
         raise DtypeError(
-            f"{label}: its function {function_name(function)} returned {type(value).__name__} "
-            f"({array.dtype}) as output {position}, expected an array of numbers"
+            f"{label}: its function {function_name(function)} returned {found} as output {position}, "
+            f"expected an array of {', '.join(NAMES)}"
         )
     return array
 
@@ -87,20 +99,25 @@ def attach_backward(
     takes: Sequence[str],
     *,
     keep_type: bool,
+    materialize: bool,
     attributes: Sequence[str] = (),
     kernel: Callable[..., Any] | None = None,
+    form: Any = None,
 ) -> OpDef:
     """Give an operator the gradient that a user's function computes from the values named in `takes`.
 
     The function becomes an operator of its own. It gets the inputs too, as the gradients must have their shapes.
+    `keep_type` casts gradients to the types of the inputs, where else another type is an error; `materialize`
+    passes zeros, where else None, as the gradient of an output that got none.
     """
     count = len(definition.inputs)
     label = f"the gradient of {definition.label}"
     call = kernel or function
 
     def run(*values: Any, **settings: Any) -> Any:
+        values = tuple(arrays_of(values))
         result = call_function(call, label, values[count:], settings)
-        gradients = as_arrays(result, count, label, function)
+        gradients = returned_arrays(result, count, label, function, optional=True)
         shapes = [x.shape for x in values[:count]]
         if definition.broadcasts:  # gradients of stretched inputs are summed back afterwards
             shapes = [np.broadcast_shapes(*shapes)] * count
@@ -124,39 +141,47 @@ def attach_backward(
         where=definition.where,
     )
     gradient.declare_attributes({name: definition.attributes[name] for name in attributes})
-    gradient.native = function if is_compiled(function) else None
+    gradient.form = form
 
-    def opaque(*_: Any) -> Any:
-        raise OperatorError(
-            f"{definition.label} cannot be differentiated twice: its backward function is Python code that works on "
-            "arrays; write it with the framework's operators (a PyLayer) for second derivatives"
-        )
-
-    gradient.gradient(opaque, [])
+    refuse_second_derivative(
+        gradient,
+        f"{definition.label} cannot be differentiated twice: its backward function works on arrays; "
+        "write it with the framework's operators (a PyLayer on Tensors) for second derivatives",
+    )
 
     def rule(*values: Any) -> Any:
         settings = dict(zip(attributes, values[len(values) - len(attributes) :], strict=True))
         return apply(gradient, values[: len(values) - len(attributes)], settings)
 
-    definition.optional_gradients = True
+    definition.optional_gradients = not materialize
     definition.gradient(rule, [*definition.inputs, *takes, *attributes])
     return gradient
+
+
+def refuse_second_derivative(gradient: OpDef, message: str) -> None:
+    """Make it an error to differentiate the gradient of an operator; without a rule that would be silently zero."""
+
+    def refuse() -> Any:
+        raise OperatorError(message)
+
+    gradient.gradient(refuse, [])
 
 
 def _checked_gradient(
     gradient: Any, x: np.ndarray, shape: tuple[int, ...], name: str, label: str, keep_type: bool
 ) -> np.ndarray:
-    if gradient is None:
+    """A gradient in the shape, and of the type, of the input that it is for; None stands for zeros."""
+    if gradient is None or x.dtype.kind != "f":
         return np.zeros(shape, x.dtype)
     if gradient.shape != shape:
         raise ShapeError(
             f"{label}: the gradient of {name} has shape {list(gradient.shape)}, expected that of {name}, {list(shape)}"
         )
-    if gradient.dtype == x.dtype or x.dtype.kind != "f":
-        return np.asarray(gradient)
-    if keep_type:
-        return np.asarray(gradient.astype(x.dtype))
-    raise DtypeError(f"{label}: the gradient of {name} has type {gradient.dtype}, expected that of {name}, {x.dtype}")
+    if gradient.dtype != x.dtype and not keep_type:
+        raise DtypeError(
+            f"{label}: the gradient of {name} has type {gradient.dtype}, expected that of {name}, {x.dtype}"
+        )
+    return np.asarray(gradient.astype(x.dtype, copy=False))
 
 
 def is_compiled(function: Any) -> bool:

@@ -7,12 +7,15 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from zlib import crc32
 
 from app.custom import shelf
-from app.errors import ConfigError, OperatorError
+from app.errors import AppError, ConfigError, OperatorError
 from app.ops import REGISTRY
 
 SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__path__)))
@@ -45,33 +48,28 @@ def _from_shelf(name: str) -> Callable[[Any], Any]:
 
 def _unknown(name: str) -> ConfigError:
     known = [*built_in_names(), *(f"custom.{short}" for short in SHIPPED)]
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
     return ConfigError(
-        f"there is no operator {name!r}{hint} There are {', '.join(known)}, and your own as path/to/file.py:name"
+        f"there is no operator {name!r}{_nearest(name, known)}. There are {', '.join(known)}, "
+        "and your own as path/to/file.py:name"
     )
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _from_file(path: str, name: str) -> Callable[[Any], Any]:
     file = Path(path)
     if not file.is_file():
         raise ConfigError(f"{path}:{name}: there is no file {file.resolve()}")
-    module_name = f"_operators_of_{file.stem}_{abs(hash(str(file.resolve())))}"
-    module_spec = importlib.util.spec_from_file_location(module_name, file)
-    if module_spec is None or module_spec.loader is None:
-        raise ConfigError(f"{path}:{name}: {path} is no Python file")
-    module = importlib.util.module_from_spec(module_spec)
-    sys.modules[module_name] = module
-    try:
-        module_spec.loader.exec_module(module)
-    except Exception as error:
-        raise OperatorError(f"{path}: running the file raised {type(error).__name__}: {error}") from error
+    module = _run_file(file.resolve(), file.stat().st_mtime_ns)
     operator = getattr(module, name, None)
     if operator is None:
-        found = [k for k, v in vars(module).items() if callable(v) and not k.startswith("_")]
-        close = difflib.get_close_matches(name, found, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"{path} has no {name!r}{hint} It has {', '.join(found) or 'no functions'}")
+        found = [k for k, v in vars(module).items() if callable(v) and _made_in(module, v)]
+        raise ConfigError(
+            f"{path} has no {name!r}{_nearest(name, found)}. It has {', '.join(found) or 'no functions of its own'}"
+        )
     operator = getattr(operator, "apply", operator)  # a PyLayer is used through its apply
     if not callable(operator):
         raise ConfigError(
@@ -79,3 +77,24 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
         )
     function: Callable[[Any], Any] = operator
     return function
+
+
+def _made_in(module: ModuleType, value: Any) -> bool:
+    return getattr(getattr(value, "function", value), "__module__", None) == module.__name__
+
+
+@lru_cache
+def _run_file(file: Path, changed: int) -> ModuleType:
+    """The module of a file, run once for as long as it does not change: its operators may have been compiled."""
+    spec = importlib.util.spec_from_file_location(f"_operators_of_{file.stem}_{crc32(bytes(file)):08x}", file)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{file} is no Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    try:
+        spec.loader.exec_module(module)
+    except AppError as error:
+        raise type(error)(f"{file}: {error}") from error
+    except Exception as error:
+        raise OperatorError(f"{file}: running the file raised {type(error).__name__}: {error}") from error
+    return module

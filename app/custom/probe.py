@@ -13,19 +13,16 @@ _SIZES = (2, 3)
 """Two sizes to stand for an unknown one: output sizes that change with them are unknown too."""
 
 
-def infer_by_running(run: Callable[..., Sequence[np.ndarray]], specs: Sequence[Spec], label: str) -> tuple[Spec, ...]:
-    """The shapes and types that `run` returns for inputs of these Specs."""
+def infer_by_running(
+    run: Callable[..., Sequence[np.ndarray]], specs: Sequence[Spec], advice: str = ""
+) -> tuple[Spec, ...]:
+    """The shapes and types that `run` returns for inputs of these Specs; `advice` ends the error where it fails."""
     open_sizes = any(UNKNOWN in spec.shape for spec in specs)
     try:
         results = [run(*[_example(spec, size) for spec in specs]) for size in (_SIZES if open_sizes else _SIZES[:1])]
     except AppError as error:
-        raise OperatorError(
-            f"{label}: it was run on arrays of ones to learn the shape of its outputs, and failed; if it cannot run "
-            f"on them, say the shape with infer=: {error}"
-        ) from error
-    return tuple(
-        Spec(_joined([r.shape for r in outputs]), outputs[0].dtype.name) for outputs in zip(*results, strict=True)
-    )
+        raise OperatorError(f"run on arrays of ones, to learn what it returns, it failed: {error}{advice}") from error
+    return tuple(Spec(_joined([r.shape for r in each]), each[0].dtype.name) for each in zip(*results, strict=True))
 
 
 def _example(spec: Spec, size: int) -> np.ndarray:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from app.custom.functions import (
-    as_arrays,
+    arrays_of,
     attach_backward,
     call_function,
     function_name,
     is_compiled,
     registered_at,
     require_callable,
+    returned_arrays,
 )
 from app.errors import DtypeError, OperatorError
 from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block, Variable
 from app.ops.definition import OpDef, apply
-from app.ops.dtype import canonical
-from app.ops.spec import Spec
+from app.ops.dtype import is_float
+from app.ops.form import Returning
+from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
 
 
@@ -34,6 +36,8 @@ def py_func(
     out: Any,
     backward_func: Callable[..., Any] | None = None,
     skip_vars_in_backward_input: Any = None,
+    *,
+    row_by_row: bool = False,
 ) -> Any:
     """Make an operator of `func` and apply it to `x`; its results go to `out`, which is returned.
 
@@ -41,17 +45,21 @@ def py_func(
     arrays or InputSpecs, one or a list, or None for a function that only looks. `backward_func` gets the inputs,
     the outputs and the gradients of the outputs, in that order and less the variables to skip, and returns the
     gradients of the inputs. An output without gradient is passed as None, and None is returned for an input
-    without one.
+    without one. `row_by_row` says that each row of what either function returns depends on the same row of its
+    inputs alone, so that an engine may call it on a part of the batch.
     """
-    require_callable(func, "func", "py_func", registered_at())
+    where = registered_at()
+    require_callable(func, "func", f"operator py_func ({where})")
+    label = f"operator py_func.{function_name(func)} ({where})"
+    if backward_func is not None:
+        require_callable(backward_func, "backward_func", label)
     inputs, outs = _listed(x), _listed(out)
-    skipped = _skipped(func, inputs, outs, _listed(skip_vars_in_backward_input))
-    specs = tuple(Spec(tuple(-1 if s is None else s for s in o.shape), canonical(o.dtype)) for o in outs)
-    definition = _definition(func, backward_func, len(inputs), specs, skipped)
-    if any(isinstance(v, Variable) for v in (*inputs, *outs)) or not (inputs or outs or in_dynamic_mode()):
-        results: list[Any] = _append(definition, inputs, outs)
-    else:
-        results = _run(definition, inputs, outs)
+    skipped = _skipped(label, inputs, outs, _listed(skip_vars_in_backward_input))
+    make = (
+        _definition if isinstance(func, Hashable) and isinstance(backward_func, Hashable) else _definition.__wrapped__
+    )
+    definition = make(func, backward_func, len(inputs), tuple(spec_of(o) for o in outs), skipped, row_by_row, where)
+    results = (_append if _in_program([*inputs, *outs]) else _run)(definition, inputs, outs)
     if out is None:
         return None
     return type(out)(results) if _is_list(out) else results[0]
@@ -68,17 +76,24 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and not hasattr(value, "shape")
 
 
-def _skipped(func: Any, inputs: list[Any], outs: list[Any], skip: list[Any]) -> tuple[int, ...]:
+def _in_program(values: list[Any]) -> bool:
+    """Whether a Variable is among the values; where there is neither one nor a Tensor, the mode decides."""
+    if any(isinstance(v, Variable) for v in values):
+        return True
+    return not (in_dynamic_mode() or any(isinstance(v, Tensor) for v in values))
+
+
+def _skipped(label: str, inputs: list[Any], outs: list[Any], skip: list[Any]) -> tuple[int, ...]:
     """The places, inputs first and outputs after them, of the values that the backward function does not get."""
-    places = {id(v): i for i, v in enumerate([*inputs, *outs])}
+    places = [id(v) for v in (*inputs, *outs)]
     for value in skip:
         if id(value) not in places:
-            name = getattr(value, "name", value)
             raise OperatorError(
-                f"operator py_func.{function_name(func)} ({registered_at()}): skip_vars_in_backward_input names "
-                f"{name}, which is neither one of its inputs nor one of its outputs"
+                f"{label}: skip_vars_in_backward_input names {getattr(value, 'name', value)}, "
+                "which is neither one of its inputs nor one of its outputs"
             )
-    return tuple(sorted(places[id(v)] for v in skip))
+    unwanted = {id(v) for v in skip}
+    return tuple(i for i, place in enumerate(places) if place in unwanted)
 
 
 def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
@@ -90,7 +105,12 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     results = [_declared(block, o, definition) for o in outs]
     flows = definition.differentiable and any(v is not None and not v.stop_gradient for v in variables)
     for result in results:
-        result.stop_gradient = result.stop_gradient or not flows
+        if definition.differentiable and any(result is v for v in variables):
+            raise OperatorError(
+                f"{definition.label}: {result.name} is both input and output, so its gradient would be taken at the "
+                "wrong value; give it an out of its own"
+            )
+        result.stop_gradient = result.stop_gradient or not (flows and is_float(result.dtype))
     return block.append_op(definition, variables, {}, results)
 
 
@@ -103,9 +123,8 @@ def _declared(block: Block, out: Any, definition: OpDef) -> Variable:
 def _run(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     """Run the operator on Tensors; Tensors given as `out` become the results."""
     tensors = [v if isinstance(v, Tensor) else Tensor(np.asarray(v)) for v in inputs]
-    results = apply(definition, tensors, {}) if tensors else definition.kernel()
-    results = _listed(results) if not isinstance(results, np.ndarray) else [results]
-    results = [r if isinstance(r, Tensor) else Tensor(r) for r in results]
+    returned = apply(definition, tensors, {}) if tensors else definition.kernel()
+    results = [r if isinstance(r, Tensor) else Tensor(r) for r in _listed(returned)]
     for i, (out, result) in enumerate(zip(outs, results, strict=True)):
         if isinstance(out, Tensor):
             out.take_place_of(result)
@@ -113,27 +132,27 @@ def _run(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     return results
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _definition(
     func: Callable[..., Any],
     backward_func: Callable[..., Any] | None,
     inputs: int,
     outs: tuple[Spec, ...],
     skipped: tuple[int, ...],
+    row_by_row: bool,
+    where: str,
 ) -> OpDef:
-    """The operator of a pair of functions; the same one for the same pair, so that eager loops make it once."""
-    where = registered_at()
+    """The operator of a pair of functions; the same one at the same place, so that eager loops make it once."""
     name = f"py_func.{function_name(func)}"
     label = f"operator {name} ({where})"
     warned: set[int] = set()
 
     def kernel(*arrays: np.ndarray) -> Any:
-        result = call_function(func, label, arrays, {})
-        checked = as_arrays(result, len(outs), label, func)
+        result = call_function(func, label, arrays_of(arrays), {})
+        checked = returned_arrays(result, len(outs), label, func)
         for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
-            if array is None or array.dtype != spec.dtype:
-                found = "None" if array is None else array.dtype
-                raise DtypeError(f"{label}: output {i} has type {found}, but {spec.dtype} was declared")
+            if array.dtype != spec.dtype:
+                raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")
             if i not in warned and not _matches(array.shape, spec.shape):
                 warned.add(i)
                 warnings.warn(
@@ -153,13 +172,15 @@ def _definition(
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
-        native=func if is_compiled(func) else None,
+        form=Returning(func, None, row_by_row, exact=True) if is_compiled(func) else None,
         where=where,
     )
     if backward_func is not None:
-        require_callable(backward_func, "backward_func", name, where)
         seen = [n for i, n in enumerate([*x_names, *out_names]) if i not in skipped]
-        attach_backward(definition, backward_func, [*seen, *("d" + n for n in out_names)], keep_type=False)
+        takes = [*seen, *("d" + n for n in out_names)]
+        places = tuple(range(inputs, inputs + len(takes)))
+        form = Returning(backward_func, places, row_by_row, exact=True) if is_compiled(backward_func) else None
+        attach_backward(definition, backward_func, takes, keep_type=False, materialize=False, form=form)
     return definition
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.context import PyLayerContext
+from app.custom.functions import refuse_second_derivative
+from app.custom.layer_call import like, run_backward, run_forward
 from app.custom.probe import infer_by_running
-from app.custom.pylayer import PyLayer, run_backward, tensor_outputs
 from app.errors import OperatorError
 from app.graph.program import Variable
 from app.ops.definition import OpDef, apply
@@ -20,28 +20,26 @@ from app.ops.spec import Spec
 from app.tensor import Tensor, no_grad
 
 
-def append(
-    layer: type[PyLayer], eager: OpDef, values: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
+def append(layer: Any, eager: OpDef, values: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Append the class to the Program of its Variables; gives the Variables of its outputs."""
     if not all(isinstance(v, Variable) for v in values):
-        raise OperatorError(f"{eager.label}: Tensors and Variables were mixed in one apply")
-    needs = tuple(not v.stop_gradient for v in values)
+        raise OperatorError(
+            f"{eager.label}: a Tensor and a Variable were mixed in one apply; "
+            "a Tensor has a value now, a Variable only when its Program runs"
+        )
+    differentiable: list[bool] = []
 
     def forward(*arrays: np.ndarray) -> Any:
-        context = PyLayerContext(eager.label)
-        context.needs_input_grad = needs
-        tensors = [Tensor(a, stop_gradient=not n) for a, n in zip(arrays, needs, strict=True)]
-        by_id = {id(v): t for v, t in zip(values, tensors, strict=True)}
-        with no_grad():
-            result = layer.forward(context, *_replaced(list(args), by_id), **_replaced(dict(kwargs), by_id))
-        outputs = tensor_outputs(eager, result)
+        tensors = [Tensor(np.asarray(a), v.stop_gradient) for a, v in zip(arrays, values, strict=True)]
+        of_this_run = {id(v): t for v, t in zip(values, tensors, strict=True)}
+        given = [_replaced(a, of_this_run) for a in args]
+        context, result, outputs = run_forward(eager, given, {k: _replaced(a, of_this_run) for k, a in kwargs.items()})
         if isinstance(result, (tuple, list)) and len(outputs) != len(result):
             raise OperatorError(f"{eager.label}: in a Program, forward can return Tensors only")
-        context.close(None, outputs)
+        differentiable[:] = context.close(outputs, None)
         return (*[t._array for t in outputs], context)
 
-    specs = infer_by_running(lambda *arrays: forward(*arrays)[:-1], [v.spec for v in values], eager.label)
+    specs = infer_by_running(lambda *arrays: forward(*arrays)[:-1], [v.spec for v in values])
     definition = OpDef(
         eager.name,
         forward,
@@ -51,14 +49,15 @@ def append(
         optional_gradients=True,
         where=eager.where,
     )
-    _attach_backward(layer, definition, needs)
-    results = apply(definition, values, {})[:-1]
-    return results[0] if len(results) == 1 else results
+    _attach_backward(layer, definition)
+    *results, _ = apply(definition, values, {})
+    for variable, wanted in zip(results, differentiable, strict=True):
+        variable.stop_gradient = variable.stop_gradient or not wanted
+    return results[0] if len(results) == 1 else tuple(results)
 
 
-def _attach_backward(layer: type[PyLayer], definition: OpDef, needs: Sequence[bool]) -> None:
+def _attach_backward(layer: Any, definition: OpDef) -> None:
     x_names, out_names = definition.inputs, definition.outputs[:-1]
-    dout_names = ["d" + name for name in out_names]
     x_end, out_end = len(x_names), len(x_names) + len(out_names)
 
     def backward(*given: Any) -> Any:
@@ -66,11 +65,11 @@ def _attach_backward(layer: type[PyLayer], definition: OpDef, needs: Sequence[bo
         if context._materialize:
             douts = tuple(np.zeros_like(o) if d is None else d for o, d in zip(outs, douts, strict=True))
         with no_grad():
-            gradients = run_backward(layer, context, douts, needs)
+            gradients = run_backward(layer, context, douts)
         arrays = [np.zeros_like(x) if g is None else g._array for x, g in zip(xs, gradients, strict=True)]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
-    takes = [*x_names, *out_names, *dout_names, "context"]
+    takes = [*x_names, *out_names, *("d" + name for name in out_names), "context"]
     gradient = OpDef(
         definition.name + "_grad",
         backward,
@@ -79,13 +78,16 @@ def _attach_backward(layer: type[PyLayer], definition: OpDef, needs: Sequence[bo
         outputs=["d" + name for name in x_names],
         where=definition.where,
     )
+    refuse_second_derivative(
+        gradient,
+        f"{definition.label} cannot be differentiated twice in a Program, where its backward runs as Python code; "
+        "on Tensors it can",
+    )
     definition.gradient(lambda *given: apply(gradient, given, {}), takes)
 
 
-def _replaced(value: Any, by_id: Mapping[int, Any]) -> Any:
-    """Arguments with each Variable replaced by the Tensor of this run."""
-    if isinstance(value, dict):
-        return {k: _replaced(v, by_id) for k, v in value.items()}
+def _replaced(value: Any, of_this_run: Mapping[int, Any]) -> Any:
+    """An argument with each Variable replaced by the Tensor of this run."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_replaced(v, by_id) for v in value)
-    return by_id.get(id(value), value)
+        return like(value, [_replaced(v, of_this_run) for v in value])
+    return of_this_run.get(id(value), value)

@@ -46,6 +46,11 @@ class Batches:
                 raise DataError(f"an order of rows {first} to {last} for {len(self.images):,} images")
 
     @property
+    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """What the rows of a batch are gathered from."""
+        return self.images, self.labels
+
+    @property
     def count(self) -> int:
         """How many images all batches have together."""
         return len(self.images) if self.order is None else len(self.order)

@@ -2,5 +2,15 @@
 
 from app.engine.executor import Executor
 from app.engine.scope import Scope, global_scope, scope_guard
+from app.graph.program import Program
+
+
+def _explain(program: Program, fetch: list[str], source: bool) -> str:
+    from app.engine.compiled.explain import explain  # imported late, as Numba is
+
+    return explain(program, fetch, source)
+
+
+Program.explainer = staticmethod(_explain)
 
 __all__ = ["Executor", "Scope", "global_scope", "scope_guard"]

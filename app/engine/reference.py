@@ -13,13 +13,23 @@ from app.graph.program import Block, Operator, Program
 from app.ops.definition import kernel_error
 
 
-def run_program(program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
-    """Run every operator in order; persistable results stay in the scope, the others are forgotten."""
-    block = program.global_block()
-    values = _Values(block, feed, scope)
-    for operator in block.ops:
-        run_operator(operator, values)
-    return [values[name] for name in fetch]
+class ReferenceEngine:
+    """Runs every operator in order; persistable results stay in the scope, the others are forgotten."""
+
+    def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
+        """Run a Program once; gives the fetched values."""
+        block = program.global_block()
+        values = Values(block, feed, scope)
+        for operator in block.ops:
+            run_operator(operator, values)
+        return [values[name] for name in fetch]
+
+    def run_many(
+        self, program: Program, dataset: Any, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
+    ) -> list[np.ndarray]:
+        """Run a Program on each batch of a dataset; gives each fetched variable's value at every batch."""
+        rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
+        return [np.array([row[i] for row in rows]) for i in range(len(fetch))]
 
 
 def run_operator(operator: Operator, values: dict[str, Any]) -> None:
@@ -36,7 +46,7 @@ def run_operator(operator: Operator, values: dict[str, Any]) -> None:
         values[name] = result
 
 
-class _Values(dict[str, Any]):
+class Values(dict[str, Any]):
     """The values of one run; persistable ones are read from and written to the scope."""
 
     def __init__(self, block: Block, feed: dict[str, np.ndarray], scope: Scope):

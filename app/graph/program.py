@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -331,6 +331,15 @@ class Program:
                 copied.vars[name] = copy.copy(variable)
                 copied.vars[name].block = copied
         return copied
+
+    explainer: ClassVar[Callable[..., str] | None] = None
+    """What says how a Program would be run natively; the engine that can tell sets it."""
+
+    def explain(self, fetch_list: Sequence[Variable | str] = (), source: bool = True) -> str:
+        """For each operator how it would run natively, and why; then the source that is generated."""
+        if Program.explainer is None:
+            raise ProgramError("no engine that explains Programs is loaded: import app.engine")
+        return Program.explainer(self, [item if isinstance(item, str) else item.name for item in fetch_list], source)
 
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
         """The Program as text, as `print` shows it."""

@@ -22,7 +22,7 @@ def _(dout: Any) -> Any:
     return dout, dout
 
 
-@elementwise
+@elementwise(numbers=True)
 def subtract(x: Any, y: Any) -> Any:
     """The first value less the second."""
     return x - y
@@ -70,13 +70,13 @@ def _(y: Any, out: Any, dout: Any) -> Any:
     return -dout * out / y
 
 
-@elementwise
+@elementwise(numbers=True, checked=True)
 def floor_divide(x: Any, y: Any) -> Any:
     """The quotient rounded down."""
     return x // y
 
 
-@elementwise
+@elementwise(numbers=True, checked=True)
 def remainder(x: Any, y: Any) -> Any:
     """What `floor_divide` leaves, with the sign of the divisor."""
     return x % y
@@ -92,7 +92,7 @@ def _(x: Any, y: Any, dout: Any) -> Any:
     return -dout * floor_divide(x, y)
 
 
-@elementwise
+@elementwise(numbers=True, checked=True)
 def pow(x: Any, y: Any) -> Any:
     """The first value to the power of the second."""
     return x**y

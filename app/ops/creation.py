@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.ops.definition import operator, same_as_input
+from app.ops.form import Constant, Elementwise
 from app.ops.random import generator
 from app.ops.spec import Spec
 
@@ -15,7 +16,7 @@ def _declared(*, shape: tuple[int, ...], dtype: str, **attributes: Any) -> Spec:
     return Spec(tuple(shape), dtype)
 
 
-@operator(_declared)
+@operator(_declared, form=Constant(lambda attributes: attributes["value"]))
 def fill_constant(*, shape: Any, value: float, dtype: str = "float32") -> Any:
     """A new array with the same number everywhere."""
     return np.full(shape, value, dtype)
@@ -27,7 +28,10 @@ def assign_value(*, values: Any, dtype: str, shape: Any) -> Any:
     return np.array(values, dtype).reshape(shape)
 
 
-@operator(lambda x, *, value, dtype=None: Spec(x.shape, dtype or x.dtype))
+@operator(
+    lambda x, *, value, dtype=None: Spec(x.shape, dtype or x.dtype),
+    form=Constant(lambda attributes: attributes["value"]),
+)
 def full_like(x: Any, *, value: float, dtype: str | None = None) -> Any:
     """A new array with the shape of another and the same number everywhere."""
     return np.full_like(x, value, dtype)
@@ -43,7 +47,7 @@ def ones_like(x: Any, dtype: str | None = None) -> Any:
     return full_like(x, value=1, dtype=dtype)
 
 
-@operator(same_as_input)
+@operator(same_as_input, form=Elementwise(lambda x: x, settings=False))
 def assign(x: Any) -> Any:
     """A copy."""
     return np.copy(x)
@@ -69,6 +73,6 @@ def gaussian_random(
 
 
 @operator(_declared)
-def randint(*, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Any = None) -> Any:
+def integer_random(*, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Any = None) -> Any:
     """Random whole numbers from `low` up to, and without, `high`."""
     return generator(seed).integers(low, high, shape, dtype)

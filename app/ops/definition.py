@@ -117,7 +117,7 @@ class OpDef:
         optional_gradients: bool = False,
         checked: bool = False,
         effects: bool = False,
-        native: Any = None,
+        form: Any = None,
         where: str = "",
     ):
         self.name = name
@@ -135,8 +135,12 @@ class OpDef:
         """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
         self.effects = effects
         """The operator has to run although nothing may depend on its outputs."""
-        self.native = native
-        """The function that a compiler may compile in the kernel's place; None where there is only Python."""
+        self.form = form
+        """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
+        self.accumulates: Any = None
+        """For an update of the form `base - scale * term`: which inputs these are."""
+        self.step: OpDef | None = None
+        """For a product: the operator that takes such an update's step with it at once."""
         self.where = where
         """For a custom operator, the file and line that registered it."""
         self.rules: list[Rule] = []
@@ -229,9 +233,7 @@ class OpDef:
         try:
             result = self.infer(*specs, **attributes)
         except Exception as error:
-            shown = ", ".join(str(s) if s is not None else "None" for s in specs)
-            kind = type(error) if isinstance(error, AppError) else OperatorError
-            raise kind(f"{self.label} of ({shown}): {error}") from error
+            raise _explained(f"{self.label} of ({', '.join(map(str, specs))})", error) from error
         return (result,) if isinstance(result, Spec) else tuple(result)
 
     # Application
@@ -239,23 +241,27 @@ class OpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         inputs, attributes = self.bind(args, kwargs)
         if self.prepare is not None:
-            inputs = self.prepare(inputs)
+            try:
+                inputs = self.prepare(inputs)
+            except Exception as error:
+                raise _explained(self.label, error) from error
         return apply(self, inputs, attributes)
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Sort the arguments of a call into input values and attributes."""
         if self.variadic is not None:
-            xs = kwargs.pop(self.variadic) if not args else args[0]
-            inputs, extra = list(xs), args[1:]
+            inputs, extra = list(args[0] if args else self._named(self.variadic, kwargs)), args[1:]
         else:
             inputs, extra = list(args[: len(self.inputs)]), args[len(self.inputs) :]
-            for name in self.inputs[len(inputs) :]:
-                if name not in kwargs:
-                    raise OperatorError(f"{self.label} needs its input {name!r}; it takes {self._usage()}")
-                inputs.append(kwargs.pop(name))
+            inputs += [self._named(name, kwargs) for name in self.inputs[len(inputs) :]]
         if not kwargs and not extra and self._complete:
             return inputs, self.attributes
         return inputs, self._bind_attributes(extra, kwargs)
+
+    def _named(self, name: str, kwargs: dict[str, Any]) -> Any:
+        if name not in kwargs:
+            raise OperatorError(f"{self.label} needs its input {name!r}; it takes {self._usage()}")
+        return kwargs.pop(name)
 
     def _bind_attributes(self, extra: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         kwargs.pop("name", None)  # accepted everywhere, as in Paddle
@@ -263,6 +269,8 @@ class OpDef:
             raise OperatorError(f"{self.label} got too many arguments; it takes {self._usage()}")
         given = dict(zip(self._attribute_names, extra, strict=False))
         given.update(kwargs)
+        if len(given) < len(extra) + len(kwargs):
+            raise OperatorError(f"{self.label} got one parameter by place and by name; it takes {self._usage()}")
         attributes = dict(self.attributes)
         for name, value in given.items():
             if name not in attributes:
@@ -312,7 +320,7 @@ def operator(infer: Callable[..., Any], **options: Any) -> Callable[[Callable[..
 
     def define(kernel: Callable[..., Any]) -> OpDef:
         name = options.pop("name", None) or kernel.__name__.rstrip("_")
-        definition = OpDef(name, kernel, infer, native=kernel, **options)
+        definition = OpDef(name, kernel, infer, **options)
         REGISTRY[definition.name] = definition
         return definition
 
@@ -324,14 +332,22 @@ def same_as_input(x: Spec, **attributes: Any) -> Spec:
     return x
 
 
+def _explained(about: str, error: Exception) -> AppError:
+    """An error with what it is about put before it."""
+    kind = type(error) if isinstance(error, AppError) else OperatorError
+    return kind(f"{about}: {error}")
+
+
 def kernel_error(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], error: Exception) -> AppError:
     """The error to show for a kernel that raised: inference explains it best; else the kernel's own words."""
-    if isinstance(error, AppError):
-        return error
+    if isinstance(error, AppError) and definition.where:
+        return error  # a custom operator's errors name it
     specs = [spec_of(x) if hasattr(x, "dtype") else None for x in inputs]
     try:
         definition.infer_outputs(specs, attributes)
     except AppError as explained:
         return explained
-    shown = ", ".join(map(str, specs))
-    return OperatorError(f"{definition.label} of ({shown}) failed: {type(error).__name__}: {error}")
+    about = f"{definition.label} of ({', '.join(map(str, specs))})"
+    if isinstance(error, AppError):
+        return _explained(about, error)
+    return OperatorError(f"{about} failed: {type(error).__name__}: {error}")

@@ -25,7 +25,8 @@ def canonical(dtype: Any) -> str:
         if name in NAMES:
             return name
     try:
-        name = _PYTHON_TYPES.get(dtype) or np.dtype(dtype).name
+        # None is no type, though NumPy takes it for float64
+        name = "None" if dtype is None else _PYTHON_TYPES.get(dtype) or np.dtype(dtype).name
     except TypeError:
         name = str(dtype)
     if name not in NAMES:

@@ -10,29 +10,41 @@ import numpy as np
 from app.errors import DtypeError
 from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.dtype import FLOATS, INTEGERS, canonical, common, get_default_dtype
+from app.ops.form import Elementwise
 from app.ops.spec import Spec, broadcast
 
 
 def elementwise(
-    function: Callable[..., Any] | None = None, *, result: str | None = None, floating: bool = False, **options: Any
+    function: Callable[..., Any] | None = None,
+    *,
+    result: str | None = None,
+    floating: bool = False,
+    numbers: bool = False,
+    scalar: Callable[..., Any] | None = None,
+    **options: Any,
 ) -> Any:
     """Declare an operator whose kernel works on one element as on a whole array.
 
     Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
-    `result` is the type of the output where that is not the inputs'.
+    `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values. `scalar` computes one element where the kernel
+    itself cannot, or not as well.
     """
 
     def infer(*specs: Spec, **attributes: Any) -> Spec:
         dtypes = {s.dtype for s in specs}
         if len(dtypes) > 1:
             raise DtypeError(f"expected inputs of one element type, found {' and '.join(sorted(dtypes))}")
+        if numbers and "bool" in dtypes:
+            raise DtypeError("expected numbers, found truth values; use .astype")
         return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
 
     def prepare(values: list[Any]) -> list[Any]:
         return to_common_type(values, floating)
 
-    options = {"prepare": prepare, "broadcasts": True, **options}
-    define: Callable[[Callable[..., Any]], OpDef] = operator(infer, **options)
+    def define(kernel: Callable[..., Any]) -> OpDef:
+        settings = {"prepare": prepare, "broadcasts": True, "form": Elementwise(scalar or kernel), **options}
+        return operator(infer, **settings)(kernel)
+
     return define if function is None else define(function)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from app.errors import DtypeError, ShapeError
 from app.ops.definition import REGISTRY, operator
 from app.ops.elementwise import to_common_type
+from app.ops.form import Product
 from app.ops.spec import UNKNOWN, Spec, broadcast
 
 
@@ -30,7 +31,7 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
 
 
-@operator(_infer_matmul, prepare=to_common_type)
+@operator(_infer_matmul, prepare=to_common_type, form=Product())
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
     if transpose_x and x.ndim > 1:
@@ -64,7 +65,7 @@ def _(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
 
 def _unstacked(gradient: Any, like: Any) -> Any:
     """Sum over the stacks along which `like` was repeated."""
-    if len(gradient.shape) == 2 or tuple(gradient.shape) == tuple(like.shape):
+    if len(gradient.shape) == 2 or (tuple(gradient.shape) == tuple(like.shape) and UNKNOWN not in like.shape[:-2]):
         return gradient
     return REGISTRY["sum_like"](gradient, like)
 
@@ -89,3 +90,19 @@ def _through_matrices(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y:
         else matmul(left, dout, transpose_x=not turn_x)
     )
     return reshape_like(_unstacked(dleft, left), x), reshape_like(_unstacked(dright, right), y)
+
+
+def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> Spec:
+    product = _infer_matmul(x, y, **attributes)
+    if product.shape != c.shape:
+        raise ShapeError(f"a product of shape {list(product.shape)} cannot change a matrix of shape {list(c.shape)}")
+    return c
+
+
+@operator(_infer_step, form=Product(step=True))
+def matmul_step(c: Any, scale: Any, x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+    """A matrix less `scale` times a product: an optimiser's step, taken while the gradient is computed."""
+    return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)
+
+
+matmul.step = matmul_step

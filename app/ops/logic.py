@@ -9,6 +9,7 @@ import numpy as np
 from app.ops.definition import REGISTRY, operator
 from app.ops.dtype import canonical
 from app.ops.elementwise import elementwise, to_common_type
+from app.ops.form import Elementwise
 from app.ops.spec import Spec, broadcast
 
 
@@ -98,12 +99,14 @@ def _prepare_where(values: list[Any]) -> list[Any]:
     condition, x, y = values
     if hasattr(condition, "dtype") and canonical(condition.dtype) != "bool":
         condition = REGISTRY["cast"](condition, dtype="bool")
-    if not hasattr(x, "dtype") and not hasattr(y, "dtype"):
-        x = np.asarray(x, dtype=canonical(np.result_type(type(x), type(y))))
     return [condition, *to_common_type([x, y])]
 
 
-@operator(_infer_where, prepare=_prepare_where, broadcasts=True)
+def _choose(condition: Any, x: Any, y: Any) -> Any:
+    return x if condition else y
+
+
+@operator(_infer_where, prepare=_prepare_where, broadcasts=True, form=Elementwise(_choose))
 def where(condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition holds, `y` elsewhere."""
     return np.where(condition, x, y)

@@ -9,6 +9,7 @@ import numpy as np
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
+from app.ops.form import Filling
 from app.ops.reduction import sum
 from app.ops.spec import UNKNOWN, Spec
 
@@ -18,7 +19,7 @@ def _check_labels(x: Spec, label: Spec) -> None:
         raise ShapeError(f"expected one row of classes for each example, two axes; found shape {list(x.shape)}")
     if label.dtype not in INTEGERS:
         raise DtypeError(f"labels must be whole numbers, found {label.dtype}")
-    if label.shape[1:] not in ((), (1,)) or not label.shape:
+    if label.shape[1:] not in ((), (1,), (UNKNOWN,)) or not label.shape:
         raise ShapeError(f"labels must have shape [n] or [n, 1], found {list(label.shape)}")
     if UNKNOWN not in (x.shape[0], label.shape[0]) and x.shape[0] != label.shape[0]:
         raise ShapeError(f"{x.shape[0]} examples, but {label.shape[0]} labels")
@@ -39,7 +40,35 @@ def _infer_loss(logits: Spec, label: Spec) -> tuple[Spec, Spec]:
     return Spec((logits.shape[0], 1), logits.dtype), logits
 
 
-@operator(_infer_loss, outputs=("loss", "probability"), optional_gradients=True, checked=True)
+def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
+    rows = label.reshape(label.size)
+    for i in range(logits.shape[0]):
+        k = rows[i]
+        if k < 0 or k >= logits.shape[1]:
+            return False
+        top = logits[i, 0]
+        for j in range(logits.shape[1]):
+            top = max(top, logits[i, j])
+        total = top * 0
+        for j in range(logits.shape[1]):
+            probability[i, j] = np.exp(logits[i, j] - top)
+            total += probability[i, j]
+        loss[i, 0] = np.log(total) - (logits[i, k] - top)
+        for j in range(logits.shape[1]):
+            probability[i, j] /= total
+    return True
+
+
+_LABELS = "labels must name classes that there are"
+
+
+@operator(
+    _infer_loss,
+    form=Filling(_fill_loss, row_by_row=True, problem=_LABELS),
+    outputs=("loss", "probability"),
+    optional_gradients=True,
+    checked=True,
+)
 def softmax_with_cross_entropy(logits: Any, label: Any) -> Any:
     """-log(softmax(logits)[label]) of each row, and the softmax itself."""
     rows = _rows(logits, label)
@@ -67,7 +96,18 @@ def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
     return like
 
 
-@operator(_infer_one_hot_like, checked=True)
+def _fill_one_hot(label: Any, like: Any, out: Any) -> bool:
+    rows = label.reshape(label.size)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 0
+        if rows[i] < 0 or rows[i] >= out.shape[1]:
+            return False
+        out[i, rows[i]] = 1
+    return True
+
+
+@operator(_infer_one_hot_like, form=Filling(_fill_one_hot, row_by_row=True, problem=_LABELS), checked=True)
 def one_hot_like(label: Any, like: Any) -> Any:
     """A row for each label, 1 in its class and 0 elsewhere, in the shape and type of another value."""
     out = np.zeros(like.shape, like.dtype)
@@ -102,7 +142,22 @@ def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
     return Spec((), "float32")
 
 
-@operator(_infer_accuracy, checked=True)
+def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
+    rows = label.reshape(label.size)
+    hits = 0
+    for i in range(x.shape[0]):
+        if rows[i] < 0 or rows[i] >= x.shape[1]:
+            return False
+        mine, above = x[i, rows[i]], 0
+        for j in range(x.shape[1]):
+            if x[i, j] > mine or (x[i, j] == mine and j < rows[i]):
+                above += 1
+        hits += above < k
+    out[()] = hits / max(x.shape[0], 1)
+    return True
+
+
+@operator(_infer_accuracy, form=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
 def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
     """The share of rows whose label is among the k largest values."""
     rows = _rows(x, label)[:, None]

@@ -10,7 +10,7 @@ from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 
 
-@elementwise
+@elementwise(numbers=True)
 def negative(x: Any) -> Any:
     """The value with its sign turned."""
     return -x
@@ -142,7 +142,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * sign(x)
 
 
-@elementwise
+@elementwise(numbers=True)
 def sign(x: Any) -> Any:
     """-1, 0 or 1."""
     return np.sign(x)
@@ -174,10 +174,19 @@ def _(dout: Any) -> Any:
     return zeros_like(dout)
 
 
-@elementwise
+def _clip_one(x: Any, min: Any, max: Any) -> Any:
+    if min is not None and x < min:
+        return min
+    if max is not None and x > max:
+        return max
+    return x
+
+
+@elementwise(scalar=_clip_one, numbers=True)
 def clip(x: Any, *, min: float | None = None, max: float | None = None) -> Any:
     """The value kept between `min` and `max`; outside, the gradient is zero."""
-    return np.clip(x, min, max)
+    low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
+    return np.clip(x, low, high)
 
 
 @clip.gradient

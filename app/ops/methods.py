@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from app.errors import ShapeError
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.shaping import plain_index
+from app.ops.spec import UNKNOWN
 
 
 def _binary(name: str, swapped: bool = False) -> Any:
@@ -28,6 +31,10 @@ def _unary(name: str) -> Any:
 
 def _index_parts(index: Any) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) else (index,)
+
+
+def _is_array(index: Any) -> bool:
+    return hasattr(index, "dtype") and not isinstance(index, np.generic)
 
 
 class ValueMethods:
@@ -56,17 +63,19 @@ class ValueMethods:
     def __len__(self) -> int:
         if not self.shape:
             raise ShapeError("a value without axes has no length")
+        if self.shape[0] == UNKNOWN:
+            raise ShapeError("the length is not known before the Program runs")
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        arrays = [i for i in _index_parts(index) if hasattr(i, "dtype") or isinstance(i, list)]
+        arrays = [i for i in _index_parts(index) if isinstance(i, list) or _is_array(i)]
         if not arrays:
             return REGISTRY["getitem"](self, index=plain_index(index))
         if len(_index_parts(index)) == 1:
-            return REGISTRY["gather"](self, arrays[0])
+            return REGISTRY["gather"](self, np.asarray(index) if isinstance(index, list) else arrays[0])
         raise ShapeError("only one array of whole numbers can be an index, and only alone")
 
     # The names that Paddle's tensors have beside those of the operators

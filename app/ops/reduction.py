@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
-from app.ops.dtype import INTEGERS
+from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import to_common_type
-from app.ops.spec import Spec, broadcast, normal_axis, reduced_axes
+from app.ops.form import Elementwise, Reduction, Spread
+from app.ops.logic import where
+from app.ops.shaping import cast_like
+from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis, reduced_axes
 
 
 def _reduced_shape(shape: tuple[int, ...], axis: Any, keepdim: bool) -> tuple[int, ...]:
@@ -29,7 +33,15 @@ def _infer_sum(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
 
 
-@operator(_infer_sum)
+def _axes_of(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
+    return reduced_axes(attributes["axis"], rank)
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x + y
+
+
+@operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0, _add))
 def sum(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The sum over axes; whole numbers and truth values add up as int64."""
     wide = np.int64 if x.dtype.kind in "biu" else None
@@ -41,10 +53,14 @@ def _(x: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
     return spread(dout, x, axis=axis, keepdim=keepdim)
 
 
-@operator(_infer_reduction, prepare=lambda values: to_common_type(values, floating=True))
+@operator(
+    _infer_reduction,
+    prepare=lambda values: to_common_type(values, floating=True),
+    form=Reduction(_axes_of, lambda dtype: 0, _add, mean=True),
+)
 def mean(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The mean over axes."""
-    return np.mean(x, axis=axis, keepdims=keepdim)
+    return np.mean(x, axis=axis if x.ndim else None, keepdims=keepdim)
 
 
 @mean.gradient
@@ -56,7 +72,7 @@ def _infer_spread(y: Spec, like: Spec, *, axis: Any = None, keepdim: bool = Fals
     return Spec(like.shape, y.dtype)
 
 
-@operator(_infer_spread)
+@operator(_infer_spread, form=Spread(_axes_of, lambda attributes: attributes["share"]))
 def spread(y: Any, like: Any, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Any:
     """What a reduction gave, for each element that went into it; with `share`, divided by their number."""
     kept = tuple(1 if i in reduced_axes(axis, like.ndim) else size for i, size in enumerate(like.shape))
@@ -72,13 +88,13 @@ def _(dout: Any, axis: Any, keepdim: bool, share: bool) -> Any:
     return reduce(dout, axis=axis, keepdim=keepdim)
 
 
-@operator(_infer_reduction)
+@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: y if y > x else x))
 def max(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
-@operator(_infer_reduction)
+@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: y if y < x else x))
 def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
@@ -87,7 +103,7 @@ def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
 @max.gradient
 @min.gradient
 def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
-    chosen = (x == spread(out, x, axis=axis, keepdim=keepdim)) * spread(dout * 0.0 + 1.0, x, axis=axis, keepdim=keepdim)
+    chosen = cast_like(x == spread(out, x, axis=axis, keepdim=keepdim), x)
     return spread(dout / sum(chosen, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim) * chosen
 
 
@@ -98,8 +114,13 @@ def prod(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
 
 
 @prod.gradient
-def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
-    return spread(dout * out, x, axis=axis, keepdim=keepdim) / x
+def _(x: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
+    # the product of the other elements: out / x, but for elements that are zero
+    zero = x == 0
+    filled = where(zero, 1.0, x)
+    zeros = spread(sum(zero, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
+    product = spread(prod(filled, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
+    return spread(dout, x, axis=axis, keepdim=keepdim) * where(zeros == zero, product / filled, 0.0)
 
 
 def _infer_truth(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
@@ -116,6 +137,14 @@ def all(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
 def any(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """Whether some element is true."""
     return np.any(x, axis=axis, keepdims=keepdim)
+
+
+def _limits(dtype: str) -> tuple[Any, Any]:
+    """The smallest and the largest number of a type."""
+    if dtype in FLOATS:
+        return float("-inf"), float("inf")
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False) -> Spec:
@@ -142,6 +171,8 @@ def _infer_cumsum(x: Spec, *, axis: int = -1, reverse: bool = False) -> Spec:
 @operator(_infer_cumsum)
 def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Any:
     """Running sums along an axis, from its end where `reverse` says so."""
+    if not x.ndim:
+        return np.copy(x)
     if reverse:
         return np.flip(np.cumsum(np.flip(x, axis), axis, x.dtype), axis)
     return np.cumsum(x, axis, x.dtype)
@@ -168,7 +199,14 @@ def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
     return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
 
 
-@operator(_infer_sum_to)
+def _axes_to(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
+    """The axes that summing to a shape removes or makes 1."""
+    shape = attributes["shape"]
+    extra = rank - len(shape)
+    return (*range(extra), *(extra + i for i, size in enumerate(shape) if size == 1))
+
+
+@operator(_infer_sum_to, form=Reduction(_axes_to, lambda dtype: 0, _add))
 def sum_to(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The sum over the axes along which `shape` would be broadcast."""
     return _sum_to(x, shape)
@@ -190,21 +228,32 @@ def _(x: Any, dout: Any) -> Any:
     return expand_as(dout, x)
 
 
+def _same(x: Any) -> Any:
+    return x
+
+
 def _infer_expand(x: Spec, *, shape: tuple[int, ...]) -> Spec:
-    extra = len(shape) - len(x.shape)
+    sizes = _expanded(x.shape, shape)
+    kept = zip(reversed(x.shape), reversed(sizes), strict=False)
+    if {old for old, new in kept if old != new} - {1, UNKNOWN}:
+        raise ShapeError(f"a value of shape {list(x.shape)} cannot be expanded to {list(shape)}")
+    return Spec(sizes, x.dtype)
+
+
+def _expanded(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with the sizes that -1 keeps."""
+    extra = len(shape) - len(sizes)
     if extra < 0:
         raise ShapeError(f"shape {list(shape)} has fewer axes than the value")
-    kept = tuple(x.shape[i - extra] if size == -1 and i >= extra else size for i, size in enumerate(shape))
-    if broadcast(x.shape, kept) != kept:
-        raise ShapeError(f"a value of shape {list(x.shape)} cannot be expanded to {list(shape)}")
-    return Spec(kept, x.dtype)
+    if -1 in shape[:extra]:
+        raise ShapeError(f"shape {list(shape)} keeps an axis (-1) that the value does not have")
+    return tuple(sizes[i - extra] if size == -1 else size for i, size in enumerate(shape))
 
 
-@operator(_infer_expand)
+@operator(_infer_expand, form=Elementwise(_same, settings=False))
 def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The value repeated along axes of size 1, and new ones in front; -1 keeps an axis as it is."""
-    extra = len(shape) - x.ndim
-    return np.broadcast_to(x, tuple(x.shape[i - extra] if size == -1 else size for i, size in enumerate(shape)))
+    return np.broadcast_to(x, _expanded(x.shape, shape))
 
 
 @expand.gradient
@@ -212,7 +261,7 @@ def _(x: Any, dout: Any) -> Any:
     return sum_like(dout, x)
 
 
-@operator(lambda x, like: Spec(like.shape, x.dtype))
+@operator(lambda x, like: Spec(like.shape, x.dtype), form=Elementwise(_same, takes=(0,), settings=False))
 def expand_as(x: Any, like: Any) -> Any:
     """The value repeated to the shape of another."""
     return np.broadcast_to(x, like.shape)

@@ -7,15 +7,22 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
-from app.ops.definition import REGISTRY, operator
-from app.ops.spec import UNKNOWN, Spec, count, normal_axis
+from app.ops.definition import operator
+from app.ops.dtype import INTEGERS
+from app.ops.elementwise import to_common_type
+from app.ops.form import Alias, Elementwise
+from app.ops.spec import UNKNOWN, Spec, count, normal_axis, reduced_axes
+
+
+def _same(x: Any) -> Any:
+    return x
 
 
 def _infer_cast(x: Spec, *, dtype: str) -> Spec:
     return Spec(x.shape, dtype)
 
 
-@operator(_infer_cast)
+@operator(_infer_cast, form=Elementwise(_same, settings=False))
 def cast(x: Any, *, dtype: str) -> Any:
     """The value with another element type."""
     return x.astype(dtype)
@@ -26,7 +33,7 @@ def _(x: Any, dout: Any) -> Any:
     return cast_like(dout, x)
 
 
-@operator(lambda x, like: Spec(x.shape, like.dtype))
+@operator(lambda x, like: Spec(x.shape, like.dtype), form=Elementwise(_same, takes=(0,), settings=False))
 def cast_like(x: Any, like: Any) -> Any:
     """The value with the element type of another."""
     return x.astype(like.dtype)
@@ -41,24 +48,30 @@ def _(x: Any, dout: Any) -> Any:
 
 
 def _infer_reshape(x: Spec, *, shape: tuple[int, ...]) -> Spec:
-    if any(size == 0 and i >= len(x.shape) for i, size in enumerate(shape)):
+    return Spec(_reshaped(x.shape, shape), x.dtype)
+
+
+def _reshaped(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with the sizes that 0 copies, and with what is left in the place of -1, as far as that is known."""
+    if any(size == 0 and i >= len(sizes) for i, size in enumerate(shape)):
         raise ShapeError(f"shape {list(shape)} copies an axis (0) that the value does not have")
-    target = [x.shape[i] if size == 0 else size for i, size in enumerate(shape)]
-    if target.count(UNKNOWN) > 1 and shape.count(UNKNOWN) > 1:
+    if shape.count(UNKNOWN) > 1:
         raise ShapeError(f"shape {list(shape)} leaves more than one size open")
-    total, rest = count(x.shape), count([size for size in target if size != UNKNOWN])
-    if total != UNKNOWN:
-        if UNKNOWN in target and rest > 0 and total % rest == 0:
-            target[target.index(UNKNOWN)] = total // rest
-        elif UNKNOWN in target or total != rest:
-            raise ShapeError(f"{total} elements do not fill shape {list(shape)}")
-    return Spec(tuple(target), x.dtype)
+    target = [sizes[i] if size == 0 else size for i, size in enumerate(shape)]
+    if UNKNOWN in shape:
+        # sizes that are copied stand on both sides, so they need not be known, and may be 0
+        left = count([size for i, size in enumerate(sizes) if shape[i : i + 1] != (0,)])
+        rest = count([size for size in shape if size not in (0, UNKNOWN)])
+        target[shape.index(UNKNOWN)] = UNKNOWN if left == UNKNOWN else left // rest
+    if UNKNOWN not in (*sizes, *target) and count(sizes) != count(target):
+        raise ShapeError(f"{count(sizes)} elements do not fill shape {list(shape)}")
+    return tuple(target)
 
 
-@operator(_infer_reshape)
+@operator(_infer_reshape, form=Alias())
 def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The same elements in another shape: -1 stands for what is left, 0 copies the axis of the value."""
-    return np.reshape(x, tuple(x.shape[i] if size == 0 and i < x.ndim else size for i, size in enumerate(shape)))
+    return np.reshape(x, _reshaped(x.shape, shape))
 
 
 @reshape.gradient
@@ -66,7 +79,7 @@ def _(x: Any, dout: Any) -> Any:
     return reshape_like(dout, x)
 
 
-@operator(lambda x, like: Spec(like.shape, x.dtype))
+@operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())
 def reshape_like(x: Any, like: Any) -> Any:
     """The same elements in the shape of another value."""
     return np.reshape(x, like.shape)
@@ -78,29 +91,35 @@ def _(x: Any, dout: Any) -> Any:
 
 
 def _infer_flatten(x: Spec, *, start_axis: int = 0, stop_axis: int = -1) -> Spec:
-    start, stop = normal_axis(start_axis, len(x.shape)), normal_axis(stop_axis, len(x.shape))
-    return Spec((*x.shape[:start], count(x.shape[start : stop + 1]), *x.shape[stop + 1 :]), x.dtype)
+    return Spec(_flattened(x.shape, start_axis, stop_axis), x.dtype)
 
 
-@operator(_infer_flatten)
+def _flattened(sizes: tuple[int, ...], start_axis: int, stop_axis: int) -> tuple[int, ...]:
+    start, stop = normal_axis(start_axis, len(sizes)), normal_axis(stop_axis, len(sizes))
+    if stop < start:
+        raise ShapeError(f"start_axis {start_axis} comes after stop_axis {stop_axis} in a value with {len(sizes)} axes")
+    return *sizes[:start], count(sizes[start : stop + 1]), *sizes[stop + 1 :]
+
+
+@operator(_infer_flatten, form=Alias())
 def flatten(x: Any, *, start_axis: int = 0, stop_axis: int = -1) -> Any:
     """The axes from `start_axis` to `stop_axis` made one."""
-    start, stop = normal_axis(start_axis, x.ndim), normal_axis(stop_axis, x.ndim)
-    size = count(x.shape[start : stop + 1])
-    return np.reshape(x, (*x.shape[:start], size, *x.shape[stop + 1 :]))
+    return np.reshape(x, _flattened(x.shape, start_axis, stop_axis))
 
 
 def _infer_squeeze(x: Spec, *, axis: Any = None) -> Spec:
+    for a in reduced_axes(axis, len(x.shape)):
+        if x.shape[a] == UNKNOWN:
+            raise ShapeError(f"axis {a} has an unknown size, so it is not known whether it goes; list axes of size 1")
     axes = _squeezed(x.shape, axis)
     return Spec(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)
 
 
 def _squeezed(shape: tuple[int, ...], axis: Any) -> set[int]:
-    listed = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return {a for a in (normal_axis(a, len(shape)) for a in listed) if shape[a] == 1}
+    return {a for a in reduced_axes(axis, len(shape)) if shape[a] == 1}
 
 
-@operator(_infer_squeeze)
+@operator(_infer_squeeze, form=Alias())
 def squeeze(x: Any, *, axis: Any = None) -> Any:
     """The value without axes of size 1: all of them, or those listed."""
     axes = _squeezed(x.shape, axis)
@@ -114,7 +133,7 @@ def _unsqueezed(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-@operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype))
+@operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), form=Alias())
 def unsqueeze(x: Any, *, axis: Any) -> Any:
     """The value with new axes of size 1."""
     return np.reshape(x, _unsqueezed(x.shape, axis))
@@ -163,12 +182,19 @@ def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
         raise ShapeError("there is nothing to join")
     if len({s.dtype for s in x}) > 1:
         raise DtypeError(f"expected one element type, found {', '.join(s.dtype for s in x)}")
-    along = normal_axis(axis, len(x[0].shape))
+    along = _cut_axis(axis, len(x[0].shape))
     if len({len(s.shape) for s in x}) > 1 or len({(*s.shape[:along], *s.shape[along + 1 :]) for s in _known(x)}) > 1:
         raise ShapeError(f"the shapes differ outside axis {axis}")
     sizes = [s.shape[along] for s in x]
     total = UNKNOWN if UNKNOWN in sizes else sum(sizes)
     return Spec((*x[0].shape[:along], total, *x[0].shape[along + 1 :]), x[0].dtype)
+
+
+def _cut_axis(axis: int, rank: int) -> int:
+    """The axis along which values are joined or cut."""
+    if not rank:
+        raise ShapeError("a value without axes cannot be joined or cut")
+    return normal_axis(axis, rank)
 
 
 def _known(specs: tuple[Spec, ...]) -> list[Spec]:
@@ -178,7 +204,7 @@ def _known(specs: tuple[Spec, ...]) -> list[Spec]:
     return [Spec(tuple(b if n == UNKNOWN else n for n, b in zip(s.shape, best, strict=True)), s.dtype) for s in specs]
 
 
-@operator(_infer_concat, prepare=lambda values: REGISTRY["add"].prepare(values))  # type: ignore[misc]
+@operator(_infer_concat, prepare=lambda values: to_common_type(values) if values else values)
 def concat(*x: Any, axis: int = 0) -> Any:
     """Values joined along an axis."""
     return np.concatenate(x, axis)
@@ -213,7 +239,7 @@ def _sections(size: int, num_or_sections: Any, axis: int) -> list[int]:
 
 
 def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec, ...]:
-    along = normal_axis(axis, len(x.shape))
+    along = _cut_axis(axis, len(x.shape))
     sizes = _sections(x.shape[along], num_or_sections, axis)
     return tuple(Spec((*x.shape[:along], size, *x.shape[along + 1 :]), x.dtype) for size in sizes)
 
@@ -221,7 +247,7 @@ def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec,
 @operator(_infer_split, many_outputs=True)
 def split(x: Any, *, num_or_sections: Any, axis: int = 0) -> Any:
     """The value cut along an axis, into a number of equal parts or into parts of the sizes listed."""
-    along = normal_axis(axis, x.ndim)
+    along = _cut_axis(axis, x.ndim)
     sizes = _sections(x.shape[along], num_or_sections, axis)
     return tuple(np.split(x, np.cumsum(sizes[:-1]), along))
 
@@ -253,11 +279,15 @@ def plain_index(index: Any) -> tuple[Any, ...]:
 
 
 def _infer_getitem(x: Spec, *, index: tuple[Any, ...]) -> Spec:
-    if UNKNOWN not in x.shape:
-        return Spec(np.empty(x.shape, dtype=bool)[_index(index)].shape, x.dtype)
-    # sizes that follow an unknown one are those that change with it
-    few, many = (np.empty([n if s == UNKNOWN else s for s in x.shape], bool)[_index(index)].shape for n in (97, 101))
-    return Spec(tuple(a if a == b else UNKNOWN for a, b in zip(few, many, strict=True)), x.dtype)
+    items = _index(index)
+    value = np.broadcast_to(False, [_ANY_SIZE if size == UNKNOWN else size for size in x.shape])
+    uncut = value[tuple(slice(None) if isinstance(i, slice) else i for i in items)]
+    sizes = zip(value[items].shape, uncut.shape, strict=True)
+    return Spec(tuple(UNKNOWN if full == _ANY_SIZE else size for size, full in sizes), x.dtype)
+
+
+_ANY_SIZE = 1_000_003
+"""Stands for an unknown size: in the uncut value it shows which axes of a part have one."""
 
 
 @operator(_infer_getitem)
@@ -285,11 +315,13 @@ def _(dout: Any, index: tuple[Any, ...]) -> Any:
 
 
 def _infer_gather(x: Spec, index: Spec, *, axis: int = 0) -> Spec:
+    if index.dtype not in INTEGERS:
+        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
     along = normal_axis(axis, len(x.shape))
     return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
 
 
-@operator(_infer_gather)
+@operator(_infer_gather, checked=True)
 def gather(x: Any, index: Any, *, axis: int = 0) -> Any:
     """The rows, or slices along another axis, that an array of whole numbers names."""
     return np.take(x, index, axis)

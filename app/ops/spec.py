@@ -58,16 +58,16 @@ def may_stretch(shape: Sequence[int], result: Sequence[int], others: Iterable[Se
 
 def normal_axis(axis: int, rank: int) -> int:
     """`axis` counted from the front, checked against the number of axes."""
-    if not -rank <= axis < max(rank, 1):
+    if not -max(rank, 1) <= axis < max(rank, 1):  # as in NumPy, a value without axes takes 0 and -1
         raise ShapeError(f"axis {axis} does not exist in a value with {rank} axes")
     return axis % rank if rank else 0
 
 
 def reduced_axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """The axes that a reduction removes, counted from the front; None stands for all of them."""
-    if axis is None or axis == ():
+    if axis is None:
         return tuple(range(rank))
-    return tuple(sorted({normal_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}))
+    return tuple(sorted({normal_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}))[:rank]
 
 
 def count(shape: Sequence[int]) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.ops.definition import operator
+from app.ops.form import Accumulates, Elementwise
 from app.ops.spec import Spec
 
 
@@ -14,13 +15,22 @@ def _like_states(param: Spec, grad: Spec, learning_rate: Spec, *states: Spec, **
     return (param, *states)
 
 
-@operator(_like_states)
+@operator(_like_states, form=Elementwise(lambda param, grad, learning_rate: param - learning_rate * grad))
 def sgd(param: Any, grad: Any, learning_rate: Any) -> Any:
     """One step against the gradient."""
     return param - learning_rate * grad
 
 
-@operator(_like_states, outputs=("param", "velocity"))
+sgd.accumulates = Accumulates(base="param", scale="learning_rate", term="grad")
+
+
+def _momentum_one(param: Any, grad: Any, learning_rate: Any, velocity: Any, mu: float, use_nesterov: bool) -> Any:
+    new_velocity = mu * velocity + grad
+    step = grad + mu * new_velocity if use_nesterov else new_velocity
+    return param - learning_rate * step, new_velocity
+
+
+@operator(_like_states, outputs=("param", "velocity"), form=Elementwise(_momentum_one))
 def momentum(
     param: Any, grad: Any, learning_rate: Any, velocity: Any, *, mu: float = 0.9, use_nesterov: bool = False
 ) -> Any:
@@ -52,7 +62,7 @@ def adam(
     return param - learning_rate * step, m, v, p1, p2
 
 
-@operator(lambda x, *, value=1.0: x)
+@operator(lambda x, *, value=1.0: x, form=Elementwise(lambda x, value: x + value))
 def increment(x: Any, *, value: float = 1.0) -> Any:
     """The value and a number more."""
     return x + x.dtype.type(value)

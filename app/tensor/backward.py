@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import OperatorError, ShapeError
 from app.graph.autodiff import reverse_walk
 from app.tensor.modes import set_grad_enabled
-from app.tensor.tape import GraphCall, reachable
+from app.tensor.tape import GraphCall, leading_to, reachable
 from app.tensor.tensor import Tensor, on_tape
 
 
@@ -19,16 +19,25 @@ def _walk(
     starts: Sequence[Tensor | None],
     retain_graph: bool,
     create_graph: bool,
-    complete: Callable[[Hashable, Any], Any],
+    complete: Callable[[Hashable, Any], Any] = lambda key, gradient: gradient,
+    wanted: Container[Hashable] | None = None,
+    blocked: Container[Hashable] = (),
 ) -> dict[Hashable, Any]:
-    """Walk back from `tensors`; gives the gradients of leaves, as arrays or, with `create_graph`, as Tensors."""
+    """Walk back from `tensors`, as far as `wanted` where that is given, on ways around `blocked`.
+
+    Gives the gradients of where the walk ended, as arrays or, with `create_graph`, as Tensors.
+    """
+    if len(starts) != len(tensors):
+        raise OperatorError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
     gradients: dict[Hashable, Any] = {}
-    for tensor, start in zip(tensors, starts, strict=True):
-        value = _start(tensor, start, create_graph)
-        key = tensor.source
-        gradients[key] = gradients[key] + value if key in gradients else value
-    nodes = reachable(gradients)
     with set_grad_enabled(create_graph):
+        for tensor, start in zip(tensors, starts, strict=True):
+            value = _start(tensor, start, create_graph)
+            key = tensor.source
+            gradients[key] = gradients[key] + value if key in gradients else value
+        nodes = reachable(gradients, blocked)
+        if wanted is not None:
+            nodes = leading_to(wanted, nodes)
         calls: Iterable[Any] = (GraphCall(node, on_tape) for node in nodes) if create_graph else nodes
         reverse_walk(calls, gradients, complete)
     if not (retain_graph or create_graph):
@@ -44,11 +53,17 @@ def _start(tensor: Tensor, start: Any, create_graph: bool) -> Any:
         )
     if start is None:
         return on_tape(np.ones_like(tensor._array), None) if create_graph else np.ones_like(tensor._array)
-    if tuple(start.shape) != tuple(tensor.shape):
-        raise ShapeError(f"the gradient of a Tensor of shape {tensor.shape} cannot have shape {list(start.shape)}")
-    if create_graph:
-        return start if isinstance(start, Tensor) else Tensor(np.asarray(start))
-    return np.asarray(start, dtype=tensor._array.dtype)
+    shape = list(np.shape(start))
+    if shape != tensor.shape:
+        raise ShapeError(f"the gradient of a Tensor of shape {tensor.shape} cannot have shape {shape}")
+    if create_graph and isinstance(start, Tensor):
+        return start if start.dtype == tensor.dtype else start.astype(tensor.dtype)
+    array = np.array(start, dtype=tensor._array.dtype)
+    return Tensor(array) if create_graph else array
+
+
+def _counted(values: Sequence[Any], what: str) -> str:
+    return f"{len(values)} {what}" if len(values) == 1 else f"{len(values)} {what}s"
 
 
 def backward(
@@ -59,7 +74,7 @@ def backward(
     """Add the gradients of `tensors` to the `.grad` of every leaf that wants one."""
     tensors = _listed(tensors)
     starts = [None] * len(tensors) if grad_tensors is None else _listed(grad_tensors)
-    leaves = _walk(tensors, starts, retain_graph, False, lambda key, gradient: gradient)
+    leaves = _walk(tensors, starts, retain_graph, False)
     for leaf, gradient in leaves.items():
         if isinstance(leaf, Tensor):
             gradient = np.asarray(gradient)
@@ -92,7 +107,8 @@ def grad(
         return None if key in blocked else gradient
 
     keep = create_graph if retain_graph is None else retain_graph
-    found.update((k, g) for k, g in _walk(outputs, starts, keep, create_graph, complete).items() if k in wanted)
+    ends = _walk(outputs, starts, keep, create_graph, complete, wanted, blocked)
+    found.update((key, gradient) for key, gradient in ends.items() if key in wanted)
     results: list[Tensor | None] = []
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)

@@ -18,13 +18,17 @@ class _Recording:
 recording = _Recording()
 
 
-class set_grad_enabled(ContextDecorator):  # noqa: N801 - Paddle's name
-    """Switch recording on or off: at once when called, and back at the end when used with `with`."""
+class set_grad_enabled:  # noqa: N801 - Paddle's name
+    """Switch recording on or off: at once when called, and back at the end when used with `with`. It decorates too."""
 
     def __init__(self, mode: bool):
         self._mode = bool(mode)
         self._outside = recording.on
         recording.on = self._mode
+
+    def __call__(self, function: Any) -> Any:
+        recording.on = self._outside  # a decorator switches when the function is called, not before
+        return (enable_grad if self._mode else no_grad)()(function)
 
     def __enter__(self) -> None:
         recording.on = self._mode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,13 +114,26 @@ class GraphCall:
         return self._wrap(self.node.zeros(index), None)
 
 
-def reachable(sources: Iterable[Any]) -> list[Node]:
-    """The nodes that gradients can reach from `sources`, the youngest first."""
+def reachable(sources: Iterable[Any], blocked: Container[Any] = ()) -> list[Node]:
+    """The nodes that gradients can reach from `sources` on ways around `blocked`, the youngest first."""
     found: dict[int, Node] = {}
-    waiting = [source[0] for source in sources if isinstance(source, tuple)]
+    waiting = _makers(sources, blocked)
     while waiting:
         node = waiting.pop()
         if node.order not in found:
             found[node.order] = node
-            waiting += [source[0] for source in node.sources if isinstance(source, tuple)]
+            waiting += _makers(node.sources, blocked)
     return [found[order] for order in sorted(found, reverse=True)]
+
+
+def _makers(sources: Iterable[Any], blocked: Container[Any]) -> list[Node]:
+    return [source[0] for source in sources if isinstance(source, tuple) and source not in blocked]
+
+
+def leading_to(targets: Container[Any], nodes: Sequence[Node]) -> list[Node]:
+    """Those of `nodes`, the youngest first, from which gradients can flow on to one of `targets`."""
+    found: set[Node] = set()
+    for node in reversed(nodes):
+        if any(source in targets or (isinstance(source, tuple) and source[0] in found) for source in node.sources):
+            found.add(node)
+    return [node for node in nodes if node in found]

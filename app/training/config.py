@@ -87,7 +87,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
-    engine: Literal["reference", "eager"] = "reference"
+    engine: Literal["compiled", "reference", "eager"] = "compiled"
     baseline: Activation | None = "relu"
     output: Folder | None = None
 

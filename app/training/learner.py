@@ -15,6 +15,7 @@ from app.ops.loss import accuracy
 from app.optimizer import SGD, Adam, Momentum, Optimizer, lr
 from app.static import data
 from app.tensor import Tensor, no_grad
+from app.training.activation import Activation
 from app.training.config import Config, TrainConfig
 from app.training.network import Network
 
@@ -24,6 +25,9 @@ PerIteration = tuple[np.ndarray, np.ndarray]
 
 class Learner(Protocol):
     """What the training loop needs of a network, whichever engine runs it."""
+
+    def warm_up(self, batches: Batches) -> None:
+        """Train without effect, so that what is compiled at first use is compiled before an epoch is timed."""
 
     def train(self, batches: Batches) -> PerIteration:
         """Take a step for each batch; gives the loss and the accuracy before each step."""
@@ -38,13 +42,10 @@ class Learner(Protocol):
         """A copy of every parameter, by its path in the network."""
 
 
-def make_learner(config: Config, activation: str, pixels: int) -> Learner:
+def make_learner(config: Config, activation: Activation, pixels: int) -> Learner:
     """A network with this activation, its initial weights given by the configuration's seed alone."""
-    return (
-        EagerLearner(config, activation, pixels)
-        if config.engine == "eager"
-        else ProgramLearner(config, activation, pixels)
-    )
+    kind = EagerLearner if config.engine == "eager" else ProgramLearner
+    return kind(config, activation, pixels)
 
 
 def _schedule(config: TrainConfig) -> lr.LRScheduler:
@@ -65,7 +66,7 @@ def _optimizer(config: TrainConfig, schedule: lr.LRScheduler, parameters: list[A
 class ProgramLearner:
     """The network as a startup, a training and a test Program."""
 
-    def __init__(self, config: Config, activation: str, pixels: int):
+    def __init__(self, config: Config, activation: Activation, pixels: int):
         self.main, self.startup = Program(), Program()
         self.startup.random_seed = config.seed
         self._schedule = _schedule(config.train)
@@ -74,26 +75,32 @@ class ProgramLearner:
             label = data("label", [None], "int64")
             network = Network(config.model, activation, pixels, config.data.pixel_range)
             scores = network(image)
-            self._fetch = [functional.cross_entropy(scores, label).name, accuracy(scores, label).name]
+            self.fetch = [functional.cross_entropy(scores, label).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)
             parameters = dict(network.named_parameters())
-            _optimizer(config.train, self._schedule, list(parameters.values())).minimize(
-                self.main.global_block().var(self._fetch[0])
-            )
+            optimizer = _optimizer(config.train, self._schedule, list(parameters.values()))
+            _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
         self._feed = [image.name, label.name]
         self._paths = {path: variable.name for path, variable in parameters.items()}
+        changing = {variable.name for variable, _ in trained}
+        activation.require_gradients([path for path, name in self._paths.items() if name not in changing])
         self._scope = Scope()
         self._executor = Executor(engine=config.engine)
         self._executor.run(self.startup, scope=self._scope)
 
+    def warm_up(self, batches: Batches) -> None:
+        copies = Scope()
+        copies.values = {name: value.copy() for name, value in self._scope.values.items()}
+        self._run(self.main, batches, copies)
+
     def train(self, batches: Batches) -> PerIteration:
-        return self._run(self.main, batches)
+        return self._run(self.main, batches, self._scope)
 
     def measure(self, batches: Batches) -> PerIteration:
-        return self._run(self.test, batches)
+        return self._run(self.test, batches, self._scope)
 
-    def _run(self, program: Program, batches: Batches) -> PerIteration:
-        loss, score = self._executor.train_from_dataset(program, batches, self._feed, self._fetch, self._scope)
+    def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
+        loss, score = self._executor.train_from_dataset(program, batches, self._feed, self.fetch, scope)
         return loss, score
 
     def end_epoch(self) -> None:
@@ -106,11 +113,18 @@ class ProgramLearner:
 class EagerLearner:
     """The network as Tensors, one operator at a time."""
 
-    def __init__(self, config: Config, activation: str, pixels: int):
+    def __init__(self, config: Config, activation: Activation, pixels: int):
         random.seed(config.seed)
+        self._activation = activation
         self._network = Network(config.model, activation, pixels, config.data.pixel_range)
         self._schedule = _schedule(config.train)
         self._optimizer = _optimizer(config.train, self._schedule, self._network.parameters())
+
+    def warm_up(self, batches: Batches) -> None:
+        for image, label in batches:
+            self._loss(image, label)[0].backward()
+        self._activation.require_gradients([path for path, p in self._network.named_parameters() if p.grad is None])
+        self._optimizer.clear_grad()
 
     def train(self, batches: Batches) -> PerIteration:
         rows = []

@@ -15,7 +15,7 @@ from app.ops.spec import spec_of
 def relu_forward(x: np.ndarray) -> np.ndarray:
     y = np.empty_like(x)
     for i in range(x.size):
-        y.flat[i] = max(x.flat[i], 0)
+        y.flat[i] = 0 if x.flat[i] <= 0 else x.flat[i]  # what is not a number stays so
     return y
 
 
@@ -30,4 +30,4 @@ def relu_backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 def relu(x: Any) -> Any:
     """The value where it is above zero, else zero. Works on Tensors and in Programs."""
-    return py_func(relu_forward, x, out=spec_of(x), backward_func=relu_backward, skip_vars_in_backward_input=x)
+    return py_func(relu_forward, x, spec_of(x), relu_backward, skip_vars_in_backward_input=x, row_by_row=True)

@@ -1,0 +1,62 @@
+"""What all commands share: how each way that one can end becomes a message and an exit status."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+from app.errors import AppError
+
+FAILED = 1
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+"""What shells report for a program that Ctrl-C, or writing to a reader that has gone, ended."""
+
+
+def run(command: Callable[[], int]) -> int:
+    """Run a command; gives its exit status. What a user can cause ends in one line on standard error, or silently."""
+    _open_streams()
+    try:
+        return command()
+    except AppError as error:
+        return _failed(f"error: {error}", error.exit_status)
+    except KeyboardInterrupt:
+        return _failed("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        return CLOSED_PIPE
+    except MemoryError as error:
+        return _failed(f"error: not enough memory. {error}".rstrip(), FAILED)
+    except OSError as error:
+        return _failed(f"error: {error}", FAILED)
+    finally:
+        _drain(sys.stdout)
+        _drain(sys.stderr)
+
+
+def _failed(message: str, status: int) -> int:
+    try:
+        print(message, file=sys.stderr)
+    except BrokenPipeError:
+        return CLOSED_PIPE
+    return status
+
+
+def _open_streams() -> None:
+    """Make every text printable, whatever the locale, and a stream that the caller closed a place to lose it in."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drain(stream: TextIO) -> None:
+    """Write out what is waiting. What cannot be written is dropped, or Python would try, and complain, as it exits."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,63 @@
+"""The BLAS that NumPy itself loaded: its functions by address, and one thread of it for each of ours.
+
+A second BLAS would bring a second pool of threads, which wait for work by spinning and take the cores from the
+first; so there is only this one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any
+
+from app.errors import AppError
+
+_SPELLINGS = ("scipy_{}64_", "{}64_", "scipy_{}", "{}")
+"""How builds of OpenBLAS name their functions; those with 64 take 64-bit sizes."""
+
+
+@lru_cache(maxsize=1)
+def _controller() -> Any:
+    import numpy  # noqa: F401 - what it has loaded is looked for
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _library() -> tuple[ctypes.CDLL, str]:
+    """The loaded library, and how it spells its functions."""
+    for info in _controller().info():
+        library = ctypes.CDLL(info["filepath"])
+        for spelling in _SPELLINGS:
+            if hasattr(library, spelling.format("cblas_sgemm")):
+                return library, spelling
+    raise AppError("NumPy's BLAS has no C interface that can be called here; use engine=reference")
+
+
+def address(name: str) -> int:
+    """The address of a function of BLAS's C interface."""
+    library, spelling = _library()
+    return ctypes.cast(getattr(library, spelling.format(name)), ctypes.c_void_p).value or 0
+
+
+def wide() -> bool:
+    """Whether the library takes 64-bit sizes."""
+    return "64" in _library()[1]
+
+
+def description() -> str:
+    """Which library and which of its kernels are used: part of what compiled code depends on."""
+    return ", ".join(f"{i['internal_api']} {i['version']} {i.get('architecture')}" for i in _controller().info())
+
+
+def threads() -> int:
+    """How many threads the user, or the machine, gives BLAS."""
+    return max((info["num_threads"] for info in _controller().info()), default=1)
+
+
+def single() -> AbstractContextManager[Any]:
+    """Inside, each call of BLAS stays on the thread that made it."""
+    limits: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return limits

@@ -1,0 +1,215 @@
+"""From operators to steps: how each will run, on which share of the rows, and where threads have to meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.engine.compiled.sizes import N, Shape, shapes_of
+from app.graph.program import Operator, Program
+from app.ops.form import Alias, Constant, Elementwise, Filling, Fused, Product, Reduction, Returning, Spread
+
+ROWS = "rows"
+"""Each thread works on its rows of the batch."""
+WHOLE = "whole"
+"""One thread does it all."""
+SMALL = 16
+"""A constant axis shorter than this is not worth sharing out."""
+
+
+@dataclass
+class Step:
+    """One operator, with how it will run."""
+
+    op: Operator
+    kind: str
+    """loop, product, filling, returning, alias, constant, gather or python."""
+    verdict: str
+    """For people: compiled, inlined or Python call, and why."""
+    share: Any = WHOLE
+    """ROWS, WHOLE, or the constant size of the leading axis that the threads share out."""
+    meet: bool = False
+    """Whether the threads have to meet before this step."""
+
+    @property
+    def in_python(self) -> bool:
+        return self.kind == "python"
+
+
+@dataclass
+class Lowered:
+    """A Program as steps, with what generating source from them needs to know."""
+
+    program: Program
+    steps: list[Step]
+    shapes: dict[str, Shape]
+    constants: dict[str, Any] = field(default_factory=dict)
+    """Variables that are the same number everywhere, written into the source as that number."""
+    roots: dict[str, str] = field(default_factory=dict)
+    """For a variable that is another one under a new shape: that other one."""
+    gathered: set[str] = field(default_factory=set)
+    """Data whose rows of the batch are copied first, as some step needs them side by side."""
+
+    inner: dict[str, str] = field(default_factory=dict)
+    """The types of variables that live only inside a fused loop."""
+
+    def root(self, name: str) -> str:
+        while name in self.roots:
+            name = self.roots[name]
+        return name
+
+    def dtype(self, name: str) -> str:
+        return self.inner.get(name) or self.program.global_block().var(name).dtype
+
+    def is_data(self, name: str) -> bool:
+        return self.program.global_block().var(name).is_data
+
+    def has_fixed_shapes(self, names: Collection[str]) -> bool:
+        """Whether no shape of these variables depends on the batch."""
+        return not any(size.times for name in names for size in self.shapes[name])
+
+    def persists(self, name: str) -> bool:
+        return self.program.global_block().var(name).persistable
+
+
+def lower(program: Program, keep: Collection[str], why_not: Callable[[Operator, Lowered], str]) -> Lowered:
+    """The steps of an optimised Program. `why_not` says of a user's function why it cannot be compiled, or ''."""
+    lowered = Lowered(program, [], shapes_of(program))
+    for op in program.global_block().ops:
+        if isinstance(op.definition.form, Fused):
+            lowered.inner.update(op.definition.form.dtypes)
+        step = _step(op, lowered, why_not)
+        if step.kind == "constant":
+            lowered.constants[op.outputs[0]] = op.definition.form.value(op.attributes)
+        if step.kind == "alias":
+            lowered.roots[op.outputs[0]] = str(op.inputs[0])
+        lowered.steps.append(step)
+    _materialise(lowered, keep)
+    _gather(lowered)
+    _place_meetings(lowered)
+    return lowered
+
+
+def _step(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered], str]) -> Step:
+    form, definition = op.definition.form, op.definition
+    if form is None:
+        return Step(
+            op, "python", "Python call: " + ("its function is plain Python" if definition.where else "no compiled form")
+        )
+    if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
+        return Step(op, "python", "Python call: its values are of a type that is not compiled")
+    if None in op.inputs:
+        return Step(op, "python", "Python call: an input is absent")
+    reason = why_not(op, lowered)
+    if reason:
+        return Step(op, "python", f"Python call: {reason}")
+    if isinstance(form, Constant) and not lowered.persists(op.outputs[0]):
+        return Step(op, "constant", "inlined: a number")
+    if isinstance(form, Alias):
+        return _alias(op, lowered)
+    share = _share(lowered, op)
+    if isinstance(form, (Elementwise, Fused, Reduction, Spread, Constant)):
+        what = "inlined: in a loop" + (f" with {len(form.body) - 1} others" if isinstance(form, Fused) else "")
+        return Step(op, "loop", what, share)
+    if isinstance(form, Product):
+        return _product(op, lowered, share)
+    if isinstance(form, Filling):
+        if not form.fits(op.attributes, len(lowered.shapes[str(op.inputs[0])])):
+            return Step(op, "python", "Python call: its compiled form does not cover these attributes")
+        return Step(op, "filling", "compiled", share if form.row_by_row else WHOLE)
+    assert isinstance(form, Returning)
+    return Step(op, "returning", "compiled: calls your Numba function", share if form.row_by_row else WHOLE)
+
+
+def _alias(op: Operator, lowered: Lowered) -> Step:
+    source = str(op.inputs[0])
+    if lowered.is_data(lowered.root(source)) or lowered.persists(lowered.root(source)) or source in lowered.constants:
+        return Step(op, "copy", "compiled: a copy", WHOLE)
+    return Step(op, "alias", "free: another view of the same numbers")
+
+
+def _product(op: Operator, lowered: Lowered, share: Any) -> Step:
+    x, y = op.inputs[-2:]
+    ranks = len(lowered.shapes[str(x)]), len(lowered.shapes[str(y)])
+    if ranks != (2, 2) or lowered.dtype(str(x)) not in ("float32", "float64"):
+        return Step(op, "python", "Python call: not a product of two float matrices")
+    in_place = op.definition.form.step
+    return Step(op, "product", "compiled: BLAS" + (", the update in the same call" if in_place else ""), share)
+
+
+def _share(lowered: Lowered, op: Operator) -> Any:
+    """How the threads share out a step: by rows of the batch, by its own leading axis, or not at all."""
+    shape = lowered.shapes[op.outputs[0]]
+    if not shape or any(lowered.shapes[name][:1] != shape[:1] for name in op.outputs):
+        return WHOLE
+    if shape[0] == N:
+        return ROWS
+    if shape[0].times or shape[0].plus < SMALL:
+        return WHOLE
+    big = isinstance(op.definition.form, (Product, Reduction)) or len(shape) > 1
+    return shape[0].plus if big else WHOLE
+
+
+def _materialise(lowered: Lowered, keep: Collection[str]) -> None:
+    """Turn constants that something other than a loop reads into arrays, filled by a loop."""
+    needed = set(keep)
+    for step in lowered.steps:
+        if step.kind not in ("loop", "constant"):
+            needed.update(n for n in step.op.inputs if n)
+    for step in lowered.steps:
+        if step.kind == "constant" and step.op.outputs[0] in needed:
+            del lowered.constants[step.op.outputs[0]]
+            step.kind, step.share = "loop", _share(lowered, step.op)
+
+
+def _gather(lowered: Lowered) -> None:
+    """Note the data that must lie side by side; elementwise loops pick the rows of the others as they go."""
+    for step in lowered.steps:
+        if not isinstance(step.op.definition.form, (Elementwise, Fused, Constant)):
+            lowered.gathered.update(
+                n for n in step.op.inputs if n and lowered.is_data(n) and lowered.shapes[n][:1] == (N,)
+            )
+
+
+# Where threads meet
+
+
+def reads_aligned(lowered: Lowered, step: Step, name: str) -> bool:
+    """Whether a thread reads of a variable only the rows that are its own share of the step."""
+    shape, form = lowered.shapes[name], step.op.definition.form
+    output = lowered.shapes[step.op.outputs[0]]
+    if step.share == WHOLE or not shape or shape[0] != output[0]:
+        return False
+    if isinstance(form, Product):
+        position = step.op.inputs.index(name) - (2 if form.step else 0)
+        return position < 0 or (position == 0 and not step.op.attributes["transpose_x"])
+    if isinstance(form, Reduction):
+        return 0 not in form.axes(step.op.attributes, len(shape))
+    if isinstance(form, Spread):
+        return len(shape) == len(output) and step.op.inputs[0] == name
+    return isinstance(form, (Filling, Returning)) or len(shape) == len(output)
+
+
+def _place_meetings(lowered: Lowered) -> None:
+    """Put a meeting before each step that reads, or overwrites, what another thread may still be working on."""
+    touched: list[tuple[str, bool, Any]] = []  # variable, whether written, and by which share (None: all of it)
+    for step in lowered.steps:
+        if step.in_python:
+            touched = []
+            continue
+        if step.kind in ("alias", "constant"):
+            continue
+        mine = [(lowered.root(n), True, step.share) for n in step.op.outputs]
+        for name in {n for n in step.op.inputs if n and n not in lowered.constants}:
+            share = step.share if step.share == WHOLE or reads_aligned(lowered, step, name) else None
+            mine.append((lowered.root(name), False, share))
+        if any(_clash(a, b) for a in mine for b in touched):
+            step.meet = True
+            touched = []
+        touched += mine
+
+
+def _clash(one: tuple[str, bool, Any], other: tuple[str, bool, Any]) -> bool:
+    same_variable, written = one[0] == other[0], one[1] or other[1]
+    return same_variable and written and (one[2] is None or one[2] != other[2])

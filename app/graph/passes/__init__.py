@@ -1,0 +1,27 @@
+"""Passes: functions from a Program to a Program that changes nothing but cost, each in a file of its own.
+
+`keep` names the variables that will be fetched, which no pass may remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from app.graph.passes.common import common
+from app.graph.passes.constants import constants
+from app.graph.passes.dead_code import dead_code
+from app.graph.passes.fusion import fusion
+from app.graph.passes.steps import steps
+from app.graph.program import Program
+
+Pass = Callable[[Program, Collection[str]], Program]
+
+PIPELINE: tuple[Pass, ...] = (dead_code, constants, common, steps, fusion)
+"""What the compiled engine runs, in order."""
+
+
+def optimise(program: Program, keep: Collection[str]) -> Program:
+    """The Program after every pass."""
+    for each in PIPELINE:
+        program = each(program, keep)
+    return dead_code(program, keep)

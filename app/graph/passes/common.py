@@ -1,0 +1,38 @@
+"""Common subexpressions: what two operators compute alike is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from app.graph.passes.rewrite import is_pure, renamed, with_operators, writes
+from app.graph.program import Operator, Program
+
+
+def common(program: Program, keep: Collection[str]) -> Program:
+    """The Program without operators that repeat an earlier one on the same values.
+
+    A variable that an update changes in place has a new version afterwards, so reads before and after differ.
+    """
+    operators: list[Operator] = []
+    replaced: dict[str, str] = {}
+    seen: dict[Any, tuple[str, ...]] = {}
+    versions = dict.fromkeys(writes(program.global_block().ops), 0)
+    for op in program.global_block().ops:
+        op = renamed(op, replaced)
+        key = _key(op, versions)
+        repeats = key in seen and is_pure(program, op) and not set(op.outputs) & set(keep)
+        if repeats:
+            replaced.update(zip(op.outputs, seen[key], strict=True))
+            continue
+        if is_pure(program, op):
+            seen[key] = op.outputs
+        for name in op.outputs:
+            versions[name] += 1
+        operators.append(op)
+    return with_operators(program, operators, keep)
+
+
+def _key(op: Operator, versions: dict[str, int]) -> Any:
+    inputs = tuple((name, versions.get(name or "", 0)) for name in op.inputs)
+    return op.definition, inputs, tuple(sorted((k, repr(v)) for k, v in op.attributes.items()))

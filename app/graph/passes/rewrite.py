@@ -1,0 +1,42 @@
+"""What passes share: a Program with other operators, and who reads and writes what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from app.graph.program import Operator, Program
+
+
+def with_operators(program: Program, operators: Sequence[Operator], keep: Collection[str] = ()) -> Program:
+    """A copy of a Program that has these operators, and only the variables that they, its data or `keep` need."""
+    copied = program.clone()
+    block = copied.global_block()
+    block.ops = [Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role) for op in operators]
+    used = {name for op in operators for name in (*op.inputs, *op.outputs)} | set(keep)
+    block.vars = {name: v for name, v in block.vars.items() if name in used or v.is_data or v.persistable}
+    return copied
+
+
+def renamed(operator: Operator, names: dict[str, str]) -> Operator:
+    """The operator with inputs replaced by other variables."""
+    inputs = [None if name is None else names.get(name, name) for name in operator.inputs]
+    return Operator(operator.definition, inputs, operator.outputs, operator.attributes, operator.role)
+
+
+def reads(operators: Sequence[Operator]) -> Counter[str]:
+    """How often each variable is an input."""
+    return Counter(name for op in operators for name in op.inputs if name is not None)
+
+
+def writes(operators: Sequence[Operator]) -> Counter[str]:
+    """How often each variable is an output; more than once where an update changes it in place."""
+    return Counter(name for op in operators for name in op.outputs)
+
+
+def is_pure(program: Program, operator: Operator) -> bool:
+    """Whether an operator can be left out, moved or shared: no effects, nothing random, no variable that persists."""
+    block = program.global_block()
+    if operator.definition.effects or "seed" in operator.attributes or not operator.outputs:
+        return False
+    return not any(block.var(name).persistable for name in operator.outputs)

@@ -1,0 +1,105 @@
+"""How an operator can be compiled: a definition states one of these forms, and a compiler knows the forms alone.
+
+An operator without a form runs as a Python call. The functions that forms hold are kept inside what Numba
+compiles; settings of the operator follow the values, in the order of its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Axes = Callable[[Mapping[str, Any], int], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """Each element of the outputs is `function` of the elements at the same place of the inputs, which broadcast."""
+
+    function: Callable[..., Any]
+    takes: tuple[int, ...] | None = None
+    """Which of the inputs the function takes; the rest only lend their shape. None: all."""
+    settings: bool = True
+    """Whether the function takes the operator's attributes, too."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same number everywhere, given by the attributes."""
+
+    value: Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Each element of the output is folded, from `start`, out of the elements along `axes`."""
+
+    axes: Axes
+    start: Callable[[str], Any]
+    combine: Callable[[Any, Any], Any]
+    mean: bool = False
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The counterpart of a reduction: each element of the first input, for all elements along `axes`."""
+
+    axes: Axes
+    share: Callable[[Mapping[str, Any]], bool]
+
+
+@dataclass(frozen=True)
+class Alias:
+    """The elements of the first input in the same order, under another shape."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of two matrices; with `step`, `c - scale * x @ y` of the inputs (c, scale, x, y)."""
+
+    step: bool = False
+
+
+@dataclass(frozen=True)
+class Filling:
+    """`function` takes the inputs, then arrays to fill with the outputs; False means that `problem` was met."""
+
+    function: Callable[..., bool]
+    row_by_row: bool
+    problem: str = ""
+    fits: Callable[[Mapping[str, Any], int], bool] = lambda attributes, rank: True
+    """Whether the function covers a call with these attributes, whose first input has that many axes."""
+
+
+@dataclass(frozen=True)
+class Returning:
+    """`function` takes the inputs and returns the outputs as new arrays: a Numba function of a user's."""
+
+    function: Callable[..., Any]
+    takes: tuple[int, ...] | None = None
+    row_by_row: bool = False
+    """Whether each row of the outputs depends on the same row of the inputs alone."""
+    exact: bool = False
+    """Whether the outputs must have the declared types, and are not cast to them."""
+
+
+Form = Elementwise | Constant | Reduction | Spread | Alias | Product | Filling | Returning
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A chain of elementwise operators that is run in one loop: the operators, in order."""
+
+    body: tuple[Any, ...]
+    dtypes: Mapping[str, str]
+    """The types of the variables that the operators make."""
+
+
+@dataclass(frozen=True)
+class Accumulates:
+    """Of an update: it is `base - scale * term`, named as inputs of the operator."""
+
+    base: str
+    scale: str
+    term: str

@@ -1,0 +1,35 @@
+"""One run: data, networks, the comparison, and what is printed and kept of it."""
+
+from __future__ import annotations
+
+from app.data import load
+from app.training.activation import find_activation
+from app.training.comparison import Comparison, Contestant
+from app.training.config import Config
+from app.training.console import Console
+from app.training.interruption import Interruption
+from app.training.learner import make_learner
+from app.training.report import introduction, summary
+from app.training.run_folder import RunFolder
+
+
+def train(config: Config, name: str) -> None:
+    """Train and compare. However a run ends, it says and keeps what it had."""
+    operators = dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator)
+    activations = [find_activation(operator) for operator in operators]  # before any data is fetched in vain
+    dataset = load(config.data.source, config.data.sources, config.data.folder)
+    with Interruption() as interruption:
+        pixels = dataset.train_images.shape[1]
+        entered = [Contestant(activation.name, make_learner(config, activation, pixels)) for activation in activations]
+        interruption.check()
+        console = Console(max(map(len, operators)), config.train.epochs)
+        with RunFolder(config, name) as folder:
+            try:
+                console.say(introduction(config, dataset, entered))
+                Comparison(config, dataset, entered, console, folder.record, interruption.check).run()
+            finally:
+                text = summary(config, dataset, entered)
+                folder.save_summary(text)
+                for contestant in entered:
+                    folder.save_weights(contestant.operator, contestant.learner.weights())
+                console.say(f"\n{text}\n\nThe run is in {folder.path}/")

@@ -1,0 +1,9 @@
+"""PyTorch, torch.compile"""
+
+import torch
+
+from benchmarks.contenders import torch_eager
+
+
+def train(data, work):
+    return torch_eager.train(data, work, prepare=torch.compile)

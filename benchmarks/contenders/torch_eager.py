@@ -1,0 +1,39 @@
+"""PyTorch eager"""
+
+import torch
+from torch import nn
+
+from benchmarks.work import run_epochs, scaled
+
+
+def train(data, work, activation=nn.ReLU, prepare=lambda model: model):
+    torch.manual_seed(work.seed)
+    images, labels = torch.from_numpy(scaled(data.train_images)), torch.from_numpy(data.train_labels)
+    tests, truth = torch.from_numpy(scaled(data.test_images)), torch.from_numpy(data.test_labels)
+    model = prepare(network(work, activation))
+    loss = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=work.rate)
+
+    def train_epoch():
+        model.train()
+        for rows in torch.randperm(len(images)).split(work.batch):
+            optimizer.zero_grad()
+            loss(model(images[rows]), labels[rows]).backward()
+            optimizer.step()
+
+    return run_epochs(work, train_epoch, lambda: test(model, tests, truth))
+
+
+def network(work, activation):
+    layers = []
+    for a, b in zip(work.widths[:-1], work.widths[1:], strict=True):
+        layers += [nn.Linear(a, b), activation()]
+        nn.init.xavier_uniform_(layers[-2].weight)
+        nn.init.zeros_(layers[-2].bias)
+    return nn.Sequential(*layers[:-1])
+
+
+@torch.no_grad()
+def test(model, images, labels):
+    model.eval()
+    return (model(images).argmax(1) == labels).float().mean().item()

@@ -1,0 +1,42 @@
+"""One contender in a process of its own: prints a line of JSON for each epoch, and one for its memory at the end."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.work import Data, Work
+
+
+def main(name: str, folder: str, work: str) -> None:
+    task = Work(**json.loads(work))
+    try:
+        contender = importlib.import_module(f"benchmarks.contenders.{name}")
+    except ModuleNotFoundError as error:
+        say(missing=error.name)
+        return
+    for seconds, accuracy in contender.train(Data.read(Path(folder), task.rows), task):
+        say(seconds=seconds, accuracy=accuracy)
+    say(peak=peak_memory())
+
+
+def say(**line: object) -> None:
+    print(json.dumps(line), file=sys.__stdout__, flush=True)
+
+
+def peak_memory() -> float:
+    """The largest part of this process that was in memory at once, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(kilobytes) / 1024
+    import resource
+
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size / 2**20 if sys.platform == "darwin" else size / 1024
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

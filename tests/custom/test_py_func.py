@@ -1,0 +1,476 @@
+"""`py_func`, as documented: the same calls in a Program and on Tensors.
+
+`Hook` is one call of py_func in either mode: it makes the inputs and outputs, and runs forward and backward.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.static import InputSpec, py_func
+
+F32 = "float32"
+
+
+class InProgram:
+    """Inputs are data, outputs are made with `create_var`, gradients are fetched."""
+
+    def __init__(self) -> None:
+        self.feed: dict[str, np.ndarray] = {}
+        self.program = static.default_main_program()
+
+    def input(self, value: Any, stop_gradient: bool = False) -> static.Variable:
+        array = np.asarray(value, F32 if np.asarray(value).dtype.kind == "f" else None)
+        variable = static.data(f"x{len(self.feed)}", array.shape, array.dtype)
+        variable.stop_gradient = stop_gradient
+        self.feed[variable.name] = array
+        return variable
+
+    def output(self, shape: Sequence[int], dtype: str = F32) -> static.Variable:
+        return self.program.current_block().create_var(shape=shape, dtype=dtype)
+
+    def values(self, *fetched: Any) -> list[np.ndarray]:
+        return static.Executor().run(self.program, self.feed, fetched)
+
+    def gradients(self, target: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
+        return self.values(*static.gradients(target, list(inputs)))
+
+
+class OnTensors:
+    """Inputs and outputs are Tensors."""
+
+    def input(self, value: Any, stop_gradient: bool = False) -> app.Tensor:
+        return app.to_tensor(value, stop_gradient=stop_gradient)
+
+    def output(self, shape: Sequence[int], dtype: str = F32) -> app.Tensor:
+        return app.zeros(shape, dtype)
+
+    def values(self, *fetched: Any) -> list[np.ndarray]:
+        return [t.numpy() for t in fetched]
+
+    def gradients(self, target: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
+        return [g.numpy() for g in app.grad(target, list(inputs))]
+
+
+@pytest.fixture(params=[InProgram, OnTensors])
+def mode(request: pytest.FixtureRequest) -> Any:
+    return request.param()
+
+
+# --- Inputs and outputs ---
+
+
+def test_one_input_and_one_output(mode: Any):
+    x, y = mode.input([1.0, -2.0]), mode.output([2])
+    out = py_func(np.abs, x, y)
+    assert out is y
+    np.testing.assert_array_equal(mode.values(y)[0], [1, 2])
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_several_inputs_are_given_in_a_list_or_tuple(mode: Any, kind: type):
+    x = kind([mode.input([1.0, 2.0]), mode.input([10.0, 20.0]), mode.input([0.5, 0.5])])
+    out = py_func(lambda a, b, c: (a + b) * c, x, mode.output([2]))
+    np.testing.assert_array_equal(mode.values(out)[0], [5.5, 11])
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_several_outputs_are_given_and_come_back_in_a_list_or_tuple(mode: Any, kind: type):
+    outs = kind([mode.output([2]), mode.output([1], "int64")])
+    result = py_func(lambda a: (a * 2, np.array([a.size])), mode.input([1.0, 2.0]), outs)
+    assert type(result) is kind
+    assert all(r is o for r, o in zip(result, outs))
+    double, size = mode.values(*result)
+    np.testing.assert_array_equal(double, [2, 4])
+    assert (size, size.dtype) == (2, "int64")
+
+
+def test_a_list_of_one_output_comes_back_as_a_list(mode: Any):
+    result = py_func(lambda a: [a * 2], [mode.input([1.0])], [mode.output([1])])
+    assert isinstance(result, list)
+    assert mode.values(*result)[0] == 2
+
+
+def test_outputs_may_be_declared_by_specs_and_arrays(mode: Any):
+    x = mode.input([1.0, 2.0])
+    a, b = py_func(lambda v: (v + 1, v.astype("int32")), x, [InputSpec([2]), np.zeros(2, "int32")])
+    assert type(a) is type(x)
+    assert [v.dtype.name for v in mode.values(a, b)] == ["float32", "int32"]
+
+
+def test_a_function_without_inputs():
+    x, out = static.data("x", [2]), static.default_main_program().current_block().create_var(shape=[2])
+    counter = iter(range(9))
+    py_func(lambda: np.full(2, next(counter), F32), None, out)
+    y = x + out
+    values = [static.Executor().run(feed={"x": np.ones(2, F32)}, fetch_list=[y])[0] for _ in range(3)]
+    np.testing.assert_array_equal(values, [[1, 1], [2, 2], [3, 3]])
+
+
+def test_a_function_without_inputs_on_tensors():
+    out = app.zeros([2])
+    assert py_func(lambda: np.array([3, 4], F32), [], out) is out
+    np.testing.assert_array_equal(out.numpy(), [3, 4])
+
+
+def test_without_a_value_to_go_by_the_mode_decides():
+    seen: list[str] = []
+    py_func(lambda: seen.append("eager"), None, None)
+    assert seen == ["eager"]
+    assert isinstance(py_func(lambda: np.ones(1, F32), None, InputSpec([1])), app.Tensor)
+    app.enable_static()
+    try:
+        py_func(lambda: seen.append("run"), None, None)
+        made = py_func(lambda: np.ones(1, F32), None, InputSpec([1]))
+    finally:
+        app.disable_static()
+    assert seen == ["eager"]
+    assert static.Executor().run(fetch_list=[made])[0] == 1
+    assert seen == ["eager", "run"]
+
+
+def test_arrays_and_numbers_may_stand_beside_the_inputs(mode: Any):
+    out = py_func(lambda a, b: a + b, [mode.input([1.0, 2.0]), np.array([3.0, 4.0], F32)], mode.output([2]))
+    np.testing.assert_array_equal(mode.values(out)[0], [4, 6])
+
+
+def test_a_tap_sees_values_and_is_executed_though_nothing_depends_on_it(mode: Any):
+    seen: list[Any] = []
+    x = mode.input([1.0, 2.0])
+    result = py_func(lambda a, b: seen.extend([a.copy(), b.copy()]), [x, x * 2.0], None)
+    assert result is None
+    mode.values(x)
+    np.testing.assert_array_equal(seen, [[1, 2], [2, 4]])
+
+
+def test_a_tap_is_executed_in_every_run_and_in_a_clone_for_test():
+    seen: list[float] = []
+    loss = app.mean(static.nn.fc(static.data("x", [None, 2]), 1))
+    py_func(lambda v: seen.append(float(v)), loss, None)
+    app.optimizer.SGD(0.1).minimize(loss)
+    program = static.default_main_program()
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    feed = {"x": np.ones((1, 2), F32)}
+    for _ in range(2):
+        executor.run(program, feed)
+    executor.run(program.clone(for_test=True), feed)
+    assert len(seen) == 3
+    assert seen[0] > seen[1] > seen[2]
+
+
+def test_a_tap_without_inputs_is_executed_in_every_run():
+    calls: list[int] = []
+    app.enable_static()
+    try:
+        py_func(lambda: calls.append(1), None, None)
+    finally:
+        app.disable_static()
+    static.Executor().run()
+    static.Executor().run()
+    assert calls == [1, 1]
+
+
+def test_a_tap_may_look_at_a_gradient():
+    seen: list[Any] = []
+    x = static.data("x", [2])
+    x.stop_gradient = False
+    (slope,) = static.gradients(x * x, x)
+    py_func(lambda g: seen.append(g.copy()), slope, None)
+    static.Executor().run(feed={"x": np.array([1, 2], F32)})
+    np.testing.assert_array_equal(seen, [[2, 4]])
+
+
+def test_a_tap_does_not_stand_in_the_way_of_gradients(mode: Any):
+    x = mode.input([1.0, 2.0])
+    y = x * x
+    py_func(lambda v: None, y, None)
+    np.testing.assert_array_equal(mode.gradients(y, [x])[0], [2, 4])
+
+
+# --- What the function gets ---
+
+
+def test_the_function_gets_arrays_that_numpy_works_on(mode: Any):
+    seen: list[Any] = []
+
+    def look(x: Any, whole: Any, scalar: Any) -> np.ndarray:
+        seen.extend(type(v) for v in (x, whole, scalar))
+        assert np.array(x).tolist() == [[1.0, 2.0]]
+        assert (x.shape, whole.dtype.name, scalar.shape) == ((1, 2), "int64", ())
+        return np.array(x) + x
+
+    x = mode.input([[1.0, 2.0]])
+    out = py_func(look, [x, mode.input([3], stop_gradient=True), app.mean(x)], mode.output([1, 2]))
+    np.testing.assert_array_equal(mode.values(out)[0], [[2, 4]])
+    assert seen == [np.ndarray] * 3
+
+
+def test_the_backward_function_gets_arrays_too(mode: Any):
+    seen: list[Any] = []
+
+    def backward(x: Any, y: Any, dy: Any) -> np.ndarray:
+        seen.extend(type(v) for v in (x, y, dy))
+        return np.array(dy)
+
+    x = mode.input(2.0)
+    y = py_func(lambda v: v * 1, x, mode.output([]), backward)
+    mode.gradients(y, [x])
+    assert seen == [np.ndarray] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8", "bool"])
+def test_values_keep_their_type(dtype: str):
+    array = np.array([0, 1, 1]).astype(dtype)
+    x = static.data("x", [3], dtype)
+    out = py_func(lambda v: v[::-1], x, static.default_main_program().current_block().create_var("out", [3], dtype))
+    found = static.Executor().run(feed={"x": array}, fetch_list=[out])[0]
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, array[::-1])
+    eager = py_func(lambda v: v[::-1], app.to_tensor(array), InputSpec([3], dtype))
+    np.testing.assert_array_equal(eager.numpy(), found)
+    assert eager.dtype == dtype
+
+
+def test_functions_may_be_any_callable(mode: Any):
+    class Scale:
+        """Not hashable, as it compares by value."""
+
+        def __init__(self, factor: float):
+            self.factor = factor
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __call__(self, x: np.ndarray) -> np.ndarray:
+            return x * np.float32(self.factor)
+
+        def slope(self, x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:
+            return dy * np.float32(self.factor)
+
+    double, triple = Scale(2), Scale(3)
+    x = mode.input([1.0])
+    y = py_func(double, x, mode.output([1]), double.slope)
+    z = py_func(triple, x, mode.output([1]), triple.slope)
+    assert [v.item() for v in mode.values(y, z)] == [2, 3]
+    assert [mode.gradients(v, [x])[0].item() for v in (y, z)] == [2, 3]
+
+
+# --- Backward ---
+
+
+def recorded(seen: list[Any], result: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward function that keeps what it is given."""
+
+    def backward(*given: Any) -> Any:
+        seen.append(given)
+        return result(*given)
+
+    return backward
+
+
+def test_the_backward_function_gets_inputs_outputs_and_gradients_in_this_order(mode: Any):
+    seen: list[Any] = []
+    x, z = mode.input([1.0, 2.0]), mode.input([3.0, 4.0])
+    backward = recorded(seen, lambda x, z, a, b, da, db: (da + db, 10 * db))
+    outs = py_func(lambda x, z: (x + z, x * z), [x, z], [mode.output([2]), mode.output([2])], backward)
+    gx, gz = mode.gradients(outs[0] * 100.0 + outs[1], [x, z])
+    ((*inputs_and_outputs, da, db),) = seen
+    np.testing.assert_array_equal(inputs_and_outputs, [[1, 2], [3, 4], [4, 6], [3, 8]])
+    np.testing.assert_array_equal([da, db], [[100, 100], [1, 1]])
+    np.testing.assert_array_equal(gx, [101, 101])
+    np.testing.assert_array_equal(gz, [10, 10])
+
+
+@pytest.mark.parametrize(
+    ("skip", "expected"),
+    [
+        ([], [1, 2, 3, 4]),
+        (["x"], [2, 3, 4]),
+        (["z"], [1, 3, 4]),
+        (["a"], [1, 2, 4]),
+        (["b", "x"], [2, 3]),
+        (["x", "z", "a", "b"], []),
+    ],
+)
+@pytest.mark.parametrize("as_list", [list, tuple])
+def test_skipped_variables_are_not_passed(mode: Any, skip: list[str], expected: list[int], as_list: type):
+    seen: list[Any] = []
+    known = {"x": mode.input([1.0]), "z": mode.input([2.0]), "a": mode.output([1]), "b": mode.output([1])}
+    py_func(
+        lambda x, z: (x + z, x + z + 1),
+        [known["x"], known["z"]],
+        [known["a"], known["b"]],
+        recorded(seen, lambda *given: (given[-2], given[-1])),
+        as_list(known[name] for name in skip),
+    )
+    mode.gradients(known["a"] * 7.0 + known["b"] * 8.0, [known["x"], known["z"]])
+    assert [v.item() for v in seen[0]] == [*expected, 7, 8]
+
+
+def test_a_single_variable_may_be_skipped_without_a_list(mode: Any):
+    x, y = mode.input([2.0, 3.0]), mode.output([2])
+    py_func(lambda v: v**2, x, y, lambda y, dy: 2 * np.sqrt(y) * dy, skip_vars_in_backward_input=x)
+    np.testing.assert_allclose(mode.gradients(y, [x])[0], [4, 6], rtol=1e-6)
+
+
+def test_an_input_that_is_given_twice_is_skipped_twice(mode: Any):
+    seen: list[Any] = []
+    x, y = mode.input([2.0]), mode.output([1])
+    py_func(lambda a, b: a * b, [x, x], y, recorded(seen, lambda y, dy: (2 * dy, 2 * dy)), x)
+    assert mode.gradients(y, [x])[0] == 4
+    assert [v.item() for v in seen[0]] == [4, 1]
+
+
+def test_a_missing_output_gradient_is_passed_as_none(mode: Any):
+    seen: list[Any] = []
+    x = mode.input([1.0, 2.0])
+    backward = recorded(seen, lambda x, a, b, da, db: db * 3)
+    _, b = py_func(lambda v: (v, v * 3), x, [mode.output([2]), mode.output([2])], backward)
+    np.testing.assert_array_equal(mode.gradients(b, [x])[0], [3, 3])
+    assert seen[0][3] is None
+    np.testing.assert_array_equal(seen[0][4], [1, 1])
+
+
+def test_none_is_returned_for_an_input_without_gradient(mode: Any):
+    x, index = mode.input([1.0, 2.0, 3.0]), mode.input([2, 0], stop_gradient=True)
+
+    def backward(x: Any, index: Any, y: Any, dy: Any) -> Any:
+        dx = np.zeros_like(x)
+        dx[index] = dy
+        return dx, None
+
+    y = py_func(lambda x, index: x[index], [x, index], mode.output([2]), backward)
+    np.testing.assert_array_equal(mode.gradients(y * y, [x])[0], [2, 0, 6])
+
+
+def test_none_for_an_input_that_wants_a_gradient_counts_as_zero(mode: Any):
+    x, z = mode.input([1.0]), mode.input([5.0])
+    y = py_func(lambda x, z: x + z, [x, z], mode.output([1]), lambda x, z, y, dy: (dy, None))
+    assert [g.item() for g in mode.gradients(y + x + z, [x, z])] == [2, 1]
+
+
+def test_a_function_without_backward_stops_gradients(mode: Any):
+    x = mode.input([1.0, 2.0])
+    y = py_func(lambda v: v * v, x, mode.output([2]))
+    assert y.stop_gradient
+    np.testing.assert_array_equal(mode.gradients(y * x, [x])[0], [1, 4])
+
+
+def test_whole_numbers_have_no_gradient(mode: Any):
+    x = mode.input([1.0, 2.0])
+    whole, y = py_func(
+        lambda v: (v.astype("int32"), v), x, [mode.output([2], "int32"), mode.output([2])], lambda *given: given[-1]
+    )
+    assert whole.stop_gradient
+    assert not y.stop_gradient
+    np.testing.assert_array_equal(mode.gradients(app.cast(whole, F32) * y, [x])[0], [1, 2])
+
+
+def test_the_backward_function_is_not_called_where_no_input_wants_a_gradient(mode: Any):
+    seen: list[Any] = []
+    x, z = mode.input([1.0], stop_gradient=True), mode.input([2.0])
+    y = py_func(lambda v: v * 2, x, mode.output([1]), recorded(seen, lambda x, y, dy: dy))
+    assert y.stop_gradient
+    assert mode.gradients(y * z, [z])[0] == 2
+    assert not seen
+
+
+def test_functions_of_numba_can_be_hooked(mode: Any):
+    from app.custom.shelf.relu import relu_backward, relu_forward
+
+    x, y = mode.input([-1.0, 2.0]), mode.output([2])
+    py_func(relu_forward, x, y, relu_backward, x)
+    np.testing.assert_array_equal(mode.values(y)[0], [0, 2])
+    np.testing.assert_array_equal(mode.gradients(y * 3.0, [x])[0], [0, 3])
+
+
+def test_one_function_may_be_hooked_in_many_times(mode: Any):
+    x = h = mode.input([0.3, -0.8])
+    for _ in range(3):
+        h = py_func(np.tanh, h, mode.output([2]), lambda x, y, dy: dy * (1 - y * y))
+    expected = app.to_tensor([0.3, -0.8], stop_gradient=False)
+    deep = app.tanh(app.tanh(app.tanh(expected)))
+    np.testing.assert_allclose(mode.gradients(h, [x])[0], app.grad(deep, expected)[0].numpy(), rtol=1e-6)
+
+
+def test_a_tensor_given_as_output_takes_part_in_the_backward_pass():
+    x = app.to_tensor([2.0], stop_gradient=False)
+    out = app.zeros([1])
+    py_func(lambda v: v * v, x, out, lambda x, y, dy: 2 * x * dy)
+    (out * 10).backward()
+    assert x.grad.item() == 40
+
+
+def test_gradients_are_accumulated_like_those_of_any_operator():
+    x = app.to_tensor([2.0], stop_gradient=False)
+    for _ in range(2):
+        py_func(np.square, x, app.zeros([1]), lambda x, y, dy: 2 * x * dy).backward()
+    assert x.grad.item() == 8
+
+
+def test_nothing_is_recorded_without_grad():
+    x = app.to_tensor([2.0], stop_gradient=False)
+    with app.no_grad():
+        y = py_func(np.square, x, app.zeros([1]), lambda x, y, dy: 2 * x * dy)
+    assert y.stop_gradient
+
+
+# --- The declared shape ---
+
+
+def test_another_shape_than_declared_is_used_with_one_warning_over_all_runs():
+    x = static.data("x", [2, 3])
+    out = static.default_main_program().current_block().create_var("out", [3, 1], F32)
+    py_func(lambda v: v + 1, x, out)
+    executor = static.Executor()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            found = executor.run(feed={"x": np.zeros((2, 3), F32)}, fetch_list=[out])[0]
+            executor.run(static.default_main_program().clone(), {"x": np.zeros((2, 3), F32)}, [out])
+    np.testing.assert_array_equal(found, np.ones((2, 3)))
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert "operator py_func.<lambda> (test_py_func.py:" in message
+    assert "output 0 has shape [2, 3], but [3, 1] was declared; it is used as returned" in message
+
+
+def test_another_shape_on_tensors_warns_once_too():
+    def spread(v: np.ndarray) -> np.ndarray:
+        return np.stack([v, v])
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            out = py_func(spread, app.ones([2]), app.zeros([4]))
+    assert out.shape == [2, 2]
+    assert len(caught) == 1
+
+
+def test_unknown_sizes_of_the_declared_shape_fit_any_size():
+    x = static.data("x", [None, 3])
+    out = static.default_main_program().current_block().create_var("out", [-1, 3])
+    py_func(lambda v: v + 1, x, out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (1, 4):
+            feed = {"x": np.zeros((rows, 3), F32)}
+            assert static.Executor().run(feed=feed, fetch_list=[out])[0].shape == (rows, 3)
+
+
+def test_each_operator_warns_for_itself():
+    x = static.data("x", [2])
+    block = static.default_main_program().current_block()
+    for name in ("a", "b"):
+        py_func(lambda v: v[:1], x, block.create_var(name, [2]))
+    with pytest.warns(RuntimeWarning) as caught:
+        static.Executor().run(feed={"x": np.ones(2, F32)})
+    assert len(caught) == 2

@@ -1,0 +1,158 @@
+"""The programs that the documents show, with our names in the place of Paddle's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+
+
+def create_tmp_var(name: str, dtype: str, shape: Any) -> static.Variable:
+    return static.default_main_program().current_block().create_var(name=name, dtype=dtype, shape=shape)
+
+
+def test_example_1_a_network_with_tanh_from_outside_and_a_debugging_function():
+    printed: list[np.ndarray] = []
+
+    def tanh(x: Any) -> Any:
+        return np.tanh(x)
+
+    def tanh_grad(y: Any, dy: Any) -> Any:
+        return np.array(dy) * (1 - np.square(np.array(y)))
+
+    def debug_func(x: Any) -> None:
+        printed.append(x)
+
+    def simple_net(img: Any, label: Any) -> Any:
+        hidden = img
+        for idx in range(4):
+            hidden = static.nn.fc(hidden, size=200)
+            new_hidden = create_tmp_var(name=f"hidden_{idx}", dtype=hidden.dtype, shape=hidden.shape)
+            hidden = static.py_func(
+                func=tanh, x=hidden, out=new_hidden, backward_func=tanh_grad, skip_vars_in_backward_input=hidden
+            )
+            static.py_func(func=debug_func, x=hidden, out=None)
+        prediction = static.nn.fc(hidden, size=10, activation="softmax")
+        ce_loss = app.nn.CrossEntropyLoss()
+        return ce_loss(prediction, label)
+
+    x = static.data(name="x", shape=[1, 4], dtype="float32")
+    y = static.data(name="y", shape=[1], dtype="int64")
+    res = simple_net(x, y)
+    exe = static.Executor()
+    exe.run(static.default_startup_program())
+    input1 = np.random.random(size=[1, 4]).astype("float32")
+    input2 = np.random.randint(1, 10, size=[1], dtype="int64")
+    out = exe.run(static.default_main_program(), feed={"x": input1, "y": input2}, fetch_list=[res.name])
+    assert 1.4 < out[0] < 2.5
+    assert [p.shape for p in printed] == [(1, 200)] * 4
+
+    app.optimizer.SGD(0.5).minimize(res)
+    exe.run(static.default_startup_program())
+    losses = [exe.run(feed={"x": input1, "y": input2}, fetch_list=[res])[0] for _ in range(30)]
+    assert losses[-1] < losses[0] - 0.3
+    test = static.default_main_program().clone(for_test=True)
+    printed.clear()
+    exe.run(test, feed={"x": input1, "y": input2}, fetch_list=[res])
+    assert len(printed) == 4
+
+
+def test_example_1_learns_as_the_built_in_operator_does():
+    def net(img: Any, custom: bool) -> Any:
+        hidden = static.nn.fc(img, size=5)
+        if custom:
+            out = create_tmp_var("hidden", hidden.dtype, hidden.shape)
+            hidden = static.py_func(np.tanh, hidden, out, lambda y, dy: dy * (1 - np.square(y)), hidden)
+        else:
+            hidden = app.tanh(hidden)
+        return app.mean(app.square(static.nn.fc(hidden, size=1)))
+
+    found = []
+    for custom in (True, False):
+        main, startup = static.Program(), static.Program()
+        startup.random_seed = 5
+        with app.graph.names.guard(), static.program_guard(main, startup), static.scope_guard(static.Scope()):
+            loss = net(static.data("x", [None, 4]), custom)
+            app.optimizer.SGD(0.1).minimize(loss)
+            exe = static.Executor()
+            exe.run(startup)
+            feed = {"x": np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)}
+            found.append([exe.run(main, feed, [loss])[0] for _ in range(5)])
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_example_2_an_addition_that_returns_another_shape_than_declared():
+    def element_wise_add(x: Any, y: Any) -> Any:
+        x = np.array(x)
+        y = np.array(y)
+        if x.shape != y.shape:
+            raise AssertionError("the shape of inputs must be the same!")
+        result = np.zeros(x.shape, dtype="int32")
+        for i in range(len(x)):
+            for j in range(len(x[0])):
+                result[i][j] = x[i][j] + y[i][j]
+        return result
+
+    start_program = static.default_startup_program()
+    main_program = static.default_main_program()
+    x = static.data(name="x", shape=[2, 3], dtype="int32")
+    y = static.data(name="y", shape=[2, 3], dtype="int32")
+    output = create_tmp_var("output", "int32", [3, 1])
+    static.py_func(func=element_wise_add, x=[x, y], out=output)
+    exe = static.Executor()
+    exe.run(start_program)
+    input1 = np.array([[5, 9, 9], [7, 5, 2]], "int32")
+    input2 = np.array([[7, 8, 4], [1, 3, 3]], "int32")
+    with pytest.warns(RuntimeWarning, match=r"py_func\.element_wise_add .*shape \[2, 3\], but \[3, 1\]") as caught:
+        for _ in range(3):
+            out = exe.run(main_program, feed={"x": input1, "y": input2}, fetch_list=[output.name])
+    assert len(caught) == 1
+    np.testing.assert_array_equal(out[0], [[12, 17, 13], [8, 8, 5]])
+    assert out[0].dtype == np.int32
+
+
+def test_relu_of_the_framework_document():
+    def relu(x: Any) -> Any:
+        return np.maximum(x, 0.0)
+
+    def relu_grad(y: Any, dy: Any) -> Any:
+        dx = np.zeros_like(y)
+        dx[y > 0] = 1.0
+        return np.array(dy) * dx
+
+    def mnist(x: Any) -> Any:
+        x = static.nn.fc(x, size=20)
+        output = create_tmp_var(name="relu", dtype=x.dtype, shape=x.shape)
+        x = static.py_func(func=relu, x=x, out=output, backward_func=relu_grad, skip_vars_in_backward_input=x)
+        return static.nn.fc(x, size=10, activation="softmax")
+
+    train_program, start_program = static.Program(), static.Program()
+    with static.program_guard(train_program, start_program):
+        data = static.data(name="X", shape=[None, 784], dtype="float32")
+        label = static.data(name="label", shape=[None, 1], dtype="int64")
+        sgd = app.optimizer.SGD(learning_rate=0.5)
+        res = mnist(data)
+        loss = app.nn.functional.cross_entropy(res, label, use_softmax=False)
+        acc = static.accuracy(res, app.reshape(label, [-1, 1]))
+        sgd.minimize(loss)
+        exe = static.Executor()
+        exe.run(static.default_startup_program())
+        rng = np.random.default_rng(0)
+        labels = rng.integers(0, 10, (64, 1))
+        images = (rng.uniform(-0.1, 0.1, (64, 784)) + np.eye(10, 784)[labels[:, 0]]).astype("float32")
+        feed = {"X": images, "label": labels}
+        losses = [exe.run(feed=feed, fetch_list=[loss.name, acc.name])[0] for _ in range(100)]
+        assert losses[-1] < 0.2 * losses[0]
+        test_program = static.default_main_program().clone(for_test=True)
+        assert exe.run(test_program, feed=feed, fetch_list=[acc.name])[0] > 0.95
+
+
+def test_an_output_variable_made_by_hand():
+    y_var = create_tmp_var("output", "float32", [-1, 4])
+    assert str(y_var) == "var output : float32[-1, 4]"
+    x = static.data(name="x", shape=[-1, 4])
+    assert static.py_func(func=lambda v: v, x=x, out=y_var) is y_var

@@ -1,0 +1,153 @@
+"""One function, applied to Tensors and to Variables, gives equal values and equal gradients.
+
+The functions are generated: a list of steps, each of which takes values made before it and makes another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import app
+from app import static
+from app.graph import names
+
+COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Step:
+    """Picks values (by position among those that there are) and computes another from them."""
+
+    name: str
+    picks: tuple[int, ...]
+    compute: Callable[..., Any]
+
+    def __repr__(self) -> str:
+        return f"{self.name}{self.picks}"
+
+
+ONE = {
+    "tanh": app.tanh,
+    "exp": lambda x: app.exp(app.tanh(x)),
+    "relu": app.nn.functional.relu,
+    "sigmoid": app.nn.functional.sigmoid,
+    "square": lambda x: app.tanh(app.square(x)),
+    "half and one": lambda x: 1 - 0.5 * x,
+    "softmax": app.nn.functional.softmax,
+    "clip": lambda x: app.clip(x, -0.5, 0.5),
+    "sum of rows": lambda x: app.tanh(app.sum(x, axis=0, keepdim=True)),
+    "mean of columns": lambda x: app.mean(x, axis=1, keepdim=True) * x,
+    "max of columns": lambda x: app.max(x, axis=1, keepdim=True) - x,
+    "mean of all": lambda x: app.mean(x) - x,
+    "reshape": lambda x: app.reshape(app.tanh(app.reshape(x, [-1, 1, COLUMNS])), [-1, COLUMNS]),
+    "transpose": lambda x: app.tanh(app.matmul(x, app.matmul(app.transpose(x, [1, 0]), x))),
+    "split": lambda x: app.concat(app.split(x, [1, 2], axis=1)[::-1], axis=1),
+    "stack": lambda x: app.sum(app.stack([x, x * -2.0]), axis=0),
+    "index": lambda x: x[:, 1:2] * x,
+}
+TWO = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / (y * y + 1.0),
+    "maximum": app.maximum,
+    "where": lambda x, y: app.where(x > y, x, y * 0.5),
+    "matmul": lambda x, y: app.tanh(app.matmul(x, app.matmul(y, y, transpose_x=True))),
+    "concat": lambda x, y: app.concat([(x + y)[:, :1], (x * y)[:, 1:]], axis=1),
+}
+"""All of them make rows of three columns out of such, as many rows as the larger input, or one."""
+
+
+def evaluate(steps: Sequence[Step], inputs: Sequence[Any]) -> Any:
+    """The number that the steps compute: the same code for Tensors and Variables."""
+    values = list(inputs)
+    for step in steps:
+        values.append(step.compute(*(values[pick % len(values)] for pick in step.picks)))
+    return app.mean(values[-1] * values[-1]) + app.sum(app.tanh(values[-2]))
+
+
+picks = st.integers(0, 7)
+one = st.builds(lambda name, pick: Step(name, (pick,), ONE[name]), st.sampled_from(sorted(ONE)), picks)
+two = st.builds(lambda name, *both: Step(name, both, TWO[name]), st.sampled_from(sorted(TWO)), picks, picks)
+programs = st.lists(st.one_of(one, two), min_size=1, max_size=5)
+
+
+def three_columns(inputs: Sequence[Any]) -> list[Any]:
+    """The last input, which may have another shape, broadcast against the second."""
+    *first, second, last = inputs
+    return [*first, second, second - last]
+
+
+def eager(steps: Sequence[Step], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    tensors = [app.to_tensor(a, stop_gradient=False) for a in arrays]
+    result = evaluate(steps, three_columns(tensors))
+    found = app.grad(result, tensors, allow_unused=True)
+    return [result.numpy(), *(np.zeros(a.shape) if g is None else g.numpy() for g, a in zip(found, arrays))]
+
+
+def built(steps: Sequence[Step], shapes: Sequence[Sequence[int | None]]) -> tuple[static.Program, list[Any]]:
+    program = static.Program()
+    with names.guard(), static.program_guard(program, static.Program()):
+        variables = [static.data(f"x{i}", shape, "float64") for i, shape in enumerate(shapes)]
+        for variable in variables:
+            variable.stop_gradient = False
+        result = evaluate(steps, three_columns(variables))
+        return program, [result, *static.gradients(result, variables)]
+
+
+def in_program(program: static.Program, fetch: Sequence[Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    feed = {f"x{i}": array for i, array in enumerate(arrays)}
+    values = iter(static.Executor().run(program, feed, [f for f in fetch if f is not None]))
+    zeros = [np.zeros(()), *(np.zeros(a.shape) for a in arrays)]
+    return [zero if f is None else next(values) for f, zero in zip(fetch, zeros)]
+
+
+def numbers(seed: int, *shapes: Sequence[int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.uniform(-1, 1, shape) for shape in shapes]
+
+
+@settings(max_examples=200, deadline=None)
+@given(programs, st.integers(0, 99))
+def test_values_and_gradients_agree_where_all_sizes_are_known(steps: list[Step], seed: int):
+    arrays = numbers(seed, (2, COLUMNS), (1, COLUMNS), (COLUMNS,))
+    program, fetch = built(steps, [a.shape for a in arrays])
+    for mine, expected in zip(in_program(program, fetch, arrays), eager(steps, arrays), strict=True):
+        assert mine.shape == expected.shape
+        np.testing.assert_allclose(mine, expected, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(programs, st.integers(0, 99))
+def test_one_program_with_an_unknown_batch_agrees_at_every_batch_size(steps: list[Step], seed: int):
+    program, fetch = built(steps, [(None, COLUMNS), (1, COLUMNS), (None, 1)])
+    for rows, other_rows in ((1, 1), (4, 4), (4, 1), (1, 4)):
+        arrays = numbers(seed, (rows, COLUMNS), (1, COLUMNS), (other_rows, 1))
+        for mine, expected in zip(in_program(program, fetch, arrays), eager(steps, arrays), strict=True):
+            assert mine.shape == expected.shape
+            np.testing.assert_allclose(mine, expected, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(programs, st.integers(0, 99))
+def test_second_derivatives_agree(steps: list[Step], seed: int):
+    array = numbers(seed, (2, COLUMNS))[0]
+
+    tensor = app.to_tensor(array, stop_gradient=False)
+    (first,) = app.grad(evaluate(steps, [tensor, tensor * 2.0]), tensor, create_graph=True)
+    (expected,) = app.grad(app.sum(first * first), tensor)
+
+    program = static.Program()
+    with names.guard(), static.program_guard(program, static.Program()):
+        x = static.data("x", [None, COLUMNS], "float64")
+        x.stop_gradient = False
+        (slope,) = static.gradients(evaluate(steps, [x, x * 2.0]), x)
+        (second,) = static.gradients(app.sum(slope * slope), x)
+        (mine,) = static.Executor().run(program, {"x": array}, [second])
+    np.testing.assert_allclose(mine, expected.numpy(), rtol=1e-8, atol=1e-8)

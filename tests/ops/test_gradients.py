@@ -1,0 +1,256 @@
+"""Every differentiable operator's gradient, and that gradient's own, held against finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from op_calls import Call
+
+import app
+from app import Tensor, grad, static, to_tensor
+from app.errors import OperatorError
+from app.ops import REGISTRY, OpDef
+
+Function = Callable[..., list[Tensor]]
+
+X = np.array([[-1.3, 0.4, 2.1], [0.7, -0.6, 1.9]])
+Y = np.array([[0.3, -1.7, 0.8], [1.2, 2.5, -0.9]])
+POSITIVE = np.abs(X) + 0.2
+ROW, COLUMN, NUMBER = Y[0], Y[:, :1], np.asarray(0.7)
+DEEP = np.linspace(-2.0, 2.3, 24).reshape(2, 3, 4)
+CUBE = np.array(3, "float32")  # without a gradient, as x ** y is no number beside 3 where x is below zero
+EMPTY = np.zeros((0, 3))
+LABELS = np.array([2, 0])
+
+
+def of_one(x: np.ndarray = X, **attributes: Any) -> list[Call]:
+    return [Call([v], attributes) for v in (x, np.array(x[0, 0]), EMPTY)]
+
+
+def of_two(x: np.ndarray = X, y: np.ndarray = Y) -> list[Call]:
+    stretched = [(x, y[0]), (y[:, :1] * 0 + x[:, :1], y[:1]), (x, np.array(y[0, 0])), (x[0], y)]
+    return [Call(list(pair)) for pair in [(x, y), *stretched, (EMPTY, y[0])]]
+
+
+def reduced(x: np.ndarray = DEEP, **attributes: Any) -> list[Call]:
+    axes = [{}, {"axis": 1}, {"axis": (0, -1), "keepdim": True}, {"axis": -1, "keepdim": True}]
+    return [*(Call([x], {**a, **attributes}) for a in axes), Call([np.asarray(1.5)])]
+
+
+CASES: dict[str, list[Call]] = {
+    **{name: of_one() for name in ("negative", "exp", "sin", "cos", "tanh", "square", "abs", "assign")},
+    **{name: of_one() for name in ("sign", "floor", "ceil", "round", "relu", "leaky_relu", "sigmoid", "softplus")},
+    **{name: of_one() for name in ("silu", "elu")},
+    **{name: of_one(POSITIVE) for name in ("log", "log1p", "sqrt", "rsqrt", "reciprocal")},
+    "clip": [*of_one(min=-0.5, max=1.95), *of_one(max=0.5), *of_one()],
+    "elu ": of_one(alpha=0.3),
+    "leaky_relu ": of_one(negative_slope=0.3),
+    **{name: of_two() for name in ("add", "subtract", "multiply", "maximum", "minimum")},
+    "divide": of_two(),
+    "remainder": of_two(X * 2.9, Y),
+    "pow": [*of_two(POSITIVE, Y), Call([X, CUBE]), Call([np.zeros(2), np.float32([2, 3])])],
+    "where": [
+        Call([X > 0, X, Y]),
+        Call([ROW > 0, COLUMN, X]),
+        Call([X > 0, NUMBER, NUMBER]),
+        Call([np.asarray(True), X, ROW]),
+    ],
+    **{name: reduced() for name in ("sum", "mean", "max", "min")},
+    "prod": reduced(DEEP + 3),
+    "cumsum": [Call([X], a) for a in ({}, {"axis": 0}, {"axis": 1, "reverse": True})],
+    "spread": [
+        Call([DEEP.sum(1), DEEP], {"axis": 1}),
+        Call([DEEP.sum((0, 2), keepdims=True), DEEP], {"axis": (0, 2), "keepdim": True, "share": True}),
+        Call([NUMBER, DEEP], {"share": True}),
+    ],
+    "sum_to": [Call([DEEP], {"shape": s}) for s in ([3, 4], [3, 1], [1, 1, 4], [], [2, 3, 4])],
+    "sum_like": [Call([DEEP, DEEP[0]]), Call([DEEP, DEEP[:, :1]]), Call([DEEP, NUMBER])],
+    "expand": [Call([ROW], {"shape": [2, 3]}), Call([COLUMN], {"shape": [-1, 4]}), Call([NUMBER], {"shape": [2, 2]})],
+    "expand_as": [Call([ROW, X]), Call([COLUMN, X]), Call([NUMBER, DEEP])],
+    **{name: [Call([X]), Call([DEEP], {"axis": 1})] for name in ("softmax", "log_softmax")},
+    "cast": [Call([X], {"dtype": "float64"})],
+    "cast_like": [Call([X, Y])],
+    "reshape": [Call([DEEP], {"shape": s}) for s in ([24], [0, -1], [4, 3, 2])],
+    "reshape_like": [Call([X, Y.T]), Call([NUMBER, Y[:1, :1]])],
+    "flatten": [Call([DEEP], {"start_axis": 1}), Call([NUMBER])],
+    "squeeze": [Call([DEEP[:, :1]], {"axis": 1}), Call([X[:, None]], {"axis": [1]})],
+    "unsqueeze": [Call([X], {"axis": 1}), Call([X], {"axis": [0, -1]})],
+    "transpose": [Call([DEEP]), Call([DEEP], {"perm": [2, 0, 1]}), Call([DEEP], {"perm": [0, -1, 1]})],
+    "concat": [Call([X, Y, X[:, :1]], {"axis": 1}), Call([X, Y[:1]]), Call([X, X], {"axis": -1})],
+    "split": [Call([X], {"num_or_sections": 3, "axis": 1}), Call([DEEP], {"num_or_sections": [1, -1], "axis": 2})],
+    "getitem": [
+        Call([DEEP], {"index": index})
+        for index in [(0,), (("slice", None, None, -2),), ("...", 1), (None, 1, ("slice", 0, 2, None)), (1, 2, 3)]
+    ],
+    "place": [Call([X[0], Y], {"index": (1,)}), Call([X[:, ::2], Y], {"index": ("...", ("slice", None, None, 2))})],
+    "gather": [Call([X, np.array([1, 0, 1])]), Call([X, np.array([[2], [-1]])], {"axis": 1}), Call([X, np.array(1)])],
+    "scatter_add": [Call([Y[[0, 1, 0]], np.array([1, 0, 1]), X]), Call([Y[:, :2], np.array([2, 2]), X], {"axis": 1})],
+    "matmul": [
+        Call([X, Y.T]),
+        Call([X, Y], {"transpose_y": True}),
+        Call([X, Y], {"transpose_x": True}),
+        Call([X, Y.T], {"transpose_x": True, "transpose_y": True}),
+        Call([DEEP, DEEP[0]], {"transpose_y": True}),
+        Call([DEEP[0], DEEP], {"transpose_x": True}),
+        Call([DEEP[:1], DEEP], {"transpose_y": True}),
+        Call([DEEP[:, None], DEEP], {"transpose_y": True}),
+        *(Call([x, y]) for x, y in [(ROW, Y[1]), (X, ROW), (ROW, Y.T), (DEEP, DEEP[0, 0]), (DEEP[0, :, 0], DEEP)]),
+        Call([DEEP[0, 0], DEEP], {"transpose_x": True, "transpose_y": True}),
+        Call([DEEP, DEEP[0, :, 0]], {"transpose_x": True}),
+        Call([EMPTY, Y.T]),
+    ],
+    "softmax_with_cross_entropy": [Call([X, LABELS]), Call([X, LABELS[:, None]]), Call([EMPTY, LABELS[:0]])],
+    "pick": [Call([X, LABELS]), Call([X, LABELS[:, None]])],
+}
+
+EACH = [pytest.param(name.strip(), call, id=f"{name}-{i}") for name in CASES for i, call in enumerate(CASES[name])]
+
+
+def test_every_differentiable_operator_is_checked_and_no_other():
+    assert {name.strip() for name in CASES} == {name for name, op in REGISTRY.items() if op.differentiable}
+
+
+def function_of(definition: OpDef, call: Call) -> Function:
+    """The operator with its settings, as a function from Tensors to a list of the results that have gradients."""
+
+    def function(*tensors: Tensor) -> list[Tensor]:
+        arguments = [list(tensors)] if definition.variadic else tensors
+        results = definition(*arguments, **call.attributes)
+        return [r for r in (results if isinstance(results, tuple) else (results,)) if r.dtype == "float64"]
+
+    return function
+
+
+def gradient_of(function: Function) -> Function:
+    """The function that gives the gradients of a weighted sum of another's results."""
+
+    def gradients(*tensors: Tensor) -> list[Tensor]:
+        results = [r for r in function(*tensors) if not r.stop_gradient]
+        wanted = [t for t in tensors if not t.stop_gradient]
+        if not results:
+            return [app.zeros_like(t) for t in wanted]
+        found = grad(results, wanted, [Tensor(w) for w in weights_of(results)], create_graph=True, allow_unused=True)
+        return [app.zeros_like(t) if g is None else g for t, g in zip(wanted, found, strict=True)]
+
+    return gradients
+
+
+def weights_of(results: Sequence[Tensor]) -> list[np.ndarray]:
+    return [np.random.default_rng(i).uniform(0.5, 1.5, r.shape) for i, r in enumerate(results)]
+
+
+def tensors_of(arrays: Sequence[np.ndarray]) -> list[Tensor]:
+    return [to_tensor(x, stop_gradient=x.dtype != "float64") for x in arrays]
+
+
+def differences(function: Function, arrays: Sequence[np.ndarray], step: float = 1e-5) -> list[np.ndarray]:
+    """Central differences of the weighted sum of the results."""
+
+    def total(position: int, index: tuple[int, ...], change: float) -> float:
+        moved = [x.copy() for x in arrays]
+        moved[position][index] += change
+        results = function(*tensors_of(moved))
+        return sum(float(np.sum(w * r.numpy())) for w, r in zip(weights_of(results), results, strict=True))
+
+    return [
+        np.array([(total(p, i, step) - total(p, i, -step)) / (2 * step) for i in np.ndindex(x.shape)]).reshape(x.shape)
+        for p, x in enumerate(arrays)
+        if x.dtype == "float64"
+    ]
+
+
+def assert_gradient(function: Function, arrays: Sequence[np.ndarray]) -> None:
+    found = gradient_of(function)(*tensors_of(arrays))
+    for gradient, expected in zip(found, differences(function, arrays), strict=True):
+        assert gradient.dtype == "float64"
+        np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "call"), EACH)
+def test_gradient_agrees_with_finite_differences(name: str, call: Call):
+    assert_gradient(function_of(REGISTRY[name], call), call.inputs)
+
+
+@pytest.mark.parametrize(("name", "call"), EACH)
+def test_second_derivative_agrees_with_finite_differences(name: str, call: Call):
+    assert_gradient(gradient_of(function_of(REGISTRY[name], call)), call.inputs)
+
+
+@pytest.mark.parametrize(("name", "call"), EACH)
+def test_gradient_in_a_program_of_unknown_batch_is_the_eager_one(name: str, call: Call):
+    definition = REGISTRY[name]
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        feeds = [static.data(f"x{i}", [-1, *x.shape[1:]][: x.ndim], x.dtype.name) for i, x in enumerate(call.inputs)]
+        for feed in feeds:
+            feed.stop_gradient = feed.dtype != "float64"
+        wanted = [feed for feed in feeds if not feed.stop_gradient]
+        try:
+            results = definition(*([feeds] if definition.variadic else feeds), **call.attributes)
+            results = [r for r in (results if isinstance(results, tuple) else (results,)) if not r.stop_gradient]
+            found = static.gradients(results, wanted)
+        except OperatorError as error:
+            assert name == "concat" and "more than one unknown size" in str(error)
+            return
+    fetched = static.Executor().run(
+        program, {f"x{i}": x for i, x in enumerate(call.inputs)}, [g for g in found if g is not None]
+    )
+    tensors = tensors_of(call.inputs)
+    outputs = function_of(definition, call)(*tensors)
+    eager = grad(outputs, [t for t in tensors if not t.stop_gradient], allow_unused=True)
+    assert [g is None for g in found] == [g is None for g in eager]
+    for value, tensor in zip(fetched, [g for g in eager if g is not None], strict=True):
+        np.testing.assert_allclose(value, tensor.numpy(), rtol=1e-12, atol=1e-12)
+
+
+# Where a function has no derivative, or more than one could be given
+
+
+def gradient_at(function: Callable[..., Tensor], *arrays: Any) -> list[list[float]]:
+    tensors = [to_tensor(x, dtype="float64", stop_gradient=False) for x in arrays]
+    function(*tensors).sum().backward()
+    return [t.grad.tolist() for t in tensors]
+
+
+def test_the_gradient_of_a_product_with_zeros_is_the_product_of_the_others():
+    assert gradient_at(lambda x: x.prod(axis=1), [[2.0, 0.0, 3.0], [0.0, 4.0, 0.0]]) == [[[0, 6, 0], [0, 0, 0]]]
+
+
+@pytest.mark.parametrize("operator", [app.maximum, app.minimum])
+def test_equal_values_share_the_gradient_of_an_extreme_of_two(operator: OpDef):
+    assert gradient_at(operator, [1.0, 1.0], [1.0, 5.0])[0][0] == 0.5
+
+
+@pytest.mark.parametrize("operator", [app.max, app.min])
+def test_equal_elements_share_the_gradient_of_an_extreme(operator: OpDef):
+    assert gradient_at(operator, [3.0, 3.0, 3.0, 3.0]) == [[0.25] * 4]
+
+
+@pytest.mark.parametrize("operator", [app.abs, app.relu, app.sign])
+def test_the_gradient_at_zero_is_zero(operator: OpDef):
+    assert gradient_at(operator, [0.0]) == [[0.0]]
+
+
+def test_the_gradient_of_clip_is_one_on_its_bounds_and_zero_outside():
+    assert gradient_at(lambda x: x.clip(-1.0, 1.0), [-2.0, -1.0, 0.0, 1.0, 2.0]) == [[0.0, 1.0, 1.0, 1.0, 0.0]]
+
+
+def test_a_power_of_zero_has_the_gradient_of_the_polynomial():
+    assert gradient_at(lambda x: x**2 + x**1 + x**0, [0.0]) == [[1.0]]
+
+
+def test_the_gradient_of_an_extreme_is_infinite_where_what_arrives_is():
+    x = to_tensor([1.0, 2.0], stop_gradient=False)
+    (found,) = grad(x.max(), x, grad_outputs=[to_tensor(np.float32(np.inf))])
+    assert found.numpy()[1] == np.inf
+
+
+@pytest.mark.parametrize("name", ["multiply", "add", "divide", "matmul"])
+def test_each_input_gets_a_gradient_of_its_own_type(name: str):
+    x = to_tensor(X.astype("float32"), stop_gradient=False)
+    y = to_tensor(Y.T if name == "matmul" else Y, stop_gradient=False)
+    REGISTRY[name](x, y).sum().backward()
+    assert (x.grad.dtype, y.grad.dtype) == ("float32", "float64")

@@ -1,0 +1,101 @@
+"""What inference says of a call is what happens: in a Program of known or unknown sizes, and eagerly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from op_calls import CALLS, Call
+
+from app import static, to_tensor
+from app.errors import ShapeError
+from app.ops import REGISTRY, OpDef
+
+RANDOM = {"uniform_random", "gaussian_random", "integer_random"}
+
+
+def test_every_operator_has_a_strategy_of_calls():
+    assert set(CALLS) == set(REGISTRY)
+
+
+def applied(definition: OpDef, values: list[Any], attributes: dict[str, Any]) -> list[Any]:
+    """The results of a call, as a list."""
+    results = definition(values, **attributes) if definition.variadic else definition(*values, **attributes)
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def declared(definition: OpDef, call: Call, shapes: list[list[int]]) -> tuple[static.Program, list[static.Variable]]:
+    """A Program that makes the call on variables of these shapes, and the variables of its results."""
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        if not call.inputs:
+            return program, program.current_block().append_op(definition, [], definition.bind((), call.attributes)[1])
+        feeds = [
+            static.data(f"x{i}", s, x.dtype.name) for i, (x, s) in enumerate(zip(call.inputs, shapes, strict=True))
+        ]
+        return program, applied(definition, feeds, call.attributes)
+
+
+def run(program: static.Program, call: Call, variables: list[static.Variable]) -> list[np.ndarray]:
+    return static.Executor().run(program, {f"x{i}": x for i, x in enumerate(call.inputs)}, variables)
+
+
+def calls(name: str, examples: int) -> Any:
+    """Run a test on generated calls of one operator."""
+    quick = settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    return lambda test: quick(given(call=CALLS[name], data=st.data())(test))
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_results_have_the_inferred_shapes_and_types(name: str):
+    definition = REGISTRY[name]
+
+    @calls(name, 25)
+    def check(call: Call, data: Any) -> None:
+        program, variables = declared(definition, call, [list(x.shape) for x in call.inputs])
+        results = run(program, call, variables)
+        assert [(v.shape, v.dtype) for v in variables] == [(r.shape, r.dtype.name) for r in results]
+
+    check()
+
+
+@pytest.mark.parametrize("name", sorted(set(REGISTRY) - RANDOM))
+def test_eager_results_are_those_of_a_program(name: str):
+    definition = REGISTRY[name]
+
+    @calls(name, 15)
+    def check(call: Call, data: Any) -> None:
+        program, variables = declared(definition, call, [list(x.shape) for x in call.inputs])
+        eager = applied(definition, [to_tensor(x) for x in call.inputs], dict(call.attributes))
+        for tensor, value in zip(eager, run(program, call, variables), strict=True):
+            assert (list(tensor.shape), str(tensor.dtype)) == (list(value.shape), value.dtype.name)
+            np.testing.assert_array_equal(np.asarray(tensor), value)
+
+    check()
+
+
+REFUSES_UNKNOWN = {"squeeze": "has an unknown size", "matmul_step": "cannot change a matrix"}
+"""Operators that may refuse a size that is not known where the shape of the result would hang on it."""
+
+
+@pytest.mark.parametrize("name", sorted(name for name in REGISTRY if name not in RANDOM | {"fill_constant"}))
+def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
+    definition = REGISTRY[name]
+
+    @calls(name, 25)
+    def check(call: Call, data: Any) -> None:
+        shapes = [[-1 if data.draw(st.booleans(), "hide") else n for n in x.shape] for x in call.inputs]
+        try:
+            program, variables = declared(definition, call, shapes)
+        except ShapeError as error:
+            assert name in REFUSES_UNKNOWN and REFUSES_UNKNOWN[name] in str(error), shapes
+            return
+        for variable, value in zip(variables, run(program, call, variables), strict=True):
+            assert len(variable.shape) == value.ndim
+            assert all(said in (-1, n) for said, n in zip(variable.shape, value.shape, strict=True)), variable
+            assert variable.dtype == value.dtype.name
+
+    check()

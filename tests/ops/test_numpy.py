@@ -1,0 +1,309 @@
+"""Operators against NumPy and SciPy: the same numbers; and the element type in which values meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from op_calls import CALLS, Call
+from scipy import special
+
+import app
+from app import Tensor, to_tensor
+from app.errors import DtypeError
+from app.ops import REGISTRY
+from app.ops.dtype import FLOATS, INTEGERS, NAMES, canonical
+
+
+def over(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, axis, keepdim: function(x, axis=axis if x.ndim else None, keepdims=keepdim)
+
+
+def running_sum(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+    turned = np.flip(x, axis) if reverse and x.ndim else x
+    sums = np.cumsum(turned, axis).reshape(x.shape)
+    return np.flip(sums, axis) if reverse and x.ndim else sums
+
+
+def spread(y: np.ndarray, like: np.ndarray, axis: Any, keepdim: bool, share: bool) -> np.ndarray:
+    count = like.size / y.size if share and y.size else 1
+    return np.broadcast_to(
+        y.reshape(np.sum(like, axis if like.ndim else None, keepdims=True).shape) / count, like.shape
+    )
+
+
+def summed(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The sum over all that broadcasting `shape` would repeat, by adding one element after another."""
+    out = np.zeros(shape, np.float64)
+    for place in np.ndindex(x.shape):
+        kept = place[x.ndim - len(shape) :]
+        out[tuple(0 if size == 1 else i for i, size in zip(kept, shape, strict=True))] += x[place]
+    return out
+
+
+def index_of(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(slice(*i[1:]) if isinstance(i, tuple) else Ellipsis if i == "..." else i for i in items)
+
+
+def placed(y: np.ndarray, like: np.ndarray, index: tuple[Any, ...]) -> np.ndarray:
+    out = np.zeros(like.shape)
+    out[index_of(index)] = y
+    return out
+
+
+def scattered(y: np.ndarray, index: np.ndarray, like: np.ndarray, axis: int) -> np.ndarray:
+    out = np.moveaxis(np.zeros(like.shape), axis, 0)
+    start = axis % like.ndim
+    slices = np.moveaxis(y, range(start, start + index.ndim), range(index.ndim))
+    for place in np.ndindex(index.shape):
+        out[index[place]] += slices[place]
+    return np.moveaxis(out, 0, axis)
+
+
+def product(x: np.ndarray, y: np.ndarray, transpose_x: bool, transpose_y: bool) -> np.ndarray:
+    turned_x = np.swapaxes(x, -1, -2) if transpose_x and x.ndim > 1 else x
+    return turned_x @ (np.swapaxes(y, -1, -2) if transpose_y and y.ndim > 1 else y)
+
+
+def one_hot(x: np.ndarray, num_classes: int) -> np.ndarray:
+    out = np.zeros((*x.shape, num_classes))
+    for place in np.ndindex(x.shape):
+        if 0 <= x[place] < num_classes:
+            out[place][x[place]] = 1
+    return out
+
+
+def among_best(scores: np.ndarray, labels: np.ndarray, k: int) -> float:
+    """The share of rows whose label comes among the first k when classes are ordered by score, then by number."""
+    orders = [sorted(range(len(row)), key=lambda c, row=row: (-float(row[c]), c))[:k] for row in scores]
+    return float(np.mean([label in order for label, order in zip(labels.ravel(), orders, strict=True)]))
+
+
+NUMPY: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, name) for name in ("negative", "exp", "log", "log1p", "sin", "cos", "tanh", "sqrt")},
+    **{name: getattr(np, name) for name in ("square", "abs", "sign", "floor", "ceil", "round", "reciprocal")},
+    **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or")},
+    **{name: getattr(np, name) for name in ("logical_xor", "equal", "not_equal", "less_equal", "greater_equal")},
+    **{name: getattr(np, name) for name in ("add", "subtract", "multiply", "divide", "floor_divide", "remainder")},
+    **{name: getattr(np, name) for name in ("maximum", "minimum", "where")},
+    **{name: over(getattr(np, name)) for name in ("sum", "mean", "max", "min", "all", "any", "argmax", "argmin")},
+    "less_than": np.less,
+    "greater_than": np.greater,
+    "pow": np.power,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "prod": lambda x, axis, keepdim: np.prod(x, axis if x.ndim else None, keepdims=keepdim, dtype=x.dtype),
+    "clip": lambda x, min, max: np.clip(x, *(bound if bound is None else x.dtype.type(bound) for bound in (min, max))),
+    "increment": lambda x, value: x + value,
+    "full_like": lambda x, value, dtype: np.full(x.shape, value, dtype or x.dtype),
+    "cast": lambda x, dtype: x.astype(dtype),
+    "cast_like": lambda x, like: x.astype(like.dtype),
+    "relu": lambda x: x * (x > 0),
+    "leaky_relu": lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
+    "sigmoid": special.expit,
+    "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
+    "silu": lambda x: x * special.expit(x),
+    "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
+    "softmax": lambda x, axis: special.softmax(x, axis=axis if x.ndim else None),
+    "log_softmax": lambda x, axis: special.log_softmax(x, axis=axis if x.ndim else None),
+    "cumsum": running_sum,
+    "spread": spread,
+    "sum_to": lambda x, shape: summed(x, tuple(shape)),
+    "sum_like": lambda x, like: summed(x, like.shape),
+    "expand": lambda x, shape: np.ones([1 if size == -1 else size for size in shape]) * x,
+    "expand_as": lambda x, like: np.broadcast_to(x, like.shape),
+    "reshape_like": lambda x, like: x.reshape(like.shape),
+    "transpose": lambda x, perm: np.transpose(x, perm),
+    "concat": lambda *x, axis: np.concatenate(x, axis),
+    "getitem": lambda x, index: x[index_of(index)],
+    "place": placed,
+    "gather": lambda x, index, axis: np.take(x, index, axis),
+    "scatter_add": scattered,
+    "matmul": product,
+    "matmul_step": lambda c, scale, x, y, **turned: c - scale * product(x, y, **turned),
+    "one_hot": one_hot,
+    "one_hot_like": lambda label, like: one_hot(label.reshape(-1), like.shape[1]),
+    "pick": lambda x, label: np.take_along_axis(x, label.reshape(-1, 1).astype(int), axis=1),
+    "softmax_with_cross_entropy": lambda x, label: (
+        -np.take_along_axis(special.log_softmax(x, axis=1), label.reshape(-1, 1).astype(int), axis=1),
+        special.softmax(x, axis=1),
+    ),
+    "accuracy": among_best,
+}
+NEAR = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # float16 overflows
+@pytest.mark.parametrize("name", sorted(NUMPY))
+def test_numbers_are_those_of_numpy(name: str):
+    definition = REGISTRY[name]
+
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(call=CALLS[name])
+    def check(call: Call) -> None:
+        given_arrays = list(call.inputs) if definition.prepare is None else definition.prepare(list(call.inputs))
+        tensors = [to_tensor(x) for x in call.inputs]
+        found = definition(*([tensors] if definition.variadic else tensors), **call.attributes)
+        expected = NUMPY[name](*given_arrays, **call.attributes)
+        if not isinstance(found, tuple):
+            found, expected = (found,), (expected,)
+        for tensor, array in zip(found, expected, strict=True):
+            near = NEAR.get(tensor.dtype, 0)
+            np.testing.assert_allclose(np.asarray(tensor), np.asarray(array), rtol=near, atol=near)
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["reshape", "flatten", "squeeze", "unsqueeze", "assign"])
+def test_elements_keep_their_order(name: str):
+    @settings(max_examples=25, deadline=None)
+    @given(call=CALLS[name])
+    def check(call: Call) -> None:
+        found = REGISTRY[name](to_tensor(call.inputs[0]), **call.attributes)
+        assert found.numpy().ravel().tolist() == call.inputs[0].ravel().tolist()
+
+    check()
+
+
+@settings(max_examples=50, deadline=None)
+@given(call=CALLS["split"])
+def test_parts_joined_again_are_the_value_that_was_split(call: Call):
+    x, axis, wanted = call.inputs[0], call.attributes["axis"], call.attributes["num_or_sections"]
+    parts = app.split(to_tensor(x), wanted, axis)
+    np.testing.assert_array_equal(np.concatenate([np.asarray(p) for p in parts], axis), x)
+    sizes = [p.shape[axis] for p in parts]
+    if isinstance(wanted, int):
+        assert sizes == [x.shape[axis] // wanted] * wanted
+    else:
+        assert all(size == want for size, want in zip(sizes, wanted, strict=True) if want != -1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "operate", "expected"),
+    [
+        ((2, 6), lambda x: x.reshape([3, -1]), [3, 4]),
+        ((2, 6), lambda x: x.reshape([0, 3, 2]), [2, 3, 2]),
+        ((2, 6), lambda x: x.reshape([-1]), [12]),
+        ((0, 6), lambda x: x.reshape([0, -1]), [0, 6]),
+        ((0, 6), lambda x: x.reshape([-1, 3]), [0, 3]),
+        ((1,), lambda x: x.reshape([]), []),
+        ((2, 3, 4), lambda x: x.flatten(), [24]),
+        ((2, 3, 4), lambda x: x.flatten(1), [2, 12]),
+        ((2, 3, 4), lambda x: x.flatten(0, 1), [6, 4]),
+        ((0, 3, 4), lambda x: x.flatten(1), [0, 12]),
+        ((), lambda x: x.flatten(), [1]),
+        ((1, 3, 1), lambda x: x.squeeze(), [3]),
+        ((1, 3, 1), lambda x: x.squeeze(0), [3, 1]),
+        ((1, 3, 1), lambda x: x.squeeze([-1, 1]), [1, 3]),
+        ((3,), lambda x: x.unsqueeze(0), [1, 3]),
+        ((3,), lambda x: x.unsqueeze(-1), [3, 1]),
+        ((3, 4), lambda x: x.unsqueeze([0, 2]), [1, 3, 1, 4]),
+        ((3, 4), lambda x: x.T, [4, 3]),
+        ((2, 3, 4), lambda x: x.transpose([1, 0, 2]), [3, 2, 4]),
+        ((3,), lambda x: app.stack([x, x]), [2, 3]),
+        ((3,), lambda x: app.stack([x, x], axis=-1), [3, 2]),
+        ((3, 1), lambda x: x.expand([2, -1, 4]), [2, 3, 4]),
+    ],
+)
+def test_shape(shape: tuple[int, ...], operate: Callable[[Tensor], Tensor], expected: list[int]):
+    assert operate(app.zeros(shape)).shape == expected
+
+
+# Element types
+
+
+@pytest.mark.parametrize("number", FLOATS)
+@pytest.mark.parametrize("whole", ["bool", *INTEGERS])
+def test_a_float_beats_whole_numbers_and_keeps_its_width(number: str, whole: str):
+    x, n = app.ones([2], number), app.ones([2], whole)
+    assert [v.dtype for v in (x + n, n + x, n * x, app.where(n, x, n), app.concat([n, x]))] == [number] * 5
+
+
+@pytest.mark.parametrize("left", FLOATS)
+@pytest.mark.parametrize("right", FLOATS)
+def test_the_wider_of_two_floats_wins(left: str, right: str):
+    assert (app.ones([1], left) + app.ones([1], right)).dtype == max(left, right, key=FLOATS.index)
+
+
+@pytest.mark.parametrize("left", INTEGERS)
+@pytest.mark.parametrize("right", INTEGERS)
+def test_whole_numbers_meet_in_a_type_that_holds_both(left: str, right: str):
+    found = (app.ones([1], left) + app.ones([1], right)).dtype
+    assert found == np.result_type(left, right).name
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("number", [2, 2.5, True])
+def test_a_python_number_follows_a_float(dtype: str, number: Any):
+    x = app.ones([1], dtype)
+    assert [v.dtype for v in (x * number, number * x, app.maximum(x, number), x**number)] == [dtype] * 4
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_a_python_whole_number_follows_whole_numbers_and_a_python_float_makes_floats(dtype: str):
+    n = app.ones([1], dtype)
+    assert ((n * 2).dtype, (2 - n).dtype, (n * True).dtype) == (dtype,) * 3
+    assert ((n * 2.5).dtype, (n > 0.5).dtype) == ("float32", "bool")
+    assert (n * 0.5).tolist() == [0.5]
+
+
+def test_a_python_number_beside_truth_values_is_counted_in_the_default_types():
+    b = app.ones([1], "bool")
+    assert ((b * 2).dtype, (b * 0.5).dtype, (b + True).dtype) == ("int64", "float32", "bool")
+
+
+def test_python_numbers_alone_have_the_default_types():
+    chosen = app.to_tensor([True, False])
+    assert app.where(chosen, 1.0, 0.0).dtype == "float32"
+    assert app.where(chosen, 1, 0).dtype == "int64"
+    assert app.where(chosen, 1, 0.5).dtype == "float32"
+
+
+def test_a_numpy_scalar_keeps_its_type_as_in_numpy():
+    assert (app.ones([1], "float32") * np.float64(2)).dtype == "float64"
+    assert (app.ones([1], "float32") * np.int64(2)).dtype == "float32"
+
+
+@pytest.mark.parametrize("whole", ["bool", *INTEGERS])
+@pytest.mark.parametrize("name", ["exp", "sqrt", "sigmoid", "mean", "softmax", "leaky_relu", "elu", "reciprocal"])
+def test_functions_of_real_numbers_turn_whole_numbers_into_the_default_float(name: str, whole: str):
+    n = app.ones([2], whole)
+    assert REGISTRY[name](n).dtype == "float32"
+    assert app.divide(n, n).dtype == "float32"
+
+
+def test_the_default_float_can_be_chosen():
+    app.set_default_dtype("float64")
+    try:
+        assert app.exp(app.ones([1], "int64")).dtype == "float64"
+        assert (to_tensor([1, 2]) * 0.5).dtype == "float64"
+        assert to_tensor(1.5).dtype == app.zeros([1]).dtype == app.nn.Linear(1, 1).weight.dtype == "float64"
+    finally:
+        app.set_default_dtype("float32")
+    with pytest.raises(DtypeError, match="must be one of float16, float32, float64, not int64"):
+        app.set_default_dtype("int64")
+
+
+@pytest.mark.parametrize("whole", ["bool", *INTEGERS])
+def test_whole_numbers_add_up_as_int64(whole: str):
+    assert app.sum(app.ones([3], whole)).dtype == "int64"
+    assert app.sum(to_tensor(np.full(300, 1, whole))).item() == 300
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [("float", "float32"), ("double", "float64"), (float, "float32"), (int, "int64"), (bool, "bool")]
+    + [(np.float16, "float16"), (np.dtype("uint8"), "uint8"), (app.int32, "int32")],
+)
+def test_an_element_type_can_be_spelled_in_many_ways(spelling: Any, name: str):
+    assert canonical(spelling) == name
+
+
+@pytest.mark.parametrize("spelling", ["float8", "complex64", np.complex128, "uint16", "U3", None])
+def test_what_is_no_element_type_is_refused_with_the_list_of_those_that_are(spelling: Any):
+    with pytest.raises(DtypeError) as caught:
+        canonical(spelling)
+    assert all(name in str(caught.value) for name in NAMES)
+    assert repr(spelling) in str(caught.value)

@@ -1,0 +1,156 @@
+"""`static.nn.fc`: its shapes, its parameters, its activations; and `static.data` and `InputSpec`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.errors import ConfigError, ShapeError
+from app.nn import ParamAttr, initializer
+
+
+def parameters() -> dict[str, tuple[int, ...]]:
+    return {p.name: p.shape for p in static.default_main_program().all_parameters()}
+
+
+def run(fetch: Any, **feed: Any) -> np.ndarray:
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    return executor.run(feed={k: np.asarray(v, "float32") for k, v in feed.items()}, fetch_list=[fetch])[0]
+
+
+def ones(value: float = 1.0) -> ParamAttr:
+    return ParamAttr(initializer=initializer.Constant(value))
+
+
+# --- fc ---
+
+
+def test_a_layer_is_a_product_and_a_bias():
+    y = static.nn.fc(static.data("x", [None, 3]), 2, weight_attr=ones(2), bias_attr=ones(0.5))
+    assert y.shape == (-1, 2)
+    np.testing.assert_array_equal(run(y, x=[[1, 2, 3], [0, 0, 1]]), [[12.5, 12.5], [2.5, 2.5]])
+
+
+def test_parameters_are_named_after_the_layer_and_numbered():
+    x = static.data("x", [None, 3])
+    static.nn.fc(static.nn.fc(x, 4), 2, name="head")
+    assert parameters() == {"fc_0.w_0": (3, 4), "fc_0.b_0": (4,), "head.w_0": (4, 2), "head.b_0": (2,)}
+
+
+def test_a_layer_without_bias():
+    static.nn.fc(static.data("x", [None, 3]), 2, bias_attr=False)
+    assert list(parameters()) == ["fc_0.w_0"]
+
+
+def test_parameters_can_be_named_initialised_and_fixed():
+    x = static.data("x", [None, 3])
+    static.nn.fc(x, 2, weight_attr=ParamAttr("mine", initializer.Constant(3.0), trainable=False), bias_attr="shift")
+    assert parameters() == {"mine": (3, 2), "shift": (2,)}
+    assert [p.trainable for p in static.default_main_program().all_parameters()] == [False, True]
+    np.testing.assert_array_equal(run("mine", x=[[0, 0, 0]]), np.full((3, 2), 3))
+
+
+def test_weights_start_as_xavier_says_and_biases_at_zero():
+    static.nn.fc(static.data("x", [None, 300]), 100)
+    bound = np.sqrt(6 / 400)
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    weight = static.global_scope().value("fc_0.w_0")
+    assert np.abs(weight).max() <= bound
+    assert np.abs(weight).max() > 0.99 * bound
+    assert abs(weight.mean()) < bound / 50
+    assert not static.global_scope().value("fc_0.b_0").any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "flatten", "result", "weight"),
+    [
+        ([None, 4], 1, (-1, 2), (4, 2)),
+        ([None, 2, 3], 1, (-1, 2), (6, 2)),
+        ([None, 2, 3], 2, (-1, 2, 2), (3, 2)),
+        ([None, 1, 28, 28], 1, (-1, 2), (784, 2)),
+        ([5, 2, 3, 4], 2, (5, 2, 2), (12, 2)),
+    ],
+)
+def test_axes_after_the_first_ones_are_made_one(shape: list, flatten: int, result: tuple, weight: tuple):
+    y = static.nn.fc(static.data("x", shape), 2, num_flatten_dims=flatten, bias_attr=False)
+    assert y.shape == result
+    assert parameters()["fc_0.w_0"] == weight
+    fed = np.ones([3 if size is None else size for size in shape])
+    assert run(y, x=fed).shape == tuple(3 if size == -1 else size for size in result)
+
+
+def test_several_inputs_have_a_weight_each_and_one_bias():
+    x, z = static.data("x", [None, 3]), static.data("z", [None, 2])
+    y = static.nn.fc([x, z], 4, weight_attr=ones(), bias_attr=ones(10))
+    assert parameters() == {"fc_0.w_0": (3, 4), "fc_0.w_1": (2, 4), "fc_0.b_0": (4,)}
+    np.testing.assert_array_equal(run(y, x=[[1, 1, 1]], z=[[2, 2]]), [[17] * 4])
+
+
+def test_a_layer_works_in_the_type_of_its_input():
+    y = static.nn.fc(static.data("x", [None, 3], "float64"), 2)
+    assert y.dtype == "float64"
+    assert {p.dtype for p in static.default_main_program().all_parameters()} == {"float64"}
+
+
+def test_the_size_of_what_is_made_one_must_be_known():
+    with pytest.raises(ShapeError, match=r"fc: the size of x after axis 1 must be known, found shape \[-1, -1\]"):
+        static.nn.fc(static.data("x", [None, None]), 2)
+
+
+@pytest.mark.parametrize("flatten", [0, 3, -1])
+def test_the_number_of_kept_axes_must_fit(flatten: int):
+    with pytest.raises(ShapeError, match=rf"fc: num_flatten_dims={flatten} does not fit x of shape \[-1, 2, 3\]"):
+        static.nn.fc(static.data("x", [None, 2, 3]), 2, num_flatten_dims=flatten)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "softmax", "custom.relu"])
+def test_an_activation_is_named(activation: str):
+    y = static.nn.fc(static.data("x", [None, 3]), 2, activation=activation)
+    plain = static.default_main_program().global_block().var("add.out_0")
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    found, before = executor.run(feed={"x": np.eye(3, dtype="float32")}, fetch_list=[y, plain])
+    expected = getattr(app, activation.removeprefix("custom."))(app.to_tensor(before)).numpy()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_an_activation_that_there_is_not():
+    with pytest.raises(ConfigError, match="there is no operator 'rleu'; did you mean 'relu'?"):
+        static.nn.fc(static.data("x", [None, 3]), 2, activation="rleu")
+
+
+def test_layers_go_to_the_program_that_is_built_into_in_whatever_mode():
+    assert app.in_dynamic_mode()
+    y = static.nn.fc(static.data("x", [None, 3]), 2)
+    assert isinstance(y, static.Variable)
+    assert app.in_dynamic_mode()
+
+
+# --- data and InputSpec ---
+
+
+def test_data_is_fed_and_has_no_gradient():
+    x = static.data("x", [None, -1, 3], "int64")
+    assert (x.shape, x.dtype, x.is_data, x.stop_gradient, x.persistable) == ((-1, -1, 3), "int64", True, True, False)
+    assert static.data("y", [1]).dtype == "float32"
+    assert static.data("z", []).shape == ()
+
+
+def test_an_input_spec_says_shape_type_and_name():
+    spec = static.InputSpec([None, 3], "int32", "label")
+    assert (spec.shape, spec.dtype, spec.name) == ((-1, 3), "int32", "label")
+    assert repr(spec) == "InputSpec(shape=(-1, 3), dtype=int32, name=label)"
+    assert static.InputSpec([2]).dtype == "float32"
+
+
+def test_an_input_spec_is_read_off_a_value():
+    x = static.data("x", [None, 3], "float64")
+    assert repr(static.InputSpec.from_tensor(x)) == "InputSpec(shape=(-1, 3), dtype=float64, name=x)"
+    spec = static.InputSpec.from_tensor(app.ones([2]), "t")
+    assert (spec.shape, spec.dtype, spec.name) == ((2,), "float32", "t")
