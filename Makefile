@@ -8,7 +8,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 READY := .venv/made-from-pyproject.toml
 
-.PHONY: help train quick test data lint clean
+.PHONY: help train quick test data bench lint clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,9 @@ test: $(READY)  ## run the tests (ARGS="-k word" for some of them)
 
 data: $(READY)  ## fetch MNIST into data/ and verify it
 	$(RUN) -m app data fetch
+
+bench: $(READY)  ## measure beside other frameworks; those to be had come with .venv/bin/pip install -e .[bench]
+	$(RUN) -m benchmarks $(ARGS)
 
 lint: $(READY)  ## check style, format and types
 	$(RUN) -m ruff check .

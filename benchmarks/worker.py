@@ -23,13 +23,13 @@ def main(name: str, folder: str, work: str) -> None:
 
 
 def say(**line: object) -> None:
-    print(json.dumps(line), file=sys.__stdout__, flush=True)
+    print(json.dumps(line), flush=True)
 
 
 def peak_memory() -> float:
-    """The largest part of this process that was in memory at once, in MiB."""
+    """The most memory that this process held at once, in MiB."""
     status = Path("/proc/self/status")
-    if status.exists():
+    if status.exists():  # getrusage would count the parent's too, from before this program was loaded
         kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(kilobytes) / 1024
     import resource

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from app.custom.functions import (
     arrays_of,
     attach_backward,
+    by_name,
+    by_position,
     call_function,
     function_name,
     is_compiled,
@@ -48,7 +51,7 @@ class CustomOp(OpDef):
         self.function = function
         self.elementwise = elementwise
         self.row_by_row = row_by_row
-        self._call = over_arrays(function, len(outputs)) if elementwise else function
+        self._call = over_arrays(function, inputs, len(outputs)) if elementwise else function
         self._told = infer
         super().__init__(
             self.name,
@@ -58,7 +61,7 @@ class CustomOp(OpDef):
             outputs=outputs,
             prepare=_to_common_float if elementwise else None,
             broadcasts=elementwise,
-            form=_form(function, elementwise, None, row_by_row),
+            form=_form(function, [*inputs, *settings], elementwise, None, row_by_row),
             where=self.where,
         )
         self.declare_attributes(settings)
@@ -102,8 +105,8 @@ class CustomOp(OpDef):
         takes = [p for p in parameters if p not in self.attributes]
         settings = [p for p in parameters if p in self.attributes]
         places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
-        form = _form(function, self.elementwise, places, self.row_by_row)
-        kernel = over_arrays(function, len(self.inputs)) if self.elementwise else function
+        form = _form(function, [*takes, *settings], self.elementwise, places, self.row_by_row)
+        kernel = over_arrays(function, takes, len(self.inputs)) if self.elementwise else by_name(function, takes)
         attach_backward(
             self, function, takes, keep_type=True, materialize=True, attributes=settings, kernel=kernel, form=form
         )
@@ -132,22 +135,31 @@ def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, A
 
 def _parameters(function: Any, label: str) -> Mapping[str, inspect.Parameter]:
     try:
-        if not isinstance(function, np.ufunc):  # whose parameters are not those of its numbers
-            return inspect.signature(python_function(function)).parameters
-    except (TypeError, ValueError):
-        pass
-    raise OperatorError(f"{label}: the parameters of {function!r} cannot be read; call it in a function of your own")
+        if isinstance(function, np.ufunc):
+            raise TypeError("its parameters are not those of its numbers")
+        parameters = inspect.signature(python_function(function)).parameters
+    except (TypeError, ValueError) as error:
+        raise OperatorError(
+            f"{label}: the parameters of {function!r} cannot be read; call it in a function of your own"
+        ) from error
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and is_compiled(function):
+            raise OperatorError(f"{label}: Numba knows no parameters by keyword only; give {name!r} a default instead")
+    return parameters
 
 
 def _to_common_float(values: list[Any]) -> list[Any]:
     return to_common_type(values, floating=True)
 
 
-def _form(function: Any, elementwise: bool, takes: tuple[int, ...] | None, row_by_row: bool) -> Any:
+def _form(
+    function: Any, order: Sequence[str], elementwise: bool, takes: tuple[int, ...] | None, row_by_row: bool
+) -> Any:
     """How a compiler may treat the function: any on single numbers, or on arrays one of Numba's."""
+    source = python_function(function)
     if elementwise:
-        return Elementwise(python_function(function), takes)
-    return Returning(function, takes, row_by_row) if is_compiled(function) else None
+        return Elementwise(by_position(source, order), takes) if isinstance(source, FunctionType) else None
+    return Returning(by_position(function, order), takes, row_by_row) if is_compiled(function) else None
 
 
 def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) -> np.ndarray:

@@ -42,7 +42,7 @@ def gradcheck(
         numeric = _numeric(func, tensors, tensor, weights, eps)
         with np.errstate(invalid="ignore"):
             distance = np.abs(analytic - numeric)
-        distance[np.isnan(distance)] = np.inf
+        distance = np.where(np.isnan(distance), np.inf, distance)
         wrong = np.isinf(distance) | (distance > atol + rtol * np.abs(numeric))
         if wrong.any():
             if not raise_exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
@@ -16,7 +17,8 @@ from zlib import crc32
 
 from app.custom import shelf
 from app.errors import AppError, ConfigError, OperatorError
-from app.ops import REGISTRY
+from app.ops import REGISTRY, OpDef
+from app.ops.spec import Spec
 
 SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__path__)))
 """The custom operators on the shelf."""
@@ -24,7 +26,18 @@ SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__pa
 
 def built_in_names() -> list[str]:
     """The built-in operators that take one value and need nothing else."""
-    return sorted(name for name, op in REGISTRY.items() if len(op.inputs) == 1 and op.differentiable and op.broadcasts)
+    return sorted(name for name, op in REGISTRY.items() if _keeps_shape(op))
+
+
+def _keeps_shape(op: OpDef) -> bool:
+    """Whether an operator can stand between layers: one value in, one of the same shape out, and a gradient back."""
+    if len(op.inputs) != 1 or not op.differentiable or inspect.Parameter.empty in op.attributes.values():
+        return False
+    example = Spec((2, 3), "float32")
+    try:
+        return op.infer_outputs([example], op.attributes) == (example,)
+    except AppError:
+        return False
 
 
 def find_operator(name: str) -> Callable[[Any], Any]:
@@ -49,14 +62,14 @@ def _from_shelf(name: str) -> Callable[[Any], Any]:
 def _unknown(name: str) -> ConfigError:
     known = [*built_in_names(), *(f"custom.{short}" for short in SHIPPED)]
     return ConfigError(
-        f"there is no operator {name!r}{_nearest(name, known)}. There are {', '.join(known)}, "
+        f"there is no operator {name!r}{_nearest(name, known)} There are {', '.join(known)}, "
         "and your own as path/to/file.py:name"
     )
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"; did you mean {close[0]!r}?" if close else "."
 
 
 def _from_file(path: str, name: str) -> Callable[[Any], Any]:
@@ -66,9 +79,9 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
     module = _run_file(file.resolve(), file.stat().st_mtime_ns)
     operator = getattr(module, name, None)
     if operator is None:
-        found = [k for k, v in vars(module).items() if callable(v) and _made_in(module, v)]
+        found = [k for k, v in vars(module).items() if k != "_" and callable(v) and _made_in(module, v)]
         raise ConfigError(
-            f"{path} has no {name!r}{_nearest(name, found)}. It has {', '.join(found) or 'no functions of its own'}"
+            f"{path} has no {name!r}{_nearest(name, found)} It has {', '.join(found) or 'no functions of its own'}"
         )
     operator = getattr(operator, "apply", operator)  # a PyLayer is used through its apply
     if not callable(operator):
@@ -91,10 +104,12 @@ def _run_file(file: Path, changed: int) -> ModuleType:
         raise ConfigError(f"{file} is no Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # a file imports what lies beside it, as when Python runs it
     try:
         spec.loader.exec_module(module)
     except AppError as error:
         raise type(error)(f"{file}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise OperatorError(f"{file}: running the file raised {type(error).__name__}: {error}") from error
     return module

@@ -55,10 +55,10 @@ def py_func(
         require_callable(backward_func, "backward_func", label)
     inputs, outs = _listed(x), _listed(out)
     skipped = _skipped(label, inputs, outs, _listed(skip_vars_in_backward_input))
-    make = (
-        _definition if isinstance(func, Hashable) and isinstance(backward_func, Hashable) else _definition.__wrapped__
-    )
-    definition = make(func, backward_func, len(inputs), tuple(spec_of(o) for o in outs), skipped, row_by_row, where)
+    specs = _declared_specs(label, outs)
+    kept = isinstance(func, Hashable) and isinstance(backward_func, Hashable)
+    make = _definition if kept else _definition.__wrapped__
+    definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, where)
     results = (_append if _in_program([*inputs, *outs]) else _run)(definition, inputs, outs)
     if out is None:
         return None
@@ -74,6 +74,16 @@ def _listed(value: Any) -> list[Any]:
 def _is_list(value: Any) -> bool:
     """A list or tuple, and not a Spec, which is a tuple too."""
     return isinstance(value, (list, tuple)) and not hasattr(value, "shape")
+
+
+def _declared_specs(label: str, outs: list[Any]) -> tuple[Spec, ...]:
+    for out in outs:
+        if not (hasattr(out, "shape") and hasattr(out, "dtype")):
+            raise OperatorError(
+                f"{label}: out must say its shape and type, as a Variable, a Tensor, an array or an InputSpec does; "
+                f"found {out!r} ({type(out).__name__})"
+            )
+    return tuple(spec_of(out) for out in outs)
 
 
 def _in_program(values: list[Any]) -> bool:

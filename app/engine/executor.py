@@ -59,7 +59,7 @@ class Executor:
         fetch = [_fetch_name(program, item) for item in fetch_list or []]
         fed = _checked_feed(program, feed or {})
         self._refresh(program, scope)
-        return [np.asarray(value) for value in self._engine.run(program, fed, fetch, scope)]
+        return [np.array(value) for value in self._engine.run(program, fed, fetch, scope)]
 
     def train_from_dataset(
         self,

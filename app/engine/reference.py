@@ -29,7 +29,21 @@ class ReferenceEngine:
     ) -> list[np.ndarray]:
         """Run a Program on each batch of a dataset; gives each fetched variable's value at every batch."""
         rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
-        return [np.array([row[i] for row in rows]) for i in range(len(fetch))]
+        return stacked(rows, len(fetch))
+
+
+def stacked(rows: Sequence[Sequence[Any]], width: int) -> list[np.ndarray]:
+    """For each variable its values at every batch, side by side; as objects where the last has fewer rows."""
+    columns = [[np.asarray(row[i]) for row in rows] for i in range(width)]
+    return [_side_by_side(values) for values in columns]
+
+
+def _side_by_side(values: list[np.ndarray]) -> np.ndarray:
+    if len({value.shape for value in values}) < 2:
+        return np.array(values)
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
 
 
 def run_operator(operator: Operator, values: dict[str, Any]) -> None:

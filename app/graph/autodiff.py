@@ -36,9 +36,9 @@ def reverse_walk(
     """
     for call in calls:
         arrived = [gradients.pop(key, None) for key in call.output_keys]
-        if all(gradient is None for gradient in arrived):
-            continue
         douts = [g if g is None else complete(key, g) for key, g in zip(call.output_keys, arrived, strict=True)]
+        if all(gradient is None for gradient in douts):
+            continue
         for key, gradient in zip(call.input_keys, call.definition.differentiate(call, douts), strict=True):
             if gradient is not None:
                 gradients[key] = gradients[key] + gradient if key in gradients else gradient

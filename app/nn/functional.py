@@ -41,7 +41,7 @@ def cross_entropy(
 ) -> Any:
     """Cross entropy of scores and hard labels; of probabilities where `use_softmax` is off.
 
-    Labels equal to `ignore_index` count neither in the sum nor in the mean.
+    Labels equal to `ignore_index` count neither in the sum nor in the mean; a negative one, as in Paddle, ignores none.
     """
     if weight is not None or soft_label or axis not in (-1, 1):
         raise OperatorError("cross_entropy works on rows of scores and hard labels, without weights of classes")

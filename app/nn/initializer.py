@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from app.errors import ShapeError
 from app.ops.creation import assign_value, fill_constant, gaussian_random, uniform_random
 from app.ops.definition import OpDef
 
@@ -86,6 +87,9 @@ class Assign:
         self.value = np.asarray(value)
 
     def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+        if self.value.shape != tuple(shape):
+            found = list(self.value.shape)
+            raise ShapeError(f"Assign has an array of shape {found}, the parameter has shape {list(shape)}")
         return assign_value, {"values": tuple(self.value.ravel().tolist())}
 
 

@@ -34,6 +34,11 @@ class Layer:
             layers[name] = value
         object.__setattr__(self, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        self.__dict__["_parameters"].pop(name, None)
+        self.__dict__["_sub_layers"].pop(name, None)
+
     def full_name(self) -> str:
         """The name that this layer's parameters begin with."""
         return str(self._full_name)  # type: ignore[attr-defined]
@@ -53,6 +58,8 @@ class Layer:
         return create_parameter(shape, dtype, attr, is_bias, default_initializer, name)
 
     def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
+        if not isinstance(sublayer, Layer):
+            raise AppError(f"{type(self).__name__}: sublayer {name!r} must be a Layer, found {sublayer!r}")
         setattr(self, name, sublayer)
         return sublayer
 

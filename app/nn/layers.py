@@ -30,16 +30,19 @@ class Linear(Layer):
         return f"in_features={self.weight.shape[0]}, out_features={self.weight.shape[1]}"
 
 
+def _is_named(layer: Any) -> bool:
+    return isinstance(layer, tuple) and len(layer) == 2 and isinstance(layer[0], str)
+
+
 class Sequential(Layer):
-    """Layers, each working on the result of the one before."""
+    """Layers, each working on the result of the one before; a pair of a name and a layer names it."""
 
     def __init__(self, *layers: Any):
         super().__init__()
-        if len(layers) == 1 and isinstance(layers[0], (list, tuple)):
+        if len(layers) == 1 and isinstance(layers[0], (list, tuple)) and not _is_named(layers[0]):
             layers = tuple(layers[0])
         for index, layer in enumerate(layers):
-            name, layer = layer if isinstance(layer, tuple) else (str(index), layer)
-            self.add_sublayer(name, layer)
+            self.add_sublayer(*(layer if _is_named(layer) else (str(index), layer)))
 
     def forward(self, x: Any) -> Any:
         for layer in self.children():

@@ -10,7 +10,7 @@ import numpy as np
 from app.graph import names
 from app.graph.defaults import default_main_program, default_startup_program, in_dynamic_mode
 from app.nn.initializer import Constant, Initializer, XavierUniform
-from app.ops.definition import OpDef
+from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical, get_default_dtype
 from app.tensor import Parameter
 
@@ -50,7 +50,7 @@ def create_parameter(
     attributes = {**definition.attributes, **settings, "shape": shape, "dtype": dtype}
     name = attr.name or name or names.generate("param")
     if in_dynamic_mode():
-        return Parameter(np.asarray(definition.kernel(**attributes)), name, attr.trainable)
+        return Parameter(np.asarray(apply(definition, [], attributes)), name, attr.trainable)
     return _in_program(definition, attributes, name, attr.trainable)
 
 

@@ -16,7 +16,7 @@ from app.ops.reduction import sum
 from app.ops.spec import Spec, normal_axis
 
 
-@elementwise(scalar=lambda x: x if x > 0 else x * 0)
+@elementwise(scalar=lambda x: type(x)(0) if x < 0 else x)
 def relu(x: Any) -> Any:
     """The value where it is above zero, else zero."""
     return np.maximum(x, x.dtype.type(0))
@@ -49,7 +49,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * out * (1.0 - out)
 
 
-@elementwise(floating=True, scalar=lambda x: (x if x > 0 else x * 0) + np.log1p(np.exp(-abs(x))))
+@elementwise(floating=True, scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))))
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), a smooth relu."""
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))

@@ -26,8 +26,8 @@ def elementwise(
     """Declare an operator whose kernel works on one element as on a whole array.
 
     Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
-    `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values. `scalar` computes one element where the kernel
-    itself cannot, or not as well.
+    `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values. `scalar`
+    computes one element where the kernel itself cannot, or not as well.
     """
 
     def infer(*specs: Spec, **attributes: Any) -> Spec:

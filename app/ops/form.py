@@ -55,6 +55,13 @@ class Alias:
 
 
 @dataclass(frozen=True)
+class ToShape:
+    """The first input brought to the shape of the second; `told` does the same for a shape that is an attribute."""
+
+    told: Any
+
+
+@dataclass(frozen=True)
 class Product:
     """A product of two matrices; with `step`, `c - scale * x @ y` of the inputs (c, scale, x, y)."""
 
@@ -84,7 +91,7 @@ class Returning:
     """Whether the outputs must have the declared types, and are not cast to them."""
 
 
-Form = Elementwise | Constant | Reduction | Spread | Alias | Product | Filling | Returning
+Form = Elementwise | Constant | Reduction | Spread | Alias | ToShape | Product | Filling | Returning
 
 
 @dataclass(frozen=True)

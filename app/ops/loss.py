@@ -26,8 +26,10 @@ def _check_labels(x: Spec, label: Spec) -> None:
 
 
 def _rows(x: Any, label: Any) -> Any:
-    """The labels as one axis, checked to name classes that there are."""
+    """The labels as one axis, checked to be one for each example and to name classes that there are."""
     rows = label.reshape(-1)
+    if len(rows) != len(x):
+        raise ShapeError(f"{len(x)} examples, but {len(rows)} labels")
     if rows.size and (rows.min() < 0 or rows.max() >= x.shape[1]):
         raise OperatorError(f"labels must lie in 0..{x.shape[1] - 1}, found {rows.min()}..{rows.max()}")
     return rows
@@ -42,6 +44,8 @@ def _infer_loss(logits: Spec, label: Spec) -> tuple[Spec, Spec]:
 
 def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
     rows = label.reshape(label.size)
+    if rows.size != logits.shape[0]:
+        return False
     for i in range(logits.shape[0]):
         k = rows[i]
         if k < 0 or k >= logits.shape[1]:
@@ -59,7 +63,7 @@ def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
     return True
 
 
-_LABELS = "labels must name classes that there are"
+_LABELS = "labels must name classes that there are, one for each example"
 
 
 @operator(
@@ -98,6 +102,8 @@ def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
 
 def _fill_one_hot(label: Any, like: Any, out: Any) -> bool:
     rows = label.reshape(label.size)
+    if rows.size != out.shape[0]:
+        return False
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = 0
@@ -144,13 +150,15 @@ def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
 
 def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
     rows = label.reshape(label.size)
+    if rows.size != x.shape[0]:
+        return False
     hits = 0
     for i in range(x.shape[0]):
         if rows[i] < 0 or rows[i] >= x.shape[1]:
             return False
         mine, above = x[i, rows[i]], 0
         for j in range(x.shape[1]):
-            if x[i, j] > mine or (x[i, j] == mine and j < rows[i]):
+            if not (x[i, j] < mine or (x[i, j] == mine and j >= rows[i])):  # so that no label is best where all is nan
                 above += 1
         hits += above < k
     out[()] = hits / max(x.shape[0], 1)
@@ -161,7 +169,6 @@ def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
 def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
     """The share of rows whose label is among the k largest values."""
     rows = _rows(x, label)[:, None]
-    if k == 1:
-        return np.mean(np.argmax(x, axis=1)[:, None] == rows, dtype=np.float32)
-    best = np.argsort(-x, axis=1, kind="stable")[:, :k]
-    return np.mean((best == rows).any(axis=1), dtype=np.float32)
+    mine = np.take_along_axis(x, rows, axis=1)
+    behind = (x < mine) | ((x == mine) & (np.arange(x.shape[1]) >= rows))
+    return np.mean(np.sum(~behind, axis=1) < k, dtype=np.float32)

@@ -175,6 +175,8 @@ def _(dout: Any) -> Any:
 
 
 def _clip_one(x: Any, min: Any, max: Any) -> Any:
+    if min is not None and max is not None and min > max:
+        return max
     if min is not None and x < min:
         return min
     if max is not None and x > max:

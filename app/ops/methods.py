@@ -7,10 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ShapeError
+from app.errors import OperatorError, ShapeError
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.shaping import plain_index
 from app.ops.spec import UNKNOWN
+
+_UFUNCS = {
+    "absolute": "abs",
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "bitwise_xor": "logical_xor",
+    "greater": "greater_than",
+    "invert": "logical_not",
+    "less": "less_than",
+    "power": "pow",
+    "rint": "round",
+}
+"""NumPy's names for operators that have another one here."""
 
 
 def _binary(name: str, swapped: bool = False) -> Any:
@@ -59,6 +72,23 @@ class ValueMethods:
     __eq__, __ne__ = _binary("equal"), _binary("not_equal")
     __neg__, __abs__ = _unary("negative"), _unary("abs")
     __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """NumPy's functions on values are the operators of the same name, so that gradients flow through them.
+
+        Without such an operator, values that want no gradient are taken as the arrays that they hold.
+        """
+        operator = REGISTRY.get(_UFUNCS.get(ufunc.__name__, ufunc.__name__))
+        if method != "__call__" or settings or operator is None or len(operator.inputs) != ufunc.nin:
+            values = [v for v in inputs if isinstance(v, ValueMethods)]
+            if all(hasattr(v, "__array__") and getattr(v, "stop_gradient", False) for v in values):
+                arrays = [np.asarray(v) if isinstance(v, ValueMethods) else v for v in inputs]
+                return getattr(ufunc, method)(*arrays, **settings)
+            raise OperatorError(
+                f"np.{ufunc.__name__} does not work on a {type(self).__name__}; there is no operator that does this: "
+                "take x.numpy() of a Tensor, or make an operator of your function with app.custom_op"
+            )
+        return operator(*inputs)
 
     def __len__(self) -> int:
         if not self.shape:

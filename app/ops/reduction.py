@@ -11,7 +11,7 @@ from app.errors import ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import to_common_type
-from app.ops.form import Elementwise, Reduction, Spread
+from app.ops.form import Elementwise, Reduction, Spread, ToShape
 from app.ops.logic import where
 from app.ops.shaping import cast_like
 from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis, reduced_axes
@@ -88,13 +88,13 @@ def _(dout: Any, axis: Any, keepdim: bool, share: bool) -> Any:
     return reduce(dout, axis=axis, keepdim=keepdim)
 
 
-@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: y if y > x else x))
+@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
 def max(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
-@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: y if y < x else x))
+@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
 def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
@@ -103,8 +103,9 @@ def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
 @max.gradient
 @min.gradient
 def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
-    chosen = cast_like(x == spread(out, x, axis=axis, keepdim=keepdim), x)
-    return spread(dout / sum(chosen, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim) * chosen
+    chosen = x == spread(out, x, axis=axis, keepdim=keepdim)
+    share = dout / sum(cast_like(chosen, x), axis=axis, keepdim=keepdim)
+    return where(chosen, spread(share, x, axis=axis, keepdim=keepdim), 0.0)
 
 
 @operator(_infer_reduction)
@@ -143,6 +144,8 @@ def _limits(dtype: str) -> tuple[Any, Any]:
     """The smallest and the largest number of a type."""
     if dtype in FLOATS:
         return float("-inf"), float("inf")
+    if dtype == "bool":
+        return False, True
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
@@ -217,7 +220,7 @@ def _(x: Any, dout: Any) -> Any:
     return expand_as(dout, x)
 
 
-@operator(lambda x, like: Spec(like.shape, x.dtype))
+@operator(lambda x, like: Spec(like.shape, x.dtype), form=ToShape(sum_to))
 def sum_like(x: Any, like: Any) -> Any:
     """The sum over the axes along which `like` would be broadcast, its shape being known only when it runs."""
     return _sum_to(x, like.shape)

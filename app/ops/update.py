@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.ops.definition import operator
-from app.ops.form import Accumulates, Elementwise
+from app.ops.form import Accumulates, Elementwise, Filling
 from app.ops.spec import Spec
 
 
@@ -40,7 +40,26 @@ def momentum(
     return param - learning_rate * step, new_velocity
 
 
-@operator(_like_states, outputs=("param", "moment1", "moment2", "beta1_pow", "beta2_pow"))
+def _fill_adam(
+    param: Any, grad: Any, learning_rate: Any, moment1: Any, moment2: Any, beta1_pow: Any, beta2_pow: Any,
+    new_param: Any, new_moment1: Any, new_moment2: Any, new_beta1_pow: Any, new_beta2_pow: Any,
+    beta1: float, beta2: float, epsilon: float,
+) -> bool:  # fmt: skip
+    rate, p1, p2 = learning_rate.flat[0], beta1_pow.flat[0] * beta1, beta2_pow.flat[0] * beta2
+    for i in range(param.size):
+        m = beta1 * moment1.flat[i] + (1 - beta1) * grad.flat[i]
+        v = beta2 * moment2.flat[i] + (1 - beta2) * grad.flat[i] * grad.flat[i]
+        new_param.flat[i] = param.flat[i] - rate * (m / (1 - p1) / (np.sqrt(v / (1 - p2)) + epsilon))
+        new_moment1.flat[i], new_moment2.flat[i] = m, v
+    new_beta1_pow.flat[0], new_beta2_pow.flat[0] = p1, p2
+    return True
+
+
+@operator(
+    _like_states,
+    outputs=("param", "moment1", "moment2", "beta1_pow", "beta2_pow"),
+    form=Filling(_fill_adam, row_by_row=False),
+)
 def adam(
     param: Any,
     grad: Any,

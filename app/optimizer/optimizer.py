@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from app.tensor import Tensor, no_grad
 class Optimizer:
     """The base: in a Program, `minimize` appends the backward pass and the steps; eagerly, `step` makes them."""
 
-    definition: ClassVar[OpDef]
-    states: ClassVar[dict[str, tuple[bool, float]]] = {}
+    definition: OpDef
+    states: Mapping[str, tuple[bool, float]] = MappingProxyType({})
     """What is remembered of a parameter: whether in the parameter's shape (or as one number), and the first value."""
 
     def __init__(
@@ -33,12 +34,12 @@ class Optimizer:
         parameters: Iterable[Any] | None = None,
         weight_decay: float | None = None,
         name: str | None = None,
-        **settings: Any,
+        settings: Mapping[str, Any] | None = None,
     ):
         self._learning_rate = learning_rate
         self._parameters = None if parameters is None else list(parameters)
         self._weight_decay = float(weight_decay or 0.0)
-        self._settings = {**self.definition.attributes, **settings}
+        self._settings = {**self.definition.attributes, **(settings or {})}
         self._memory: dict[int, list[Any]] = {}
 
     # The learning rate
@@ -147,16 +148,28 @@ def _persistable(
 
 
 class SGD(Optimizer):
-    """Steps against the gradient."""
+    """Steps against the gradient; with `momentum`, those of `Momentum`."""
 
     definition = update.sgd
+
+    def __init__(
+        self,
+        learning_rate: float | LRScheduler = 0.001,
+        parameters: Iterable[Any] | None = None,
+        weight_decay: float | None = None,
+        name: str | None = None,
+        momentum: float = 0.0,
+    ):
+        if momentum:
+            self.definition, self.states = Momentum.definition, Momentum.states
+        super().__init__(learning_rate, parameters, weight_decay, name, {"mu": float(momentum)} if momentum else {})
 
 
 class Momentum(Optimizer):
     """Steps along a velocity that remembers earlier gradients."""
 
     definition = update.momentum
-    states: ClassVar = {"velocity": (True, 0.0)}
+    states = MappingProxyType({"velocity": (True, 0.0)})
 
     def __init__(
         self,
@@ -167,19 +180,22 @@ class Momentum(Optimizer):
         weight_decay: float | None = None,
         name: str | None = None,
     ):
-        super().__init__(learning_rate, parameters, weight_decay, name, mu=float(momentum), use_nesterov=use_nesterov)
+        settings = {"mu": float(momentum), "use_nesterov": use_nesterov}
+        super().__init__(learning_rate, parameters, weight_decay, name, settings)
 
 
 class Adam(Optimizer):
     """Steps of a size that adapts to each element of a parameter."""
 
     definition = update.adam
-    states: ClassVar = {
-        "moment1": (True, 0.0),
-        "moment2": (True, 0.0),
-        "beta1_pow": (False, 1.0),
-        "beta2_pow": (False, 1.0),
-    }
+    states = MappingProxyType(
+        {
+            "moment1": (True, 0.0),
+            "moment2": (True, 0.0),
+            "beta1_pow": (False, 1.0),
+            "beta2_pow": (False, 1.0),
+        }
+    )
 
     def __init__(
         self,
@@ -191,12 +207,5 @@ class Adam(Optimizer):
         weight_decay: float | None = None,
         name: str | None = None,
     ):
-        super().__init__(
-            learning_rate,
-            parameters,
-            weight_decay,
-            name,
-            beta1=float(beta1),
-            beta2=float(beta2),
-            epsilon=float(epsilon),
-        )
+        settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
+        super().__init__(learning_rate, parameters, weight_decay, name, settings)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
+from app.errors import DtypeError, OperatorError, ShapeError
 from app.graph import names
 from app.ops.definition import REGISTRY, OpDef, kernel_error
 from app.ops.dtype import canonical, get_default_dtype
@@ -18,8 +19,8 @@ from app.tensor.tape import Node
 
 
 def _in_place(name: str) -> Any:
-    operator = REGISTRY[name]
-    return lambda self, other: self.become(operator(self, other))
+    definition = REGISTRY[name]
+    return lambda self, other: self.become(definition(self, other))
 
 
 class Tensor(ValueMethods):
@@ -116,7 +117,7 @@ class Tensor(ValueMethods):
         return int(self.item())
 
     def __index__(self) -> int:
-        return int(self.item())
+        return operator.index(self.item())
 
     def __format__(self, form: str) -> str:
         return format(self.item(), form) if form and self._array.size == 1 else format(str(self), form)
@@ -170,7 +171,11 @@ class Tensor(ValueMethods):
             )
         if result._array.shape != self._array.shape:
             raise ShapeError(f"a Tensor of shape {self.shape} cannot be changed in place to shape {result.shape}")
-        self._array = result._array.astype(self._array.dtype, copy=False)
+        if result.dtype != self.dtype:
+            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+                raise DtypeError(f"a Tensor of {self.dtype} cannot be changed in place to {result.dtype}; use .astype")
+            result = result.astype(self.dtype)
+        self._array = result._array
         if recording.on:
             self._node, self._slot, self.stop_gradient = result._node, result._slot, result.stop_gradient
         return self

@@ -58,8 +58,6 @@ class Comparison:
             order = epoch_order(self.config.seed, epoch, len(data.train_images))
             batches = Batches(data.train_images, data.train_labels, order, settings.batch_size)
             for contestant in self.contestants:
-                if epoch == 0:
-                    contestant.learner.warm_up(batches[:1])
                 seconds = self._train(contestant, epoch, batches)
                 self.check()
                 self._test(contestant, epoch, tests, seconds)

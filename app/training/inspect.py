@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from app.engine.compiled.explain import explain
-from app.graph.passes import optimise
+from app.engine.compiled.explain import after_passes, explain
 from app.training.activation import find_activation
 from app.training.config import CONFIGS, load_config
 from app.training.learner import ProgramLearner
@@ -28,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     sections = {
         "The startup Program, run once": learner.startup,
         "The main Program, run for every batch": learner.main,
-        "The main Program after the passes": optimise(learner.main, set(learner.fetch)),
+        "The main Program after the passes": after_passes(learner.main, learner.fetch),
         "How the compiled engine runs it": explain(learner.main, learner.fetch, source=not options.no_source),
     }
     print("\n\n".join(f"== {title}\n\n{text}" for title, text in sections.items()))

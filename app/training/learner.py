@@ -41,6 +41,9 @@ class Learner(Protocol):
     def weights(self) -> dict[str, np.ndarray]:
         """A copy of every parameter, by its path in the network."""
 
+    def how(self) -> str:
+        """How the engine runs the network's operators, in a line; '' where it runs all of them alike."""
+
 
 def make_learner(config: Config, activation: Activation, pixels: int) -> Learner:
     """A network with this activation, its initial weights given by the configuration's seed alone."""
@@ -85,6 +88,7 @@ class ProgramLearner:
         changing = {variable.name for variable, _ in trained}
         activation.require_gradients([path for path, name in self._paths.items() if name not in changing])
         self._scope = Scope()
+        self._native = config.engine == "compiled"
         self._executor = Executor(engine=config.engine)
         self._executor.run(self.startup, scope=self._scope)
 
@@ -105,6 +109,13 @@ class ProgramLearner:
 
     def end_epoch(self) -> None:
         self._schedule.step()
+
+    def how(self) -> str:
+        if not self._native:
+            return ""
+        from app.engine.compiled.explain import in_short  # imported late, as Numba is
+
+        return in_short(self.main, self.fetch)
 
     def weights(self) -> dict[str, np.ndarray]:
         return {path: self._scope.value(name).copy() for path, name in self._paths.items()}
@@ -147,6 +158,9 @@ class EagerLearner:
 
     def end_epoch(self) -> None:
         self._schedule.step()
+
+    def how(self) -> str:
+        return ""
 
     def weights(self) -> dict[str, np.ndarray]:
         return {path: parameter.numpy() for path, parameter in self._network.named_parameters()}

@@ -23,6 +23,8 @@ def introduction(config: Config, dataset: Dataset, entered: Sequence[Contestant]
         *_sample_note(dataset),
         f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
     ]
+    width = max(len(contestant.operator) for contestant in entered)
+    lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
     if not config.model.hidden:
         lines.append("Note: without hidden layers there is nothing for an activation to work on.")
     return "\n".join([*lines, ""])

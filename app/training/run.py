@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.data import load
+from app.data import Batches, load
 from app.training.activation import find_activation
 from app.training.comparison import Comparison, Contestant
 from app.training.config import Config
@@ -21,11 +21,15 @@ def train(config: Config, name: str) -> None:
     with Interruption() as interruption:
         pixels = dataset.train_images.shape[1]
         entered = [Contestant(activation.name, make_learner(config, activation, pixels)) for activation in activations]
-        interruption.check()
         console = Console(max(map(len, operators)), config.train.epochs)
+        console.say(introduction(config, dataset, entered))
+        batches = Batches(dataset.train_images, dataset.train_labels, None, config.train.batch_size)
+        for contestant in entered:
+            interruption.check()
+            contestant.learner.warm_up(batches[:1])
+        interruption.check()
         with RunFolder(config, name) as folder:
             try:
-                console.say(introduction(config, dataset, entered))
                 Comparison(config, dataset, entered, console, folder.record, interruption.check).run()
             finally:
                 text = summary(config, dataset, entered)

@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.contenders.jax_step import accuracy, descend
-from benchmarks.work import initial_weights, run_epochs, scaled
+from benchmarks.work import initial_weights, run_epochs
 
 
 def train(data, work):
-    images, labels = jnp.asarray(scaled(data.train_images)), jnp.asarray(data.train_labels)
-    tests, truth = jnp.asarray(scaled(data.test_images)), jnp.asarray(data.test_labels)
+    images, labels, tests, truth = map(jnp.asarray, data)
     random = np.random.default_rng(work.seed)
     layers = jax.tree.map(jnp.asarray, initial_weights(work))
     whole = len(images) // work.batch * work.batch

@@ -6,12 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.work import initial_weights, run_epochs, scaled
+from benchmarks.work import initial_weights, run_epochs
 
 
 def train(data, work, relu=jax.nn.relu):
-    images, labels = jnp.asarray(scaled(data.train_images)), jnp.asarray(data.train_labels)
-    tests, truth = jnp.asarray(scaled(data.test_images)), jnp.asarray(data.test_labels)
+    images, labels, tests, truth = map(jnp.asarray, data)
     random = np.random.default_rng(work.seed)
     layers = jax.tree.map(jnp.asarray, initial_weights(work))
 
@@ -29,18 +28,19 @@ def train(data, work, relu=jax.nn.relu):
     return run_epochs(work, train_epoch, lambda: float(accuracy(layers, tests, truth)))
 
 
-def scores(layers, x, relu=jax.nn.relu):
+def scores(layers, images, relu=jax.nn.relu):
+    x = images * jnp.float32(2 / 255) - 1  # here, where XLA fuses it with the gathering of the batch
     for w, b in layers[:-1]:
         x = relu(x @ w + b)
     w, b = layers[-1]
     return x @ w + b
 
 
-def descend(layers, x, labels, rate, relu=jax.nn.relu):
+def descend(layers, images, labels, rate, relu=jax.nn.relu):
     """The layers after a step of SGD."""
 
     def loss(layers):
-        logs = jax.nn.log_softmax(scores(layers, x, relu))
+        logs = jax.nn.log_softmax(scores(layers, images, relu))
         return -jnp.take_along_axis(logs, labels[:, None], axis=1).mean()
 
     return jax.tree.map(lambda value, gradient: value - rate * gradient, layers, jax.grad(loss)(layers))

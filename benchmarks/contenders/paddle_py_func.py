@@ -1,4 +1,11 @@
-"""Paddle static graph, ReLU as a NumPy function through py_func"""
+"""Paddle static graph, ReLU as a NumPy function through py_func
+
+py_func exists in Paddle's older graph representation alone, which is chosen before Paddle is imported.
+"""
+
+import os
+
+os.environ["FLAGS_enable_pir_api"] = "0"  # noqa: SIM112
 
 import numpy as np
 import paddle

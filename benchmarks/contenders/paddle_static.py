@@ -11,17 +11,13 @@ def train(data, work, relu=paddle.nn.functional.relu):
     paddle.seed(work.seed)
     images, labels, tests = scaled(data.train_images), data.train_labels[:, None], scaled(data.test_images)
     random = np.random.default_rng(work.seed)
-    main, startup = paddle.static.Program(), paddle.static.Program()
-    with paddle.static.program_guard(main, startup):
-        image = paddle.static.data("image", [None, PIXELS], "float32")
+    training, testing, startup = paddle.static.Program(), paddle.static.Program(), paddle.static.Program()
+    with paddle.static.program_guard(training, startup):
         label = paddle.static.data("label", [None, 1], "int64")
-        x = image
-        for width in work.hidden:
-            x = relu(paddle.static.nn.fc(x, width))
-        scores = paddle.static.nn.fc(x, CLASSES)
-        loss = paddle.nn.functional.cross_entropy(scores, label)
-        testing = main.clone(for_test=True)
+        loss = paddle.nn.functional.cross_entropy(network(work, relu), label)
         paddle.optimizer.SGD(work.rate).minimize(loss)
+    with paddle.static.program_guard(testing, paddle.static.Program()):
+        scores = network(work, relu)  # parameters of the same names, so the same weights
     executor = paddle.static.Executor(paddle.CPUPlace())
     executor.run(startup)
 
@@ -29,11 +25,22 @@ def train(data, work, relu=paddle.nn.functional.relu):
         order = random.permutation(len(images))
         for first in range(0, len(order), work.batch):
             rows = order[first : first + work.batch]
-            executor.run(main, feed={"image": images[rows], "label": labels[rows]}, fetch_list=[loss])
+            executor.run(training, feed={"image": images[rows], "label": labels[rows]}, fetch_list=[loss])
 
     def test():
-        feed = {"image": tests, "label": data.test_labels[:, None]}
-        (found,) = executor.run(testing, feed=feed, fetch_list=[scores])
+        (found,) = executor.run(testing, feed={"image": tests}, fetch_list=[scores])
         return float((found.argmax(1) == data.test_labels).mean())
 
     return run_epochs(work, train_epoch, test)
+
+
+def network(work, relu):
+    x = paddle.static.data("image", [None, PIXELS], "float32")
+    for i, width in enumerate(work.hidden):
+        x = relu(layer(x, width, i))
+    return layer(x, CLASSES, len(work.hidden))
+
+
+def layer(x, width, i):
+    w, b = paddle.ParamAttr(name=f"w{i}"), paddle.ParamAttr(name=f"b{i}")
+    return paddle.static.nn.fc(x, width, weight_attr=w, bias_attr=b)

@@ -25,6 +25,6 @@ def train(data, work):
     classes = list(range(CLASSES))
 
     def train_epoch():
-        model.partial_fit(images, labels, classes)
+        model.partial_fit(images, labels, classes=classes)
 
     return run_epochs(work, train_epoch, lambda: float(model.score(tests, data.test_labels)))

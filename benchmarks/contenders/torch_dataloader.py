@@ -18,7 +18,6 @@ def train(data, work):
     optimizer = torch.optim.SGD(model.parameters(), lr=work.rate)
 
     def train_epoch():
-        model.train()
         for image, label in loader:
             optimizer.zero_grad()
             loss(model(image), label).backward()

@@ -6,20 +6,23 @@ from torch import nn
 from benchmarks.work import run_epochs, scaled
 
 
-def train(data, work, activation=nn.ReLU, prepare=lambda model: model):
+def train(data, work, activation=nn.ReLU, prepare=lambda step: step):
     torch.manual_seed(work.seed)
     images, labels = torch.from_numpy(scaled(data.train_images)), torch.from_numpy(data.train_labels)
     tests, truth = torch.from_numpy(scaled(data.test_images)), torch.from_numpy(data.test_labels)
-    model = prepare(network(work, activation))
+    model = network(work, activation)
     loss = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=work.rate)
 
+    @prepare
+    def step(image, label):
+        optimizer.zero_grad()
+        loss(model(image), label).backward()
+        optimizer.step()
+
     def train_epoch():
-        model.train()
         for rows in torch.randperm(len(images)).split(work.batch):
-            optimizer.zero_grad()
-            loss(model(images[rows]), labels[rows]).backward()
-            optimizer.step()
+            step(images.index_select(0, rows), labels.index_select(0, rows))
 
     return run_epochs(work, train_epoch, lambda: test(model, tests, truth))
 
@@ -35,5 +38,4 @@ def network(work, activation):
 
 @torch.no_grad()
 def test(model, images, labels):
-    model.eval()
     return (model(images).argmax(1) == labels).float().mean().item()

@@ -86,7 +86,7 @@ def test_several_outputs_are_given_and_come_back_in_a_list_or_tuple(mode: Any, k
     outs = kind([mode.output([2]), mode.output([1], "int64")])
     result = py_func(lambda a: (a * 2, np.array([a.size])), mode.input([1.0, 2.0]), outs)
     assert type(result) is kind
-    assert all(r is o for r, o in zip(result, outs))
+    assert all(r is o for r, o in zip(result, outs, strict=True))
     double, size = mode.values(*result)
     np.testing.assert_array_equal(double, [2, 4])
     assert (size, size.dtype) == (2, "int64")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def test_values_of_one_run_are_forgotten_unless_they_are_persistable():
 
 
 def test_each_engine_is_chosen_by_name():
-    with pytest.raises(ProgramError, match="there is no engine 'warp'; there are .*reference"):
+    with pytest.raises(ProgramError, match=r"there is no engine 'warp'; there are .*reference"):
         static.Executor(engine="warp")
     static.Executor("cpu").close()
 
@@ -66,7 +67,7 @@ def test_the_startup_program_gives_first_values_once_and_the_main_program_change
     app.optimizer.SGD(0.1).minimize(loss)
     run(program=static.default_startup_program())
     losses = [run([loss], {"x": ones(2, 3)})[0] for _ in range(10)]
-    assert all(later < earlier for earlier, later in zip(losses, losses[1:]))
+    assert all(later < earlier for earlier, later in itertools.pairwise(losses))
     before = static.global_scope().value("fc_0.w_0").copy()
     run(program=static.default_startup_program())
     assert not np.array_equal(static.global_scope().value("fc_0.w_0"), before)

@@ -88,7 +88,10 @@ def eager(steps: Sequence[Step], arrays: Sequence[np.ndarray]) -> list[np.ndarra
     tensors = [app.to_tensor(a, stop_gradient=False) for a in arrays]
     result = evaluate(steps, three_columns(tensors))
     found = app.grad(result, tensors, allow_unused=True)
-    return [result.numpy(), *(np.zeros(a.shape) if g is None else g.numpy() for g, a in zip(found, arrays))]
+    return [
+        result.numpy(),
+        *(np.zeros(a.shape) if g is None else g.numpy() for g, a in zip(found, arrays, strict=True)),
+    ]
 
 
 def built(steps: Sequence[Step], shapes: Sequence[Sequence[int | None]]) -> tuple[static.Program, list[Any]]:
@@ -105,7 +108,7 @@ def in_program(program: static.Program, fetch: Sequence[Any], arrays: Sequence[n
     feed = {f"x{i}": array for i, array in enumerate(arrays)}
     values = iter(static.Executor().run(program, feed, [f for f in fetch if f is not None]))
     zeros = [np.zeros(()), *(np.zeros(a.shape) for a in arrays)]
-    return [zero if f is None else next(values) for f, zero in zip(fetch, zeros)]
+    return [zero if f is None else next(values) for f, zero in zip(fetch, zeros, strict=True)]
 
 
 def numbers(seed: int, *shapes: Sequence[int]) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""For every operator, a strategy of the calls that it accepts: which inputs, of which shapes and types, and settings."""
+"""For every operator, a strategy of the calls that it accepts: inputs of which shapes and types, and which settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def numbers(draw: st.DrawFn, shape: Sequence[int], dtype: str, low: int = -3, hi
     """Numbers from `low` to `high`, whole ones among them, so that equal elements and zeros turn up."""
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
+        return np.asarray(rng.integers(0 if low < 1 else 1, 2, shape)).astype(bool)
     low = max(low, 0) if dtype == "uint8" else low
     if dtype in INTEGERS or draw(st.booleans()):
         return np.asarray(rng.integers(low, high + 1, shape)).astype(dtype)

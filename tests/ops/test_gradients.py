@@ -179,6 +179,24 @@ def test_second_derivative_agrees_with_finite_differences(name: str, call: Call)
     assert_gradient(gradient_of(function_of(REGISTRY[name], call)), call.inputs)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # float16 overflows
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_have_the_type_of_their_inputs(name: str, dtype: str):
+    definition = REGISTRY[name.strip()]
+    for call in CASES[name]:
+        tensors = [to_tensor(x.astype(dtype) if x.dtype == "float64" else x) for x in call.inputs]
+        for tensor in tensors:
+            tensor.stop_gradient = tensor.dtype != dtype
+        settings = {**call.attributes, **({"dtype": dtype} if name == "cast" else {})}
+        results = definition(*([tensors] if definition.variadic else tensors), **settings)
+        for result in results if isinstance(results, tuple) else (results,):
+            result.backward(retain_graph=True)
+        for tensor in tensors:
+            if tensor.grad is not None:
+                assert (tensor.grad.dtype, tensor.grad.shape) == (tensor.dtype, tensor.shape)
+
+
 @pytest.mark.parametrize(("name", "call"), EACH)
 def test_gradient_in_a_program_of_unknown_batch_is_the_eager_one(name: str, call: Call):
     definition = REGISTRY[name]
@@ -188,13 +206,13 @@ def test_gradient_in_a_program_of_unknown_batch_is_the_eager_one(name: str, call
         for feed in feeds:
             feed.stop_gradient = feed.dtype != "float64"
         wanted = [feed for feed in feeds if not feed.stop_gradient]
-        try:
-            results = definition(*([feeds] if definition.variadic else feeds), **call.attributes)
-            results = [r for r in (results if isinstance(results, tuple) else (results,)) if not r.stop_gradient]
-            found = static.gradients(results, wanted)
-        except OperatorError as error:
-            assert name == "concat" and "more than one unknown size" in str(error)
+        results = definition(*([feeds] if definition.variadic else feeds), **call.attributes)
+        results = [r for r in (results if isinstance(results, tuple) else (results,)) if not r.stop_gradient]
+        if name == "concat" and call.attributes.get("axis", 0) == 0:
+            with pytest.raises(OperatorError, match="more than one unknown size"):
+                static.gradients(results, wanted)
             return
+        found = static.gradients(results, wanted)
     fetched = static.Executor().run(
         program, {f"x{i}": x for i, x in enumerate(call.inputs)}, [g for g in found if g is not None]
     )
@@ -245,7 +263,7 @@ def test_a_power_of_zero_has_the_gradient_of_the_polynomial():
 def test_the_gradient_of_an_extreme_is_infinite_where_what_arrives_is():
     x = to_tensor([1.0, 2.0], stop_gradient=False)
     (found,) = grad(x.max(), x, grad_outputs=[to_tensor(np.float32(np.inf))])
-    assert found.numpy()[1] == np.inf
+    assert found.tolist() == [0.0, np.inf]
 
 
 @pytest.mark.parametrize("name", ["multiply", "add", "divide", "matmul"])

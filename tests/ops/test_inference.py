@@ -91,8 +91,9 @@ def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
         try:
             program, variables = declared(definition, call, shapes)
         except ShapeError as error:
-            assert name in REFUSES_UNKNOWN and REFUSES_UNKNOWN[name] in str(error), shapes
-            return
+            if REFUSES_UNKNOWN.get(name, "nothing is refused") in str(error):
+                return
+            raise
         for variable, value in zip(variables, run(program, call, variables), strict=True):
             assert len(variable.shape) == value.ndim
             assert all(said in (-1, n) for said, n in zip(variable.shape, value.shape, strict=True)), variable

@@ -294,8 +294,10 @@ def test_whole_numbers_add_up_as_int64(whole: str):
 
 @pytest.mark.parametrize(
     ("spelling", "name"),
-    [("float", "float32"), ("double", "float64"), (float, "float32"), (int, "int64"), (bool, "bool")]
-    + [(np.float16, "float16"), (np.dtype("uint8"), "uint8"), (app.int32, "int32")],
+    [
+        *[("float", "float32"), ("double", "float64"), (float, "float32"), (int, "int64"), (bool, "bool")],
+        *[(np.float16, "float16"), (np.dtype("uint8"), "uint8"), (app.int32, "int32")],
+    ],
 )
 def test_an_element_type_can_be_spelled_in_many_ways(spelling: Any, name: str):
     assert canonical(spelling) == name
@@ -307,3 +309,16 @@ def test_what_is_no_element_type_is_refused_with_the_list_of_those_that_are(spel
         canonical(spelling)
     assert all(name in str(caught.value) for name in NAMES)
     assert repr(spelling) in str(caught.value)
+
+
+def test_no_label_is_among_the_best_where_all_scores_are_nan():
+    scores = to_tensor(np.full((4, 3), np.nan))
+    assert app.accuracy(scores, to_tensor([0, 1, 2, 0])).item() == 0
+    assert app.accuracy(scores, to_tensor([0, 1, 2, 0]), k=3).item() == 0
+
+
+def test_equal_scores_go_to_the_first_class():
+    scores = to_tensor(np.array([[1, 5, 5], [7, 7, 7]], "uint8"))
+    assert app.accuracy(scores, to_tensor([1, 0])).item() == 1
+    assert app.accuracy(scores, to_tensor([2, 1])).item() == 0
+    assert app.accuracy(scores, to_tensor([2, 1]), k=2).item() == 1

@@ -220,3 +220,16 @@ def test_the_length_of_an_unknown_axis_is_not_known():
         x = static.data("x", [-1, 1])
         assert message(ShapeError, lambda: len(x)) == "the length is not known before the Program runs"
         assert message(ShapeError, lambda: list(x)) == "the length is not known before the Program runs"
+
+
+@pytest.mark.parametrize("operator", ["softmax_with_cross_entropy", "one_hot_like", "pick", "accuracy"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_another_number_of_labels_than_examples_in_a_program(operator: str, count: int):
+    with static.program_guard(static.Program(), static.Program()):
+        x, label = static.data("x", [-1, 3]), static.data("label", [-1], "int64")
+        result = getattr(app, operator)(*((label, x) if operator == "one_hot_like" else (x, label)))
+        result = result[0] if isinstance(result, tuple) else result
+        feed = {"x": np.zeros((3, 3), "float32"), "label": np.zeros(count, "int64")}
+        told = message(ShapeError, lambda: static.Executor().run(result.program, feed, [result]))
+    assert told.endswith(f": 3 examples, but {count} labels")
+    assert told.startswith(f"operator {operator} of (")

@@ -121,7 +121,7 @@ def test_an_activation_is_named(activation: str):
 
 
 def test_an_activation_that_there_is_not():
-    with pytest.raises(ConfigError, match="there is no operator 'rleu'; did you mean 'relu'?"):
+    with pytest.raises(ConfigError, match=r"there is no operator 'rleu'; did you mean 'relu'\?"):
         static.nn.fc(static.data("x", [None, 3]), 2, activation="rleu")
 
 

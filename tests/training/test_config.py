@@ -143,7 +143,8 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
         ("output: ''", "$.output: found '' (text), expected the name of a folder or null"),
         (
             "engine: refrence",
-            "$.engine: found 'refrence' (text), expected one of 'eager', 'reference'; did you mean 'reference'?",
+            "$.engine: found 'refrence' (text), expected one of 'compiled', 'eager', 'reference'; "
+            "did you mean 'reference'?",
         ),
         (
             "train: {optimizer: SGD}",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from app.engine.compiled.lowering import Lowered
+from app.engine.compiled.lowering import ROWS, WHOLE, Lowered, Step, reads_aligned
 from app.engine.compiled.sizes import Shape
+from app.ops.form import Elementwise, Fused
 
 
 @dataclass
@@ -55,24 +57,70 @@ def size_text(shape: Shape) -> str:
 def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
     """Give each variable that a step writes a buffer; memory is used again when its variable is read for the last time.
 
-    Threads may be a few steps apart. A buffer is therefore taken over only by a variable of the same shape and
-    share, where each thread stays in its own part, or after the threads have met.
+    Threads may be a few steps apart. A buffer is therefore taken over only after the threads have met, or by a
+    variable of the same shape and share as every use since then, where each thread stays in its own part.
     """
     last = _last_uses(lowered, keep)
     plan = Plan([], {})
+    uses: list[set[tuple[Any, Shape]]] = []  # of each buffer, since the threads met: by which share, in which shape
+    free: list[int] = []
     for name in sorted(lowered.gathered):
-        plan.place[name] = _take(plan, [], lowered.dtype(name), lowered.shapes[name], 0)
-    free: list[tuple[int, int, Shape]] = []  # buffer, meetings at that time, shape of its last variable
-    meetings = 0
+        plan.place[name] = _new(plan, uses, lowered, name)
     for index, step in enumerate(lowered.steps):
-        meetings += step.meet or step.in_python
+        if step.meet or step.in_python:
+            for used in uses:
+                used.clear()
+        ending = [n for n in _roots(lowered, step) if last.get(n) == index and n not in lowered.gathered]
+        for name in dict.fromkeys(lowered.root(n) for n in step.op.inputs if n):
+            if name in plan.place:
+                aligned = all(_aligned(lowered, step, n) for n in step.op.inputs if n and lowered.root(n) == name)
+                uses[plan.place[name]].add((step.share if aligned else None, lowered.shapes[name]))
         for name in step.op.outputs if step.kind not in ("alias", "constant", "python") else ():
-            if not lowered.persists(name) and name not in plan.place:
-                plan.place[name] = _take(plan, free, lowered.dtype(name), lowered.shapes[name], meetings)
-        for name in dict.fromkeys(lowered.root(n) for n in (*step.op.inputs, *step.op.outputs) if n):
-            if last.get(name) == index and name in plan.place and name not in lowered.gathered:
-                free.append((plan.place[name], meetings, lowered.shapes[name]))
+            if lowered.persists(name) or name in plan.place:
+                continue
+            dying = [plan.place[n] for n in ending if n in plan.place and _may_overwrite(lowered, step, name, n)]
+            mine = {(step.share, lowered.shapes[name])}
+            fitting = (b for b in (*dying, *free) if plan.buffers[b].dtype == lowered.dtype(name) and uses[b] <= mine)
+            buffer = next(fitting, None)
+            if buffer is None:
+                plan.place[name] = _new(plan, uses, lowered, name)
+            else:
+                plan.place[name] = buffer
+                plan.buffers[buffer].shapes.append(lowered.shapes[name])
+                ending = [n for n in ending if plan.place.get(n) != buffer]
+                free = [b for b in free if b != buffer]
+            uses[plan.place[name]] |= mine
+        free += [plan.place[n] for n in ending if n in plan.place]
     return plan
+
+
+def _new(plan: Plan, uses: list[set[tuple[Any, Shape]]], lowered: Lowered, name: str) -> int:
+    plan.buffers.append(Buffer(lowered.dtype(name), [lowered.shapes[name]]))
+    uses.append({(ROWS, lowered.shapes[name])} if name in lowered.gathered else set())
+    return len(plan.buffers) - 1
+
+
+def _roots(lowered: Lowered, step: Step) -> list[str]:
+    return list(dict.fromkeys(lowered.root(n) for n in (*step.op.inputs, *step.op.outputs) if n))
+
+
+def _aligned(lowered: Lowered, step: Step, name: str) -> bool:
+    return step.share == WHOLE or reads_aligned(lowered, step, name)
+
+
+def _may_overwrite(lowered: Lowered, step: Step, output: str, dying: str) -> bool:
+    """Whether a loop may write an output over an input, as each element is read before its place is written."""
+    form = step.op.definition.form
+    same = [n for n in step.op.inputs if n and lowered.root(n) == dying]
+    if (
+        not isinstance(form, (Elementwise, Fused))
+        or set(same) != {dying}
+        or lowered.shapes[dying] != lowered.shapes[output]
+    ):
+        return False
+    body = form.body if isinstance(form, Fused) else (step.op,)
+    written = next(i for i, op in enumerate(body) if output in op.outputs)
+    return not any(dying in op.inputs for op in body[written + 1 :])
 
 
 def _last_uses(lowered: Lowered, keep: Collection[str]) -> dict[str, int]:
@@ -85,14 +133,3 @@ def _last_uses(lowered: Lowered, keep: Collection[str]) -> dict[str, int]:
     for name in keep:
         last.pop(lowered.root(name), None)
     return last
-
-
-def _take(plan: Plan, free: list[tuple[int, int, Shape]], dtype: str, shape: Shape, meetings: int) -> int:
-    for entry in free:
-        buffer, freed_at, before = entry
-        if plan.buffers[buffer].dtype == dtype and (before == shape or freed_at < meetings):
-            free.remove(entry)
-            plan.buffers[buffer].shapes.append(shape)
-            return buffer
-    plan.buffers.append(Buffer(dtype, [shape]))
-    return len(plan.buffers) - 1

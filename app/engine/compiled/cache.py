@@ -6,12 +6,15 @@ processes write it at once does no harm.
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +25,7 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 
-from app.engine.compiled import blas
+from app.engine.compiled import blas, runtime
 from app.engine.compiled.fingerprint import fingerprint
 
 LIMIT = 256
@@ -65,27 +68,39 @@ def _writable(path: Path) -> bool:
 def environment() -> str:
     """Everything outside a Program that its compiled code depends on."""
     versions = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
-    return repr([*versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), blas.description()])
+    called = fingerprint(runtime.product32, runtime.product64, runtime.meet, runtime.note, runtime.report)
+    cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
+    return repr([*versions, *cpu, blas.description(), blas.wide(), called])
 
 
 @lru_cache(maxsize=1)
-def _warn_once() -> None:
+def _temporary() -> Path:
+    """A folder for this process alone, where no other can be written."""
     print("note: compiled code cannot be kept, as no cache folder can be written; set OPSMITH_CACHE", file=sys.stderr)
+    path = Path(tempfile.mkdtemp(prefix="opsmith-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def remembered(key: str, make: Callable[[], Any]) -> Any:
+    """The plain data that `make` gives, made once for this key and environment and then taken from disk."""
+    path = (folder() or _temporary()) / f"note_{fingerprint(key, environment())[:32]}.txt"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # there is none, or it is damaged
+        path.unlink(missing_ok=True)
+    value = make()
+    _write(path, json.dumps(value))
+    return value
 
 
 def load(text: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
     """Generated source as a module; its functions are compiled when they are first called, or taken from disk."""
     key = fingerprint(text, *(functions[name] for name in sorted(functions)), environment())[:32]
-    where = folder()
-    if where is None:
-        _warn_once()
-        where = Path(tempfile.mkdtemp(prefix="opsmith-"))
-        import atexit
-
-        atexit.register(shutil.rmtree, where, ignore_errors=True)
+    where = folder() or _temporary()
     path = where / f"program_{key}.py"
     if path.exists():
-        os.utime(where)
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # read now; Numba goes by the other time
     else:
         _write(path, text)
         _prune(where)
@@ -113,10 +128,37 @@ def _write(path: Path, text: str) -> None:
 
 
 def _prune(where: Path) -> None:
-    sources = sorted(where.glob("program_*.py"), key=lambda path: path.stat().st_mtime)
-    for path in sources[:-LIMIT]:
-        for old in [path, *(where / "__pycache__").glob(f"{path.stem}.*")]:
-            old.unlink(missing_ok=True)
+    for kind in ("program_*.py", "note_*.txt"):
+        for path in sorted(where.glob(kind), key=_last_used)[:-LIMIT]:
+            path.unlink(missing_ok=True)
+            _forget(path)
+
+
+def _last_used(path: Path) -> float:
+    try:
+        return path.stat().st_atime
+    except FileNotFoundError:  # another process was tidying, too
+        return 0.0
+
+
+def _forget(source: Path) -> None:
+    """Remove what Numba keeps of a source."""
+    for compiled in (source.parent / "__pycache__").glob(f"{source.stem}.*"):
+        compiled.unlink(missing_ok=True)
+
+
+def ready(module: ModuleType, function: Any, arguments: Sequence[Any]) -> None:
+    """Compile a function of generated source for these arguments, or take it from disk, if that was not done yet."""
+    if getattr(function, "signatures", True):
+        return
+    signature = tuple(map(numba.typeof, arguments))
+    try:
+        function.compile(signature)
+    except numba.core.errors.NumbaError:
+        raise
+    except Exception:  # what is on disk is damaged, and is read by pickle, which fails in many ways
+        _forget(Path(str(module.__file__)))
+        function.compile(signature)
 
 
 def clear() -> None:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numba.core import config
 
 from app.engine.compiled.program import CompiledProgram
 from app.engine.compiled.sizes import UnknownSizeError
-from app.engine.reference import ReferenceEngine
+from app.engine.reference import ReferenceEngine, stacked
 from app.engine.scope import Scope
 from app.graph.program import Program
 
@@ -28,6 +29,8 @@ def compile_program(program: Program, fetch: Sequence[str]) -> CompiledProgram |
 
 def _compile(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:
     block = program.global_block()
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it when it is loaded
+        return "NUMBA_DISABLE_JIT switches compiling off"
     if not any(v.is_data for v in block.vars.values()):
         return "it takes no data, as a startup Program, and is run once"
     try:
@@ -56,7 +59,7 @@ class CompiledEngine:
         native = compile_program(program, fetch)
         if isinstance(native, str) or not (native.runs_many and hasattr(dataset, "arrays")):
             rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
-            return [np.array([row[i] for row in rows]) for i in range(len(fetch))]
+            return stacked(rows, len(fetch))
         data = dict(zip(feeds, dataset.arrays, strict=True))
         order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
         return native.run_many(data, order, 0, len(dataset), dataset.batch_size, scope)

@@ -35,7 +35,7 @@ class LoopWriter:
             self._elementwise(step, depth)
 
     def copy(self, source: str, target: str, step: Step, depth: int) -> None:
-        """Copy an array that has a thread's rows, or everything, into a variable. (Numba compiles `a[:] = b` for long.)"""
+        """Copy an array that has a thread's rows, or everything, into a variable. (`a[:] = b` takes Numba long.)"""
         shape = self.lowered.shapes[target]
         index = [f"i{axis}" for axis in range(len(shape))]
         for axis, size in enumerate(shape):
@@ -215,7 +215,7 @@ class LoopWriter:
 
     def _cast(self, value: str, name: str) -> str:
         dtype = self.lowered.dtype(name)
-        return value if dtype == "bool" else self._number(value, dtype)
+        return f"bool({value})" if dtype == "bool" else self._number(value, dtype)
 
     def line(self, depth: int, text: str) -> None:
         self.writer.line(depth, text)

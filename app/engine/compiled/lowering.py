@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,12 @@ class Step:
     @property
     def in_python(self) -> bool:
         return self.kind == "python"
+
+    @property
+    def users(self) -> list[Operator]:
+        """The operators of it that are a user's: their functions may raise."""
+        form = self.op.definition.form
+        return [op for op in (form.body if isinstance(form, Fused) else (self.op,)) if op.definition.where]
 
 
 @dataclass
@@ -91,17 +98,18 @@ def lower(program: Program, keep: Collection[str], why_not: Callable[[Operator, 
     return lowered
 
 
-def _step(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered], str]) -> Step:
-    form, definition = op.definition.form, op.definition
-    if form is None:
-        return Step(
-            op, "python", "Python call: " + ("its function is plain Python" if definition.where else "no compiled form")
-        )
+def why_python(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered], str]) -> str:
+    """Why an operator has to run as a Python call whatever its shapes are, or ''."""
+    if op.definition.form is None:
+        return "its function is plain Python" if op.definition.where else "no compiled form"
     if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
-        return Step(op, "python", "Python call: its values are of a type that is not compiled")
-    if None in op.inputs:
-        return Step(op, "python", "Python call: an input is absent")
-    reason = why_not(op, lowered)
+        return "its values are of a type that is not compiled"
+    return "an input is absent" if None in op.inputs else why_not(op, lowered)
+
+
+def _step(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered], str]) -> Step:
+    form = op.definition.form
+    reason = why_python(op, lowered, why_not)
     if reason:
         return Step(op, "python", f"Python call: {reason}")
     if isinstance(form, Constant) and not lowered.persists(op.outputs[0]):
@@ -193,10 +201,10 @@ def reads_aligned(lowered: Lowered, step: Step, name: str) -> bool:
 
 def _place_meetings(lowered: Lowered) -> None:
     """Put a meeting before each step that reads, or overwrites, what another thread may still be working on."""
-    touched: list[tuple[str, bool, Any]] = []  # variable, whether written, and by which share (None: all of it)
+    touched = _gathering(lowered)
     for step in lowered.steps:
         if step.in_python:
-            touched = []
+            touched.clear()
             continue
         if step.kind in ("alias", "constant"):
             continue
@@ -204,12 +212,20 @@ def _place_meetings(lowered: Lowered) -> None:
         for name in {n for n in step.op.inputs if n and n not in lowered.constants}:
             share = step.share if step.share == WHOLE or reads_aligned(lowered, step, name) else None
             mine.append((lowered.root(name), False, share))
-        if any(_clash(a, b) for a in mine for b in touched):
+        if any(_clash(written, share, other) for name, written, share in mine for other in touched[name]):
             step.meet = True
-            touched = []
-        touched += mine
+            touched.clear()
+        for name, written, share in mine:
+            touched[name].add((written, share))
 
 
-def _clash(one: tuple[str, bool, Any], other: tuple[str, bool, Any]) -> bool:
-    same_variable, written = one[0] == other[0], one[1] or other[1]
-    return same_variable and written and (one[2] is None or one[2] != other[2])
+def _gathering(lowered: Lowered) -> defaultdict[str, set[tuple[bool, Any]]]:
+    """How variables were used since the threads met: whether written, and by which share (None: all of it)."""
+    touched: defaultdict[str, set[tuple[bool, Any]]] = defaultdict(set)
+    for name in lowered.gathered:
+        touched[name].add((True, ROWS))
+    return touched
+
+
+def _clash(written: bool, share: Any, other: tuple[bool, Any]) -> bool:
+    return (written or other[0]) and (share is None or share != other[1])

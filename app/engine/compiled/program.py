@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from app.engine import reference
 from app.engine.compiled import blas, cache, runtime
+from app.engine.compiled.batch import with_one_batch_size
 from app.engine.compiled.buffers import Plan, plan_buffers
-from app.engine.compiled.lowering import Lowered, lower
-from app.engine.compiled.sizes import N
+from app.engine.compiled.lowering import Lowered, Step, lower, why_python
+from app.engine.compiled.sizes import N, UnknownSizeError
 from app.engine.compiled.source import Part, Source, Writer
 from app.engine.compiled.verdict import why_not
 from app.engine.scope import Scope
-from app.errors import OperatorError
+from app.errors import OperatorError, ShapeError
 from app.graph.passes import optimise
 from app.graph.program import Program
+
+
+def _optimised(program: Program, fetch: Sequence[str]) -> Program:
+    """The Program after the passes, of which fusion leaves alone what has to run as a Python call."""
+    program = with_one_batch_size(program)
+    known = Lowered(program, [], {})
+    return optimise(program, set(fetch), lambda op: not why_python(op, known, why_not))
 
 
 class CompiledProgram:
@@ -26,7 +35,10 @@ class CompiledProgram:
 
     def __init__(self, program: Program, fetch: Sequence[str]):
         self.fetch = list(fetch)
-        self.lowered: Lowered = lower(optimise(program, set(fetch)), set(fetch), why_not)
+        self.lowered: Lowered = lower(_optimised(program, fetch), set(fetch), why_not)
+        missing = [name for name in fetch if name not in self.lowered.shapes]
+        if missing:
+            raise UnknownSizeError(f"nothing computes {', '.join(missing)}")
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
         self.source: Source = Writer(self.lowered, self.plan, list(dict.fromkeys(fetch))).write()
         self.module = cache.load(self.source.text, self.source.functions)
@@ -36,8 +48,9 @@ class CompiledProgram:
 
     @property
     def runs_many(self) -> bool:
-        """Whether many batches run in one call: nothing runs in Python, and no fetched shape depends on the batch."""
-        return self.source.whole and self.lowered.has_fixed_shapes(self.fetch)
+        """Whether many batches run in one call: nothing runs in Python, all data has rows, and no fetched shape has."""
+        rows = all(self.lowered.shapes[name][:1] == (N,) for name in self.source.data)
+        return self.source.whole and rows and self.lowered.has_fixed_shapes(self.fetch)
 
     def run_many(
         self, data: dict[str, np.ndarray], order: np.ndarray, first: int, last: int, batch: int, scope: Scope
@@ -61,46 +74,43 @@ class CompiledProgram:
             *(np.ascontiguousarray(data[name]) for name in self.source.data),
             *(self._persistable(name, scope) for name in self.source.persistables),
             *self._buffers_for(min(batch, order.size)),
-            *(array.reshape(last - first, -1) for array in results.values()),
+            *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
         self._on_threads(self.module.train, (order, first, last, batch, *arrays))
 
     def _on_threads(self, function: Any, arguments: tuple[Any, ...]) -> None:
         shards = blas.threads()
-        shared = np.zeros(runtime.SHARED, np.int64)
-        shared[runtime.PROBLEM] = -1
-        raised: list[BaseException] = []
+        shared = runtime.sharing(shards)
+        raised: list[tuple[int, BaseException]] = []
 
         def work(shard: int) -> None:
             try:
                 if function(shard, shards, shared, *arguments):
                     shared[runtime.ABORTED] = 1
             except BaseException as error:
-                raised.append(error)
+                raised.append((shard, error))
                 shared[runtime.ABORTED] = 1
 
         with blas.single():
-            if shards > 1 and not function.signatures:
-                self._compile(function, shared, arguments)
+            cache.ready(self.module, function, (0, shards, shared, *arguments))
             others = [threading.Thread(target=work, args=(s,)) for s in range(1, shards)]
             for thread in others:
                 thread.start()
             work(0)
             for thread in others:
                 thread.join()
-        self._raise(raised, int(shared[runtime.PROBLEM]))
+        self._raise(raised, shared)
 
-    def _compile(self, function: Any, shared: np.ndarray, arguments: tuple[Any, ...]) -> None:
-        """Compile, or load from the cache, on one thread, by a call over no batches."""
-        order, _, _, batch, *arrays = arguments
-        function(0, 1, shared, order, 0, 0, batch, *arrays)
-
-    def _raise(self, raised: list[BaseException], problem: int) -> None:
+    def _raise(self, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:
         if raised:
-            error = raised[0]
+            shard, error = raised[0]
             if not isinstance(error, Exception):
                 raise error
-            raise OperatorError(f"a compiled operator raised {type(error).__name__}: {error}") from error
+            running = int(shared[runtime.RUNNING + runtime.LINE * shard])
+            users = self.lowered.steps[running].users if running >= 0 else []
+            labels = " or ".join(op.definition.label for op in users) or "a compiled operator"
+            raise OperatorError(f"{labels}: its function raised {type(error).__name__}: {error}") from error
+        problem = int(shared[runtime.PROBLEM])
         if problem >= 0:
             step = self.lowered.steps[problem]
             what = getattr(step.op.definition.form, "problem", "") or "it returned a shape other than the declared one"
@@ -123,6 +133,9 @@ class CompiledProgram:
             shape = [size.plus for size in self.lowered.shapes[name]]
             value = np.zeros(shape, self.lowered.dtype(name))
         array = np.require(scope.value(name) if value is None else value, self.lowered.dtype(name), ["C", "W", "O"])
+        declared = tuple(size.plus for size in self.lowered.shapes[name])
+        if array.shape != declared:
+            raise ShapeError(f"variable {name} is declared with shape {list(declared)}, but has {list(array.shape)}")
         scope.values[name] = array
         return array.reshape(1) if array.ndim == 0 else array
 
@@ -141,7 +154,8 @@ class CompiledProgram:
         n = self._batch_size(feed)
         if not self.source.whole:
             return self._run_parts(feed, n, scope)
-        results = {name: self._result(name, 1) for name in self.fetch} if self.runs_many else {}
+        kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
+        results = {name: self._result(name, 1) for name in kept}
         self._train(feed, np.arange(n), 0, 1, n, scope, results)
         values = {**feed, **scope.values, **self._views(n)}
         return [np.array(values[name]) for name in self.fetch]
@@ -150,21 +164,25 @@ class CompiledProgram:
         """One batch, with Python calls between the compiled parts."""
         values = reference.Values(self.lowered.program.global_block(), feed, scope)
         views = self._views(n)
-        parts = iter(self.source.parts)
-        started: set[int] = set()
+        part_at = {part.steps[0][0]: part for part in self.source.parts}
         with_reference = False
-        current: Part | None = None
         for index, step in enumerate(self.lowered.steps):
-            if with_reference or step.in_python or step.kind in ("constant", "alias"):
+            if with_reference or step.kind in ("alias", "constant"):
                 reference.run_operator(step.op, values)
-                with_reference = with_reference or (step.in_python and self._surprising(step.op.outputs, values, n))
-                continue
-            if current is None or index not in {i for i, _ in current.steps}:
-                current = next(parts)
-            if id(current) not in started:
-                started.add(id(current))
-                self._run_part(current, n, values, views, scope)
+            elif step.in_python:
+                self._run_in_python(step, values, views)
+                with_reference = self._surprising(step.op.outputs, values, n)
+            elif index in part_at:
+                self._run_part(part_at[index], n, values, views, scope)
         return [np.array(values[name]) for name in self.fetch]
+
+    def _run_in_python(self, step: Step, values: Any, views: dict[str, np.ndarray]) -> None:
+        """Run a step as a Python call, on arrays of its own: it may keep them, or return a part of them."""
+        changing = {n for n in step.op.inputs if n and (self.lowered.persists(n) or n in views)}
+        own = {n: np.array(values[n]) if n in changing else values[n] for n in step.op.inputs if n}
+        reference.run_operator(step.op, own)
+        for name in step.op.outputs:
+            values[name] = own[name]
 
     def _run_part(self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope) -> None:
         arrays = []
@@ -175,16 +193,19 @@ class CompiledProgram:
                 array = views[name]
                 values[name] = array
             else:
-                array = np.ascontiguousarray(values[name], self.lowered.dtype(name))
+                array = np.ascontiguousarray(values[self.lowered.root(name)], self.lowered.dtype(name))
+                array = array.reshape([size.at(n) for size in self.lowered.shapes[name]])
             arrays.append(array.reshape(1) if array.ndim == 0 else array)
-        shared = np.zeros(runtime.SHARED, np.int64)
-        shared[runtime.PROBLEM] = -1
-        raised: list[BaseException] = []
+        shared = runtime.sharing(1)
+        function = getattr(self.module, part.name)
+        arguments = 0, 1, shared, n, *arrays
+        raised: list[tuple[int, BaseException]] = []
         try:
-            getattr(self.module, part.name)(0, 1, shared, n, *arrays)
+            cache.ready(self.module, function, arguments)
+            function(*arguments)
         except Exception as error:
-            raised.append(error)
-        self._raise(raised, int(shared[runtime.PROBLEM]))
+            raised.append((0, error))
+        self._raise(raised, shared)
 
     def _views(self, n: int) -> dict[str, np.ndarray]:
         buffers = self._buffers_for(n)

@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 
 from app.engine.compiled import blas
 
-ARRIVED, ABORTED, PROBLEM = 0, 8, 16
-"""Places in the array that threads share, each in a cache line of its own."""
-SHARED = 24
+ARRIVED, ABORTED, PROBLEM, RUNNING = 0, 8, 16, 24
+"""Places in the array that threads share, each in a cache line of its own; from RUNNING on, one for each thread."""
+LINE = 8
 
 _POINTER = types.uintp
 _INTEGER = types.int64 if blas.wide() else types.int32
@@ -105,5 +105,18 @@ def meet(shared: Any, shards: int) -> bool:
 
 @njit(nogil=True)
 def report(shared: Any, step: int) -> None:
-    """Note that a step met a problem in its inputs."""
-    _add_atomically(shared, PROBLEM, step - shared[PROBLEM])
+    """Say that a step met a problem in its inputs."""
+    shared[PROBLEM] = step
+
+
+@njit(nogil=True)
+def note(shared: Any, shard: int, step: int) -> None:
+    """Say which step a thread begins, so that what a user's function raises is told with its operator."""
+    shared[RUNNING + LINE * shard] = step
+
+
+def sharing(shards: int) -> np.ndarray:
+    """The array through which that many threads meet."""
+    shared = np.zeros(RUNNING + LINE * shards, np.int64)
+    shared[PROBLEM:] = -1
+    return shared

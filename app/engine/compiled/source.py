@@ -38,8 +38,9 @@ class Names:
 
 
 RESERVED = (
-    "np", "njit", "meet", "report", "product32", "product64", "shard", "shards", "shared", "order", "rows", "first",
-    "last", "batch", "n", "lo", "hi", "iteration", "result", "train", "min", "range", "row", "folded", "u", "i",
+    "np", "njit", "meet", "note", "report", "product32", "product64", "shard", "shards", "shared", "order", "rows",
+    "first", "last", "batch", "n", "lo", "hi", "iteration", "result", "train", "min", "range", "row", "folded",
+    "u", "i",
 )  # fmt: skip
 
 
@@ -84,6 +85,8 @@ class Writer:
 
     def raw(self, data: str) -> str:
         """The name of a data array of which only some rows are the batch."""
+        if self.lowered.shapes[data][:1] != (N,):
+            return self.name(data)
         return self.names.of(("data", data), data if data not in self.lowered.gathered else f"all_{data}")
 
     def function(self, function: Callable[..., Any], wanted: str) -> str:
@@ -119,7 +122,7 @@ class Writer:
             "from numba import njit",
             "",
         ]
-        head += ["from app.engine.compiled.runtime import meet, product32, product64, report", ""]
+        head += ["from app.engine.compiled.runtime import meet, note, product32, product64, report", ""]
         head += ["u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them", ""]
         head += [f"# functions of operators: {', '.join(functions)}", ""] if functions else []
         return Source("\n".join([*head, *self.lines]) + "\n", self.functions, parts, data, persistables, whole)
@@ -138,7 +141,7 @@ class Writer:
         return parts
 
     def _is_read(self, name: str) -> bool:
-        return any(name in step.op.inputs for step in self.lowered.steps)
+        return name in self.fetch or any(name in step.op.inputs for step in self.lowered.steps)
 
     def _persistables(self) -> list[str]:
         found: dict[str, None] = {}
@@ -146,6 +149,7 @@ class Writer:
             found.update(
                 dict.fromkeys(n for n in (*step.op.inputs, *step.op.outputs) if n and self.lowered.persists(n))
             )
+        found.update(dict.fromkeys(n for n in self.fetch if self.lowered.persists(n)))
         return list(found)
 
     def _part(self, part: Part) -> None:
@@ -184,6 +188,8 @@ class Writer:
         if step.share == WHOLE:
             self.line(depth, "if shard == 0:")
             depth += 1
+        if step.users:
+            self.line(depth, f"note(shared, shard, {index})")
         {
             "loop": self.loops.write,
             "product": self._product,
@@ -239,6 +245,7 @@ class Writer:
         values = [self._slice(n, step) for n in (*self._taken(step), *step.op.outputs)]
         self.line(depth, f"if not {function}({', '.join([*values, *self._settings(step)])}):")
         self.line(depth + 1, f"report(shared, {index})")
+        self.line(depth + 1, "return True")
 
     def _returning(self, index: int, step: Step, depth: int) -> None:
         form: Returning = step.op.definition.form

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,8 @@ from numba import njit, typeof, types
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
+from app.engine.compiled import cache
+from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.lowering import Lowered
 from app.graph.program import Operator
 from app.ops.form import Elementwise, Fused, Returning
@@ -24,45 +25,49 @@ def why_not(op: Operator, lowered: Lowered) -> str:
         return ""
     places = range(len(op.inputs)) if form.takes is None else form.takes
     names = [str(op.inputs[i]) for i in places]
+    numbers = [from_dtype(np.dtype(lowered.dtype(n))) for n in names]
+    settings = list(op.attributes.values())
     if isinstance(form, Elementwise):
-        given = [from_dtype(_dtype(lowered, n)) for n in names]
-        return _reason(form.function, given, list(op.attributes.values()))
+        return _trial(form.function, numbers, settings)[0]
     if any(not lowered.shapes[n] for n in (*names, *op.outputs)):
         return "it works on values without axes"
-    arrays = [types.Array(from_dtype(_dtype(lowered, n)), len(lowered.shapes[n]), "C") for n in names]
-    reason, returned = _compiled(form.function, arrays, list(op.attributes.values()))
+    arrays = [types.Array(t, len(lowered.shapes[n]), "C") for t, n in zip(numbers, names, strict=True)]
+    reason, returned = _trial(form.function, arrays, settings)
     return reason or _wrong_results(op, lowered, returned)
 
 
-def _dtype(lowered: Lowered, name: str) -> Any:
-    return np.dtype(lowered.dtype(name))
+def _trial(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, list[list[Any]]]:
+    """Why a function does not compile, or '', and the type and number of axes of what it returns.
+
+    What a trial showed is kept on disk: it takes time, and the function is compiled again inside its Program.
+    """
+    reason, returned = cache.remembered(
+        fingerprint(function, repr(given), repr(settings)), lambda: _compile(function, given, settings)
+    )
+    return reason, returned
 
 
-def _reason(function: Callable[..., Any], given: list[Any], settings: list[Any]) -> str:
-    return _compiled(function, given, settings)[0]
-
-
-def _compiled(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, Any]:
-    """Why a function does not compile, or '' and the type that it returns."""
+def _compile(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, list[list[Any]]]:
     dispatcher = function if hasattr(function, "py_func") else njit(function)
     signature = (*given, *map(typeof, settings))
     try:
         dispatcher.compile(signature)
-        return "", dispatcher.overloads[signature].signature.return_type
+        returned = dispatcher.overloads[signature].signature.return_type
     except (NumbaError, NotImplementedError, KeyError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        wanted = [line for line in lines if not line.startswith(("Failed in", "Traceback", "During"))]
-        return f"Numba cannot compile {dispatcher.py_func.__name__}: {wanted[0] if wanted else error}", None
+        telling = [line for line in lines if not line.startswith(("Failed in", "Traceback", "During"))]
+        return f"Numba cannot compile {dispatcher.py_func.__name__}: {telling[0] if telling else error}", []
+    parts: list[Any] = list(returned) if isinstance(returned, types.BaseTuple) else [returned]  # type: ignore[call-overload]
+    return "", [[str(getattr(part, "dtype", part)), getattr(part, "ndim", -1)] for part in parts]
 
 
-def _wrong_results(op: Operator, lowered: Lowered, returned: Any) -> str:
+def _wrong_results(op: Operator, lowered: Lowered, returned: list[list[Any]]) -> str:
     """Why what a compiled function returns cannot be used as the outputs as they are."""
-    parts: list[Any] = list(returned.types) if isinstance(returned, types.BaseTuple) else [returned]
-    if len(parts) != len(op.outputs):
-        return f"its function returns {len(parts)} values for {len(op.outputs)} outputs"
-    for part, name in zip(parts, op.outputs, strict=True):
-        if not isinstance(part, types.Array) or part.ndim != len(lowered.shapes[name]):
-            return f"its function returns {part}, not an array with {len(lowered.shapes[name])} axes"
-        if op.definition.form.exact and str(part.dtype) != lowered.dtype(name):
-            return f"its function returns {part.dtype}, but {lowered.dtype(name)} was declared"
+    if len(returned) != len(op.outputs):
+        return f"its function returns {len(returned)} values for {len(op.outputs)} outputs"
+    for (dtype, axes), name in zip(returned, op.outputs, strict=True):
+        if axes != len(lowered.shapes[name]):
+            return f"its function returns {dtype} with {axes} axes, not an array with {len(lowered.shapes[name])}"
+        if op.definition.form.exact and dtype != lowered.dtype(name):
+            return f"its function returns {dtype}, but {lowered.dtype(name)} was declared"
     return ""

@@ -6,22 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from app.graph.passes.common import common
 from app.graph.passes.constants import constants
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
 from app.graph.passes.steps import steps
-from app.graph.program import Program
+from app.graph.program import Operator, Program
 
 Pass = Callable[[Program, Collection[str]], Program]
 
-PIPELINE: tuple[Pass, ...] = (dead_code, constants, common, steps, fusion)
-"""What the compiled engine runs, in order."""
+PIPELINE: tuple[Pass, ...] = (dead_code, constants, common, steps)
+"""What the compiled engine runs, in order, before fusion."""
 
 
-def optimise(program: Program, keep: Collection[str]) -> Program:
-    """The Program after every pass."""
-    for each in PIPELINE:
+def optimise(program: Program, keep: Collection[str], joins: Callable[[Operator], bool] = lambda op: True) -> Program:
+    """The Program after every pass; `joins` says of an elementwise operator whether it may run in others' loop."""
+    passes: tuple[Pass, ...] = (*PIPELINE, partial(fusion, joins=joins), dead_code)
+    for each in passes:
         program = each(program, keep)
-    return dead_code(program, keep)
+    return program

@@ -17,16 +17,17 @@ def common(program: Program, keep: Collection[str]) -> Program:
     operators: list[Operator] = []
     replaced: dict[str, str] = {}
     seen: dict[Any, tuple[str, ...]] = {}
-    versions = dict.fromkeys(writes(program.global_block().ops), 0)
+    written = writes(program.global_block().ops)
+    versions = dict.fromkeys(written, 0)
     for op in program.global_block().ops:
         op = renamed(op, replaced)
-        key = _key(op, versions)
-        repeats = key in seen and is_pure(program, op) and not set(op.outputs) & set(keep)
-        if repeats:
+        lasting = is_pure(program, op) and all(written[name] == 1 for name in op.outputs)
+        key = _key(op, versions) if lasting else None
+        if key in seen and not any(name in keep for name in op.outputs):
             replaced.update(zip(op.outputs, seen[key], strict=True))
             continue
-        if is_pure(program, op):
-            seen[key] = op.outputs
+        if lasting:
+            seen.setdefault(key, op.outputs)
         for name in op.outputs:
             versions[name] += 1
         operators.append(op)

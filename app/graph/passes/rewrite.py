@@ -36,7 +36,8 @@ def writes(operators: Sequence[Operator]) -> Counter[str]:
 
 def is_pure(program: Program, operator: Operator) -> bool:
     """Whether an operator can be left out, moved or shared: no effects, nothing random, no variable that persists."""
-    block = program.global_block()
-    if operator.definition.effects or "seed" in operator.attributes or not operator.outputs:
+    block, definition = program.global_block(), operator.definition
+    opaque = definition.where and definition.form is None  # a user's Python, which may print, count or draw numbers
+    if definition.effects or opaque or "seed" in operator.attributes or not operator.outputs:
         return False
     return not any(block.var(name).persistable for name in operator.outputs)

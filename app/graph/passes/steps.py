@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 
 from app.graph.passes.rewrite import reads, with_operators, writes
 from app.graph.program import Operator, Program
 
 
 def steps(program: Program, keep: Collection[str]) -> Program:
-    """The Program with each update that subtracts a multiple of a product joined with that product."""
-    operators = list(program.global_block().ops)
+    """The Program with each update that subtracts a multiple of a product joined with that product.
+
+    Both stand where the product stood, if nobody misses the old value, so that what the product reads can be forgotten
+    early; else where the update stood.
+    """
+    operators = program.global_block().ops
     read, written = reads(operators), writes(operators)
-    made = {op.outputs[0]: op for op in operators if op.definition.step is not None}
-    gone = set()
-    result = []
-    for op in operators:
-        product = _product(op, made)
-        if product is not None:
-            term = product.outputs[0]
-            unchanged = all(
-                written[n or ""] == 0 or _last_write(operators, n) < operators.index(product) for n in product.inputs
-            )
-            if read[term] == 1 and written[term] == 1 and term not in keep and unchanged:
-                gone.add(id(product))
-                op = _joined(op, product)
-        result.append(op)
-    return with_operators(program, [op for op in result if id(op) not in gone], keep)
+    made = {op.outputs[0]: (index, op) for index, op in enumerate(operators) if op.definition.step is not None}
+    readings, writings = _places(operators, "inputs"), _places(operators, "outputs")
+
+    def untouched(names: Iterable[str | None], places: dict[str, list[int]], low: int, high: int) -> bool:
+        """Whether none of the operators between two places is among those listed for these variables."""
+        return all(bisect_left(places[n or ""], high) == bisect_right(places[n or ""], low) for n in names)
+
+    result: list[Operator | None] = list(operators)
+    for index, op in enumerate(operators):
+        term = _term(op)
+        if term not in made or read[term] != 1 or written[term] != 1 or term in keep:
+            continue
+        place, product = made[term]
+        joined = _joined(op, product)
+        early = untouched([*op.outputs, *joined.inputs[:2]], writings, place, index)
+        if early and untouched(op.outputs, readings, place, index):
+            result[place], result[index] = joined, None
+            _note(joined, place, readings, writings)
+        elif untouched(product.inputs, writings, place, index):
+            result[place], result[index] = None, joined
+            _note(joined, index, readings, writings)
+    return with_operators(program, [op for op in result if op is not None], keep)
 
 
-def _product(update: Operator, made: dict[str, Operator]) -> Operator | None:
-    """The product whose result an update of the right form subtracts."""
+def _places(operators: Sequence[Operator], side: str) -> dict[str, list[int]]:
+    """Where each variable is among the inputs, or the outputs, of an operator."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for index, op in enumerate(operators):
+        for name in getattr(op, side):
+            places[name or ""].append(index)
+    return places
+
+
+def _note(moved: Operator, place: int, readings: dict[str, list[int]], writings: dict[str, list[int]]) -> None:
+    """Remember that an operator now stands there, for those that are moved after it."""
+    for name in moved.inputs:
+        insort(readings[name or ""], place)
+    for name in moved.outputs:
+        insort(writings[name], place)
+
+
+def _term(update: Operator) -> str:
+    """The variable of which an update of the right form subtracts a multiple, or ''."""
     form = update.definition.accumulates
-    if form is None:
-        return None
-    product = made.get(update.inputs[update.definition.inputs.index(form.term)] or "")
-    return product if product is not None and len(update.outputs) == 1 else None
-
-
-def _last_write(operators: list[Operator], name: str | None) -> int:
-    return max((i for i, op in enumerate(operators) if name in op.outputs), default=-1)
+    if form is None or len(update.outputs) != 1:
+        return ""
+    return update.inputs[update.definition.inputs.index(form.term)] or ""
 
 
 def _joined(update: Operator, product: Operator) -> Operator:

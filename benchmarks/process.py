@@ -1,0 +1,94 @@
+"""Starting a contender in a process of its own, and what it had to say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.work import Work
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 600.0
+"""Seconds after which a process is given up."""
+
+_TUNING = ("OPENBLAS_", "GOTO_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "VECLIB_", "XLA_FLAGS")
+
+
+@dataclass
+class Run:
+    """What one process did. Of a run that is no good, `problem` says why."""
+
+    seconds: list[float] = field(default_factory=list)  # of training alone, by epoch
+    accuracies: list[float | None] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)  # seconds from the start of the process to the tested epoch
+    peak: float | None = None  # MiB
+    problem: str = ""
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment, less what would choose threads or kernels for a library."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(_TUNING) and not k.endswith("_NUM_THREADS")}
+    return {**kept, **(extra or {})}
+
+
+def run(name: str, folder: Path, work: Work, extra: Mapping[str, str] | None = None) -> Run:
+    """A contender at work, in a process of its own."""
+    found = Run()
+    try:
+        for moment, line in lines(["benchmarks.worker", name, str(folder), json.dumps(asdict(work))], extra):
+            if "missing" in line:
+                found.problem = f"missing: {line['missing']}"
+            elif "peak" in line:
+                found.peak = line["peak"]
+            else:
+                found.seconds.append(line["seconds"])
+                found.accuracies.append(line["accuracy"])
+                found.ends.append(moment)
+    except ProcessError as error:
+        found.problem = f"failed: {error}"
+    return found
+
+
+class ProcessError(Exception):
+    """A process ended badly."""
+
+
+def lines(module: list[str], extra: Mapping[str, str] | None = None) -> Iterator[tuple[float, dict[str, Any]]]:
+    """The lines of JSON that `python -m module` prints, each with the seconds since the process was started."""
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", *module],
+            cwd=ROOT,
+            env=environment(extra),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+        stop = threading.Timer(LIMIT, process.kill)
+        stop.start()
+        try:
+            for line in process.stdout or ():
+                moment = time.perf_counter() - start
+                if line.startswith("{"):  # some libraries print greetings
+                    yield moment, json.loads(line)
+            status = process.wait()
+        finally:
+            stop.cancel()
+            process.kill()
+            process.wait()
+        if status:
+            errors.seek(0)
+            last = [line.strip() for line in errors if line.strip()][-1:] or [f"exit status {status}"]
+            late = time.perf_counter() - start > LIMIT
+            raise ProcessError(f"given up after {LIMIT:.0f} s" if late else last[0][:200])

@@ -1,0 +1,108 @@
+"""`python -m benchmarks`: measure, print the tables, and write them, the raw figures and the plots."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks import growth, machine, paired, report, rounds
+from benchmarks.process import ROOT
+from benchmarks.work import Data, Work
+
+RESULTS = ROOT / "benchmarks" / "results.json"
+PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    titles = rounds.titles()
+    options = _parser(titles).parse_args(arguments)
+    partly = bool(options.only or options.quick)
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    with _data() as (folder, is_sample):
+        about = {"machine": machine.describe(), "sample": is_sample}
+        print(report.machine_text(**about), flush=True)
+        if not options.growth:
+            results["contenders"] = {**about, **_contenders(folder, options, titles)}
+        if options.growth or not partly:
+            print("Growth ...")
+            names = [name for name in growth.CONTENDERS if name in (options.only or titles)]
+            results["growth"] = {**about, "points": growth.measure(folder, names, options.quick)}
+            print(report.growth_table(results["growth"]["points"], growth.CONTENDERS))
+    if partly:
+        print("\nNothing was written, as --only and --quick measure a part.")
+    else:
+        write(results)
+
+
+def _parser(titles: dict[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="This project at work beside others.")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=titles, help=f"some of: {', '.join(titles)}")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each contender is run (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="one round of few epochs: does everything run?")
+    parser.add_argument("--growth", action="store_true", help="only how time grows with width, batch and depth")
+    return parser
+
+
+@contextmanager
+def _data() -> Iterator[tuple[Path, bool]]:
+    """MNIST in a folder, as arrays that every process can load at once; and whether it is the sample only."""
+    from app.data import load
+
+    dataset = load()
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:
+        arrays = (dataset.train_images, dataset.train_labels, dataset.test_images, dataset.test_labels)
+        Data(*arrays).save(Path(folder))
+        yield Path(folder), dataset.is_sample
+
+
+def _contenders(folder: Path, options: argparse.Namespace, titles: dict[str, str]) -> dict[str, Any]:
+    names = options.only or list(titles)
+    print("Contenders ...", flush=True)
+    number, epochs = (1, rounds.FIVE) if options.quick else (options.rounds, Work().epochs)
+    runs = rounds.measure(folder, names, number, Work(epochs=epochs))
+    found: dict[str, Any] = {"rows": [rounds.summary(name, titles[name], runs[name]) for name in names]}
+    print(f"\n{report.table(found['rows'])}\n", flush=True)
+    if any("missing" in row["problem"] for row in found["rows"]):
+        print("Missing ones can be installed: .venv/bin/python -m pip install -e .[bench]\n")
+    if not options.only:
+        print("Custom over built-in, in one process ...", flush=True)
+        found["paired"] = paired.measure(folder, 4 if options.quick else 10)
+        print("Our own start ...", flush=True)
+        found["starts"] = rounds.starts(folder)
+        print(report.starts_text(found["starts"]))
+    return found
+
+
+def write(results: dict[str, Any]) -> None:
+    """Keep the raw figures, and show them on the pages that have a place for them."""
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    texts = {}
+    if part := results.get("contenders"):
+        texts["benchmarks: machine"] = report.machine_text(part["machine"], part["sample"])
+        texts["benchmarks: table"] = report.table(part["rows"])
+        texts["benchmarks: paired"] = report.paired_table(part["paired"])
+        texts["benchmarks: starts"] = report.starts_text(part["starts"])
+    if part := results.get("growth"):
+        about = report.machine_text(part["machine"], part["sample"])
+        texts["benchmarks: growth"] = f"{about}\n\n{report.growth_table(part['points'], growth.CONTENDERS)}"
+    places = [(page, mark) for page in (PAGE, README) for mark in texts]
+    written = {page for page, mark in places if report.replace_between(page, mark, texts[mark])}
+    _draw(results)
+    print("\nWritten:", ", ".join(str(path.relative_to(ROOT)) for path in [RESULTS, *sorted(written)]))
+
+
+def _draw(results: dict[str, Any]) -> None:
+    try:
+        from benchmarks import plots
+    except ModuleNotFoundError as error:
+        print(f"\nThe plots stay as they are: missing: {error.name}")
+        return
+    if part := results.get("contenders"):
+        plots.bars(part["rows"], PAGE.with_suffix(".svg"))
+    if part := results.get("growth"):
+        plots.growth(part["points"], growth.CONTENDERS, PAGE.with_name("growth.svg"))

@@ -1,0 +1,93 @@
+"""A contender in a process of its own: what it reports, and what becomes of one that cannot run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import process, rounds, worker
+from benchmarks.work import PIXELS, Data, Work
+
+WORK = Work(epochs=5, rows=70, batch=32)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    images = [random.integers(0, 256, (count, PIXELS), np.uint8) for count in (80, 20)]
+    labels = [random.integers(0, 10, count) for count in (80, 20)]
+    Data(images[0], labels[0], images[1], labels[1]).save(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["numpy_plain", "ours_reference"])
+def test_a_contender_reports_its_epochs_and_its_memory(folder: Path, name: str):
+    found = process.run(name, folder, WORK)
+    assert found.problem == ""
+    assert len(found.seconds) == len(found.ends) == 5
+    assert found.ends == sorted(found.ends)
+    assert found.ends[0] > found.seconds[0] > 0
+    assert all(0 <= accuracy <= 1 for accuracy in found.accuracies)
+    assert 20 < found.peak < 500
+
+
+def test_a_contender_trains(folder: Path):
+    data = Data.read(folder, 70)
+    bright = data.train_labels[:, None].astype(np.uint8) * 25 + np.zeros(PIXELS, np.uint8)
+    Data(bright, data.train_labels, bright, data.train_labels).save(folder)
+    found = process.run("numpy_plain", folder, Work(epochs=30, rows=70, batch=7))
+    assert found.accuracies[-1] > found.accuracies[0]
+
+
+def test_a_contender_whose_library_is_not_installed_is_missing(monkeypatch, capsys, folder: Path):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "benchmarks.contenders.torch_eager", raising=False)
+    worker.main("torch_eager", str(folder), "{}")
+    assert json.loads(capsys.readouterr().out) == {"missing": "torch"}
+
+
+def test_what_is_missing_is_not_tried_in_every_round(monkeypatch, folder: Path):
+    tried = []
+
+    def run(name, folder, work):
+        tried.append(name)
+        return process.Run(problem="missing: torch") if name == "b" else process.Run([1.0, 1.0], [0.9, 0.9], [1, 2], 9)
+
+    monkeypatch.setattr(rounds, "run", run)
+    found = rounds.measure(folder, ["a", "b", "c"], 3, WORK)
+    assert tried == ["a", "b", "c", "c", "a", "a", "c"]
+    assert [len(found[name]) for name in "abc"] == [3, 1, 3]
+
+
+def test_a_contender_that_fails_says_how(folder: Path):
+    (folder / "train_labels.npy").unlink()
+    found = process.run("numpy_plain", folder, WORK)
+    assert found.problem.startswith("failed: FileNotFoundError")
+
+
+def test_a_process_that_takes_too_long_is_given_up(monkeypatch, folder: Path):
+    monkeypatch.setattr(process, "LIMIT", 0.0)
+    assert process.run("numpy_plain", folder, WORK).problem == "failed: given up after 0 s"
+
+
+def test_nothing_chooses_threads_or_kernels_for_a_contender(monkeypatch):
+    chosen = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS"]
+    for name in chosen:
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("OPSMITH_TEST", "kept")
+    left = process.environment({"OPSMITH_CACHE": "here"})
+    assert not set(chosen) & set(left)
+    assert left["OPSMITH_TEST"] == "kept"
+    assert left["OPSMITH_CACHE"] == "here"
+
+
+def test_every_contender_has_a_title_of_its_own():
+    titles = rounds.titles()
+    assert {"ours", "ours_array", "ours_scalar", "ours_builtin", "numpy_plain", "torch_eager", "products"} <= set(
+        titles
+    )
+    assert len(set(titles.values())) == len(titles)

@@ -1,0 +1,313 @@
+"""`custom_op(elementwise=True)`: functions of numbers, compiled where Numba can, else called for each element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import custom_op, static
+from app.autograd import gradcheck
+from app.custom import scalar
+from app.errors import OperatorError
+
+PLACE = r"\(test_elementwise_op\.py:\d+\)"
+KNOWN: dict[str, Any] = {}
+
+
+def data(*numbers: Any, dtype: str = "float64") -> app.Tensor:
+    return app.to_tensor(numbers, dtype, stop_gradient=False)
+
+
+@custom_op(elementwise=True)
+def leaky(x, slope=0.1):
+    if x > 0:
+        return x
+    return x * slope
+
+
+@leaky.backward
+def _(x, dy, slope):
+    return dy if x > 0 else dy * slope
+
+
+@custom_op(elementwise=True)
+def uncompiled(x, slope=0.1):
+    KNOWN["last"] = type(x)  # Numba cannot change a dictionary from outside
+    return x if x > 0 else x * slope
+
+
+@uncompiled.backward
+def _(x, dy, slope):
+    KNOWN["last"] = None
+    return dy if x > 0 else dy * slope
+
+
+@custom_op(elementwise=True)
+@njit
+def given_compiled(x, slope=0.1):
+    return x if x > 0 else x * slope
+
+
+@given_compiled.backward
+@njit
+def _(x, dy, slope):
+    return dy if x > 0 else dy * slope
+
+
+three_ways = pytest.mark.parametrize("operator", [leaky, uncompiled, given_compiled])
+
+
+@three_ways
+def test_values_and_gradients_are_those_of_the_built_in_operator(operator: Any):
+    x = data([2.0, -3.0], [0.0, math.inf])
+    expected = app.nn.functional.leaky_relu(x, negative_slope=0.1)
+    np.testing.assert_array_equal(operator(x).numpy(), expected.numpy())
+    np.testing.assert_array_equal(app.grad(operator(x), x)[0].numpy(), app.grad(expected, x)[0].numpy())
+
+
+@three_ways
+@pytest.mark.parametrize("slope", [0.5, 0, math.inf])
+def test_settings_reach_both_functions(operator: Any, slope: float):
+    x = data(-2.0, 4.0)
+    y = operator(x, slope=slope)
+    y.sum().backward()
+    np.testing.assert_array_equal(y.numpy(), [-2.0 * slope, 4])
+    np.testing.assert_array_equal(x.grad.numpy(), [slope, 1])
+
+
+@three_ways
+def test_in_a_program_with_an_unknown_batch(operator: Any):
+    x = static.data("x", [None, 2])
+    x.stop_gradient = False
+    y = operator(x, 0.25)
+    assert y.spec == ((-1, 2), "float32")
+    (g,) = static.gradients(y, x)
+    for rows in (1, 3):
+        feed = np.linspace(-1, 1, rows * 2, dtype="float32").reshape(rows, 2)
+        value, slope = static.Executor().run(feed={"x": feed}, fetch_list=[y, g])
+        np.testing.assert_array_equal(value, np.where(feed > 0, feed, feed * np.float32(0.25)))
+        np.testing.assert_array_equal(slope, np.where(feed > 0, 1, 0.25))
+
+
+@three_ways
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,), (2, 3, 4)])
+def test_any_shape(operator: Any, shape: tuple[int, ...]):
+    assert operator(app.ones(shape, "float64")).shape == list(shape)
+
+
+@three_ways
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_results_have_the_type_of_the_inputs(operator: Any, dtype: str):
+    x = data(2.0, -3.0, dtype=dtype)
+    y = operator(x)
+    assert y.dtype == dtype
+    y.sum().backward()
+    assert x.grad.dtype == dtype
+    np.testing.assert_allclose(y.numpy(), [2, -0.3], rtol=1e-3)
+
+
+@three_ways
+def test_whole_numbers_become_floats_first(operator: Any):
+    y = operator(app.to_tensor([2, -3]))
+    assert y.dtype == "float32"
+    np.testing.assert_allclose(y.numpy(), [2, -0.3], rtol=1e-6)
+    assert operator(static.data("n", [3], "int64")).dtype == "float32"
+
+
+@three_ways
+def test_arrays_that_are_not_contiguous(operator: Any):
+    array = np.arange(-12.0, 12.0).reshape(4, 6)[::-2, ::3].T
+    np.testing.assert_array_equal(operator(app.to_tensor(array)).numpy(), np.where(array > 0, array, array * 0.1))
+
+
+def test_numba_compiles_what_it_can_and_the_rest_is_called_for_each_element():
+    rest = ["x"], 1, np.dtype("float64"), {"slope": 0.1}
+    assert scalar._compiled(leaky.function, *rest)
+    assert scalar._compiled(given_compiled.function, *rest)
+    assert scalar._compiled(uncompiled.function, *rest) is None
+    uncompiled(data(1.0))
+    assert KNOWN["last"] is np.float64
+
+
+def test_compiling_does_not_run_the_function():
+    @custom_op(elementwise=True)
+    @njit
+    def checked(x):
+        if x == 1.0:
+            raise ValueError("one")
+        return x
+
+    assert checked(data(2.0)).item() == 2
+    with pytest.raises(OperatorError, match=rf"operator checked {PLACE}: its function checked raised ValueError: one"):
+        checked(data(1.0))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_dividing_by_zero_gives_infinity_as_numpy_does(compiled: bool):
+    @custom_op(elementwise=True)
+    def inverse(x):
+        if not compiled:
+            KNOWN["last"] = x
+        return 1.0 / x
+
+    np.testing.assert_array_equal(inverse(data(0.0, -2.0)).numpy(), [math.inf, -0.5])
+
+
+def test_parameters_may_stand_in_any_order_and_settings_be_keyword_only():
+    @custom_op(elementwise=True)
+    def line(x, *, slope, shift=0.0):
+        return x * slope + shift
+
+    @line.backward
+    def _(shift, slope, *, dy, x):
+        return dy * slope + (shift + x) * 0.0
+
+    x = data(1.0, -2.0)
+    y = line(x, slope=3.0, shift=1.0)
+    np.testing.assert_array_equal(y.numpy(), [4, -5])
+    np.testing.assert_array_equal(app.grad(y, x)[0].numpy(), [3, 3])
+    assert scalar._compiled(line.function, ["x"], 1, np.dtype("float64"), {"slope": 3.0, "shift": 1.0})
+
+
+# --- Several inputs and outputs ---
+
+
+def _polar(x, y):
+    return math.sqrt(x * x + y * y), math.atan2(y, x)
+
+
+def _polar_backward(x, y, radius, dradius, dangle):
+    return (
+        dradius * x / radius - dangle * y / (radius * radius),
+        dradius * y / radius + dangle * x / (radius * radius),
+    )
+
+
+def polar(compiled: bool) -> Any:
+    def slow(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(x, y):
+            KNOWN["last"] = function
+            return function(x, y)
+
+        return called
+
+    operator = custom_op(_polar if compiled else slow(_polar), outputs=("radius", "angle"), elementwise=True)
+    operator.backward(_polar_backward)
+    return operator
+
+
+both_ways = pytest.mark.parametrize("operator", [polar(True), polar(False)], ids=["compiled", "called"])
+
+
+@both_ways
+def test_several_outputs(operator: Any):
+    x, y = data(3.0, -1.0), data(4.0, 0.0)
+    radius, angle = operator(x, y)
+    np.testing.assert_allclose(radius.numpy(), [5, 1])
+    np.testing.assert_allclose(angle.numpy(), np.arctan2([4, 0], [3, -1]))
+    assert gradcheck(operator, [data(3.0, -1.0), data(4.0, 2.0)])
+
+
+@both_ways
+def test_several_outputs_of_which_one_is_used(operator: Any):
+    x, y = data(3.0), data(4.0)
+    dx, dy = app.grad(operator(x, y)[1], [x, y])
+    assert (dx.item(), dy.item()) == pytest.approx((-4 / 25, 3 / 25))
+
+
+@both_ways
+def test_several_outputs_in_a_program(operator: Any):
+    x = static.data("x", [None])
+    radius, angle = operator(x, x)
+    assert radius.spec == angle.spec == ((-1,), "float32")
+    found = static.Executor().run(feed={"x": np.ones(2, "float32")}, fetch_list=[radius, angle])
+    np.testing.assert_allclose(found, [[2**0.5] * 2, [math.pi / 4] * 2], rtol=1e-6)
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("left", "right"), [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 2)), ((1,), (4, 1)), ((2, 3), ())]
+)
+def test_inputs_are_broadcast_and_gradients_summed_back(operator: Any, left: tuple, right: tuple):
+    rng = np.random.default_rng(0)
+    x, y = (app.to_tensor(rng.uniform(1, 2, shape), stop_gradient=False) for shape in (left, right))
+    assert operator(x, y)[0].shape == list(np.broadcast_shapes(left, right))
+    assert gradcheck(operator, [x, y])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_broadcasting_with_an_unknown_batch(rows: int):
+    operator = polar(False)
+    x, y = static.data("x", [None, 2]), static.data("y", [None, 1])
+    x.stop_gradient = y.stop_gradient = False
+    radius, _ = operator(x, y)
+    assert radius.shape == (-1, 2)
+    fetched = [radius, *static.gradients(radius, [x, y])]
+    feed = {"x": np.full((rows, 2), 3, "float32"), "y": np.full((1, 1), 4, "float32")}
+    value, gx, gy = static.Executor().run(feed=feed, fetch_list=fetched)
+    np.testing.assert_array_equal(value, np.full((rows, 2), 5))
+    np.testing.assert_allclose(gx, np.full((rows, 2), 0.6), rtol=1e-6)
+    np.testing.assert_allclose(gy, [[rows * 2 * 0.8]], rtol=1e-6)
+
+
+def test_numbers_stand_beside_tensors():
+    radius, _ = polar(False)(data(3.0, 0.0, dtype="float32"), 4)
+    np.testing.assert_array_equal(radius.numpy(), [5, 4])
+    assert radius.dtype == "float32"
+
+
+# --- Errors ---
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: None, "returned None for 2.0, expected a number"),
+        (lambda x: (x, x), r"returned \(.*\) for 2.0, expected a number"),
+        (lambda x: "text", "returned 'text' for 2.0, expected a number"),
+        (lambda x: [x], r"returned \[.*\] for 2.0, expected a number"),
+    ],
+)
+def test_a_number_is_returned_for_each_number(function: Any, message: str):
+    operator = custom_op(function, name="it", elementwise=True)
+    with pytest.raises(OperatorError, match=rf"operator it {PLACE}: in its function <lambda>: {message}"):
+        operator(data(2.0))
+
+
+def test_none_in_a_branch_is_not_taken_for_not_a_number():
+    @custom_op(elementwise=True)
+    def forgetful(x):
+        return x if x > 0 else None
+
+    with pytest.raises(OperatorError, match=r"returned None for -1\.0, expected a number"):
+        forgetful(data(1.0, -1.0))
+
+
+def test_the_number_of_outputs_is_checked():
+    operator = custom_op(lambda x: x, name="it", outputs=("a", "b"), elementwise=True)
+    with pytest.raises(OperatorError, match=r"returned .* for 2.0, expected 2 numbers"):
+        operator(data(2.0))
+
+
+def test_an_exception_inside_the_function():
+    @custom_op(elementwise=True)
+    def broken(x):
+        return {}[str(x)]
+
+    with pytest.raises(OperatorError, match=rf"operator broken {PLACE}: its function broken raised KeyError: '2.0'"):
+        broken(data(2.0))
+
+
+def test_shapes_that_cannot_be_broadcast():
+    x, y = static.data("x", [2]), static.data("y", [3])
+    with pytest.raises(OperatorError, match="cannot be broadcast together"):
+        polar(False)(x, y)
+    with pytest.raises(OperatorError, match=r"\[2\].*\[3\]|broadcast"):
+        polar(False)(data(1.0, 2.0), data(1.0, 2.0, 3.0))

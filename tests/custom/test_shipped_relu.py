@@ -1,0 +1,100 @@
+"""`custom.relu` is the built-in relu in every bit, though it shares no code with it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import app
+from app import static
+from app.custom.lookup import SHIPPED, find_operator
+from app.custom.shelf import relu as module
+
+custom, built_in = find_operator("custom.relu"), app.relu
+
+SPECIAL = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e-45, -1e-45, 1.0, -1.0]
+LAYOUTS = {
+    "as it is": lambda a: a,
+    "transposed": lambda a: a.T,
+    "reversed, every other": lambda a: a[::-1, ::2],
+    "one row": lambda a: a[0] if len(a) else a[:0, 0],
+    "one number": lambda a: a.reshape(-1)[:1].reshape(()) if a.size else np.zeros((), a.dtype),
+}
+"""Few, as Numba compiles the functions for each."""
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays of one shape and layout, with every kind of number in them."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    shape = draw(st.sampled_from([(0, 3), (1, 1), (3, 0), (7, 9), (33, 5)]))
+    layout = draw(st.sampled_from(sorted(LAYOUTS)))
+    dtype = "float32" if layout != "as it is" else draw(st.sampled_from(["float32", "float64"]))
+    both = np.where(rng.random((2, *shape)) < 0.5, rng.choice(SPECIAL, (2, *shape)), rng.normal(size=(2, *shape)))
+    x, dy = (LAYOUTS[layout](a) for a in both.astype(dtype))
+    return x, dy
+
+
+def bits(array: np.ndarray) -> Any:
+    return array.dtype, array.shape, array.tobytes()
+
+
+def value_and_gradient(operator: Any, x: np.ndarray, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    tensor = app.Tensor(x, stop_gradient=False)
+    y = operator(tensor)
+    return y.numpy(), app.grad(y, tensor, app.Tensor(dy))[0].numpy()
+
+
+@settings(max_examples=200, deadline=None)
+@given(arrays())
+@example((np.array(SPECIAL, "float32"), np.array(SPECIAL[::-1], "float32")))
+def test_values_and_gradients_are_equal_bit_for_bit(pair: tuple[np.ndarray, np.ndarray]):
+    for mine, expected in zip(value_and_gradient(custom, *pair), value_and_gradient(built_in, *pair), strict=True):
+        assert bits(mine) == bits(expected)
+
+
+def test_the_same_in_a_program():
+    x = static.data("x", [None, 3])
+    x.stop_gradient = False
+    array = np.array(SPECIAL, "float32").reshape(3, 3)
+    fetched = []
+    for operator in (custom, built_in):
+        y = operator(x)
+        assert y.spec == x.spec
+        fetched += [y, *static.gradients(y, x, static.data("dy", [None, 3]))]
+    y, dx, y_expected, dx_expected = static.Executor().run(
+        feed={"x": array, "dy": array[::-1].copy()}, fetch_list=fetched
+    )
+    assert bits(y) == bits(y_expected)
+    assert bits(dx) == bits(dx_expected)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_whole_numbers(dtype: str):
+    x = app.to_tensor(np.array([3, -2, 0], dtype))
+    assert custom(x).numpy().tolist() == [3, 0, 0]
+    assert custom(x).dtype == dtype
+
+
+def test_it_is_two_numba_functions_hooked_in_with_py_func_and_nothing_of_the_built_in():
+    source = inspect.getsource(module)
+    assert "py_func(relu_forward" in source
+    assert "app.ops.activation" not in source
+    assert len(source.splitlines()) < 40
+    assert all(hasattr(f, "py_func") for f in (module.relu_forward, module.relu_backward))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_gradient_of_everything_on_the_shelf_is_right(name: str):
+    x = app.to_tensor(np.random.default_rng(0).uniform(0.1, 2, (3, 2)) * [1, -1], stop_gradient=False)
+    assert app.autograd.gradcheck(find_operator(f"custom.{name}"), [x])
+
+
+def test_it_is_printed_with_the_file_that_registered_it():
+    custom(static.data("x", [None, 3]))
+    assert "py_func.relu_forward(x)  // relu.py:" in str(static.default_main_program())

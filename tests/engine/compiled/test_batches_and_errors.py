@@ -1,0 +1,304 @@
+"""Batches of any size, fetches of any kind, threads, and errors from inside native code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import static
+from app.data import Batches
+from app.engine.compiled import blas
+from app.engine.compiled.engine import compile_program
+from app.errors import OperatorError, ProgramError, ShapeError
+from app.ops.spec import spec_of
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.integers(0, 256, (20, 6)).astype("uint8")
+LABELS = RNG.integers(0, 3, (20, 1))
+ORDER = RNG.permutation(20)
+
+
+def network() -> dict[str, Any]:
+    """A small classifier of bytes; a scope whose values are always the same."""
+    x, label = static.data("x", [None, 6], "uint8"), static.data("label", [None, 1], "int64")
+    logits = static.nn.fc(app.tanh(static.nn.fc(x.astype("float32") / 255.0, 40)), 3)
+    loss = app.mean(app.softmax_with_cross_entropy(logits, label)[0])
+    app.optimizer.Momentum(0.5).minimize(loss)
+    return {"logits": logits, "loss": loss, "program": static.default_main_program()}
+
+
+def first_values() -> static.Scope:
+    scope = static.Scope()
+    static.Executor(engine="reference").run(static.default_startup_program(), scope=scope)
+    rng = np.random.default_rng(5)
+    for name, value in sorted(scope.values.items()):
+        if value.ndim:
+            scope.values[name] = rng.uniform(-0.5, 0.5, value.shape).astype(value.dtype)
+    return scope
+
+
+def train(made: dict[str, Any], batches: Any, fetch: Any, engine: str = "compiled") -> tuple[list[Any], dict[str, Any]]:
+    scope = first_values()
+    executor = static.Executor(engine=engine)
+    values = executor.train_from_dataset(made["program"], batches, ["x", "label"], fetch, scope=scope)
+    return values, scope.values
+
+
+def batches(size: int = 8, count: int = 20) -> Batches:
+    return Batches(IMAGES, LABELS, ORDER[:count], size)
+
+
+def close(mine: Any, expected: Any) -> None:
+    assert mine.keys() == expected.keys() if isinstance(mine, dict) else len(mine) == len(expected)
+    pairs = [(mine[k], expected[k]) for k in mine] if isinstance(mine, dict) else zip(mine, expected, strict=True)
+    for a, b in pairs:
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+# --- Many batches ---
+
+
+def test_many_batches_in_one_call_equal_the_same_one_by_one_and_the_reference_engine():
+    made = network()
+    fetch = [made["loss"], "fc_0.b_0"]
+    many, after = train(made, batches(), fetch)
+    single, after_single = train(made, list(batches()), fetch)
+    expected, after_reference = train(made, batches(), fetch, engine="reference")
+    assert many[0].shape == (3,)
+    for found, state in ((single, after_single), (expected, after_reference)):
+        close(many, found)
+        close(after, state)
+
+
+def test_the_last_batch_and_batches_of_another_size_do_not_compile_again():
+    made = network()
+    train(made, batches(), [made["loss"]])
+    native = compile_program(made["program"], [made["loss"].name])
+    assert len(native.module.train.signatures) == 1
+    for size in (1, 3, 20, 100):
+        train(made, batches(size), [made["loss"]])
+        train(made, list(batches(size)), [made["loss"]])
+    assert compile_program(made["program"], [made["loss"].name]) is native
+    assert len(native.module.train.signatures) == 1
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_no_data_is_no_batches(engine: str):
+    made = network()
+    values, after = train(made, batches(count=0), [made["loss"]], engine)
+    assert [len(v) for v in values] == [0]
+    close(after, first_values().values)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_values_with_rows_are_fetched_batch_by_batch(engine: str):
+    made = network()
+    ((*whole, last),), _ = train(made, batches(), [made["logits"]], engine)
+    assert [v.shape for v in whole] == [(8, 3), (8, 3)]
+    assert last.shape == (4, 3)
+
+
+def test_data_of_a_fixed_size_is_fed_batch_by_batch():
+    x = static.data("x", [4, 6], "uint8")
+    label = static.data("label", [4, 1], "int64")
+    total = app.sum(x.astype("float32")) + app.sum(label.astype("float32"))
+    made = {"program": static.default_main_program()}
+    mine, _ = train(made, batches(4), [total])
+    expected, _ = train(made, batches(4), [total], engine="reference")
+    close(mine, expected)
+
+
+def test_an_order_of_none_is_the_order_that_the_data_lies_in():
+    made = network()
+    lying = replace(batches(), order=None)
+    close(train(made, lying, [made["loss"]])[0], train(made, lying, [made["loss"]], "reference")[0])
+
+
+# --- Fetches ---
+
+
+def test_several_fetch_lists_of_one_program_and_one_scope():
+    made = network()
+    feed = {"x": IMAGES, "label": LABELS}
+    results = []
+    for engine in ("reference", "compiled"):
+        scope, executor, seen = first_values(), static.Executor(engine=engine), []
+        for fetch in (
+            ["x"],
+            [made["loss"], made["loss"]],
+            [],
+            [made["logits"], "fc_1.w_0", "label", "learning_rate_0"],
+        ):
+            seen += executor.run(made["program"], feed, fetch, scope=scope)
+        results.append(seen)
+    close(results[1], results[0])
+
+
+def test_what_was_fetched_does_not_change_when_the_program_runs_again():
+    made = network()
+    scope, executor = first_values(), static.Executor(engine="compiled")
+    feed = {"x": IMAGES, "label": LABELS}
+    first = executor.run(made["program"], feed, [made["logits"], "fc_0.w_0"], scope=scope)
+    copies = [value.copy() for value in first]
+    executor.run(made["program"], feed, [made["logits"], "fc_0.w_0"], scope=scope)
+    for value, copy in zip(first, copies, strict=True):
+        np.testing.assert_array_equal(value, copy)
+
+
+def test_a_parameter_that_the_program_does_not_use_and_data_of_a_fixed_shape():
+    x, fixed = static.data("x", [None, 6]), static.data("fixed", [6])
+    static.default_main_program().global_block().create_parameter("alone", [2])
+    y = app.sum(app.tanh(x * fixed), axis=0)
+    scope = static.Scope()
+    scope.values["alone"] = np.array([1, 2], "float32")
+    feed = {"x": np.ones((4, 6), "float32"), "fixed": np.arange(6, dtype="float32")}
+    found = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y, "alone", "fixed"], scope=scope)
+    close(found, [4 * np.tanh(np.arange(6)), [1, 2], np.arange(6)])
+
+
+def test_a_variable_that_nothing_computes_is_an_error_as_in_the_reference_engine():
+    static.data("x", [1])
+    static.default_main_program().global_block().create_var("y", [1])
+    with pytest.raises(ProgramError, match="y has no value: no operator computes it"):
+        static.Executor(engine="compiled").run(feed={"x": np.ones(1, "float32")}, fetch_list=["y"])
+
+
+def test_a_program_may_grow_after_it_ran():
+    x = static.data("x", [None])
+    y = app.tanh(x)
+    executor = static.Executor(engine="compiled")
+    feed = {"x": np.ones(2, "float32")}
+    executor.run(feed=feed, fetch_list=[y])
+    z = app.exp(y)
+    close(executor.run(feed=feed, fetch_list=[y, z]), [np.tanh([1, 1]), np.exp(np.tanh([1, 1]))])
+
+
+def test_two_programs_share_the_parameters_of_one_scope():
+    made = network()
+    test = made["program"].clone(for_test=True)
+    results = []
+    for engine in ("reference", "compiled"):
+        scope, executor, seen = first_values(), static.Executor(engine=engine), []
+        for _ in range(2):
+            executor.run(made["program"], {"x": IMAGES, "label": LABELS}, scope=scope)
+            seen += executor.run(test, {"x": IMAGES, "label": LABELS}, [made["loss"]], scope=scope)
+        results.append(seen)
+    close(results[1], results[0])
+
+
+def test_sizes_that_are_not_the_batch_go_to_the_reference_engine():
+    x, y = static.data("x", [None, 1]), static.data("y", [None])
+    z = app.sum(x * 2.0) + app.sum(y)
+    feed = {"x": np.ones((3, 1), "float32"), "y": np.ones(5, "float32")}
+    assert static.Executor(engine="compiled").run(feed=feed, fetch_list=[z])[0] == 11
+
+
+# --- Threads ---
+
+
+def test_one_thread_and_two_agree_and_the_same_run_twice_is_equal_bit_for_bit(monkeypatch: pytest.MonkeyPatch):
+    made = network()
+    found = {}
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(blas, "threads", lambda n=threads: n)
+        found[threads] = train(made, batches(), [made["loss"]])
+        again = train(made, batches(), [made["loss"]])
+        np.testing.assert_array_equal(again[0][0], found[threads][0][0])
+        for name, value in again[1].items():
+            np.testing.assert_array_equal(value, found[threads][1][name])
+    for threads in (2, 3):
+        close(found[threads][0], found[1][0])
+        close(found[threads][1], found[1][1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_label_out_of_range_ends_the_run_before_anything_is_updated(threads: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(blas, "threads", lambda: threads)
+    made = network()
+    wrong = LABELS.copy()
+    wrong[ORDER[[0, 7]]] = 3  # one in the share of each thread
+    bad = Batches(IMAGES, wrong, ORDER, 8)
+    scope = first_values()
+    with pytest.raises(OperatorError, match="operator softmax_with_cross_entropy: labels must name classes"):
+        static.Executor(engine="compiled").train_from_dataset(made["program"], bad, ["x", "label"], scope=scope)
+    close(scope.values, first_values().values)
+    assert np.isfinite(train(made, batches(), [made["loss"]])[0][0]).all()
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_what_a_numba_function_raises_ends_every_thread_and_names_the_operator(
+    rows: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(blas, "threads", lambda: 2)
+
+    @njit
+    def refuses(a: Any) -> Any:
+        if a[a.shape[0] - 1, 0] > 5:
+            raise ValueError("above five")
+        return a * 2
+
+    x = static.data("x", [None, 2])
+    y = app.sum(static.py_func(refuses, app.tanh(x) + x, spec_of(x), row_by_row=rows))
+    executor = static.Executor(engine="compiled")
+    bad = np.arange(20, dtype="float32").reshape(10, 2)
+    for _ in range(2):
+        with pytest.raises(
+            OperatorError, match=r"operator py_func.refuses \(.*\): its function raised ValueError: above"
+        ):
+            executor.run(feed={"x": bad}, fetch_list=[y])
+    good = np.ones((4, 2), "float32")
+    close(executor.run(feed={"x": good}, fetch_list=[y]), [np.sum(2 * (good + np.tanh(good)))])
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_numba_function_that_returns_a_wrong_shape_is_an_error(rows: bool):
+    @njit
+    def shorter(a: Any) -> Any:
+        return a[: a.shape[0] // 2] * 2
+
+    x = static.data("x", [None, 2])
+    y = app.sum(static.py_func(shorter, x * 1.0, spec_of(x), row_by_row=rows))
+    with pytest.raises(OperatorError, match=r"py_func.shorter .*returned a shape other than the declared one"):
+        static.Executor(engine="compiled").run(feed={"x": np.ones((4, 2), "float32")}, fetch_list=[y])
+
+
+def test_a_parameter_of_another_shape_than_declared_is_an_error_not_a_crash():
+    made = network()
+    scope = first_values()
+    scope.values["fc_0.w_0"] = np.ones((2, 2), "float32")
+    with pytest.raises(ShapeError, match=r"fc_0.w_0 is declared with shape \[6, 40\], but has \[2, 2\]"):
+        static.Executor(engine="compiled").run(made["program"], {"x": IMAGES, "label": LABELS}, scope=scope)
+
+
+# --- Values that are no ordinary numbers ---
+
+
+def test_what_is_not_a_number_stays_so():
+    x = static.data("x", [None, 3])
+    fetch = [app.max(x), app.min(x, axis=0), app.nn.functional.relu(x), app.clip(x, -1, 1), app.sign(x), app.isnan(x)]
+    value = np.array([[1, np.nan, 3], [np.inf, -np.inf, 0]], "float32")
+    for a, b in zip(
+        static.Executor(engine="compiled").run(feed={"x": value}, fetch_list=fetch),
+        static.Executor(engine="reference").run(feed={"x": value}, fetch_list=fetch),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_truth_values_add_up_to_truth_values():
+    x = static.data("x", [None], "bool")
+    fetch = [x + x, x * x, (x + x) == x, app.sum(x + x)]
+    value = np.array([True, False, True])
+    for a, b in zip(
+        static.Executor(engine="compiled").run(feed={"x": value}, fetch_list=fetch),
+        static.Executor(engine="reference").run(feed={"x": value}, fetch_list=fetch),
+        strict=True,
+    ):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,85 @@
+"""Memory is planned once and used again, and compiling takes time in proportion to the network."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import app
+from app import static
+from app.engine.compiled.buffers import Plan, plan_buffers
+from app.engine.compiled.lowering import Lowered, lower
+from app.engine.compiled.program import _optimised
+from app.engine.compiled.source import Writer
+
+
+def lowered(keep: set[str]) -> Lowered:
+    return lower(_optimised(static.default_main_program(), sorted(keep)), keep, lambda op, known: "")
+
+
+def planned(keep: set[str]) -> tuple[Lowered, Plan]:
+    low = lowered(keep)
+    return low, plan_buffers(low, keep)
+
+
+def deep(layers: int, width: int = 32) -> Any:
+    x = static.data("x", [None, width])
+    for _ in range(layers):
+        x = app.tanh(static.nn.fc(x, width))
+    loss = app.mean(x)
+    app.optimizer.SGD(0.1).minimize(loss)
+    return loss
+
+
+def bytes_apart(low: Lowered, plan: Plan, n: int) -> int:
+    """The memory of one buffer for each variable."""
+    total = 0
+    for name, place in plan.place.items():
+        size = 1
+        for extent in low.shapes[name]:
+            size *= extent.at(n)
+        total += size * (8 if plan.buffers[place].dtype in ("float64", "int64") else 4)
+    return total
+
+
+def test_a_deep_network_needs_at_most_half_of_one_buffer_for_each_variable():
+    loss = deep(64)
+    low, plan = planned({loss.name})
+    assert plan.bytes(256) <= bytes_apart(low, plan, 256) / 2
+
+
+def test_a_loop_writes_over_an_input_that_nobody_reads_any_more():
+    x = static.data("x", [None, 8])
+    a = app.matmul(x, app.tanh(app.matmul(x, x, transpose_x=True)))
+    b = app.tanh(a)
+    low, plan = planned({b.name})
+    assert low.steps[-1].op.inputs == (a.name,)
+    assert plan.place[a.name] == plan.place[b.name]
+    _, plan = planned({a.name, b.name})
+    assert plan.place[a.name] != plan.place[b.name]
+
+
+def test_what_another_thread_may_still_read_is_not_overwritten():
+    x = static.data("x", [None, 8])
+    h = app.tanh(x)
+    total = app.sum(h)  # one thread reads all rows, while the other goes on
+    y = app.exp(x)
+    low, plan = planned({total.name, y.name})
+    assert not any(step.meet for step in low.steps[2:])
+    assert plan.place[h.name] != plan.place[y.name]
+
+
+def test_the_time_before_compiling_grows_about_linearly_with_depth():
+    def seconds(layers: int) -> float:
+        with static.program_guard(static.Program(), static.Program()):
+            loss = deep(layers, 8)
+            best = 9.0
+            for _ in range(2):
+                began = time.process_time()
+                low, plan = planned({loss.name})
+                Writer(low, plan, [loss.name]).write()
+                best = min(best, time.process_time() - began)
+            return best
+
+    short, long = seconds(16), seconds(96)
+    assert long < 6 * short * 4

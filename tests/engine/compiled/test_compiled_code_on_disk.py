@@ -1,0 +1,204 @@
+"""The cache: keyed on everything that matters, shared by processes, bounded, and no loss where it is damaged."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from app.engine.compiled import cache
+from app.engine.compiled.fingerprint import fingerprint
+
+ROOT = Path(__file__).resolve().parents[3]
+
+NETWORK = """
+    import sys
+    import numpy as np
+    from numba import njit
+    import app
+    from app import static
+    from app.custom import custom_op
+    from app.engine.compiled.engine import compile_program
+    import helpers
+
+    FACTOR = 2.0
+
+    @njit
+    def inner(x):
+        return x * FACTOR
+
+    @custom_op(elementwise=True)
+    def bent(x):
+        return inner(x) + helpers.shift(x)
+
+    x = static.data("x", [None, 2])
+    y = app.tanh(bent(x))
+    feed = {"x": np.ones((3, 2), "float32")}
+    (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[y])
+    native = compile_program(static.default_main_program(), [y.name])
+    hits = sum(native.module.train.stats.cache_hits.values())
+    print(value[0, 0], hits, native.module.__file__)
+"""
+HELPERS = """
+    from numba import njit
+
+    @njit
+    def shift(x):
+        return x - 1.5
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the network of these tests lies, and what it calls."""
+    (tmp_path / "network.py").write_text(textwrap.dedent(NETWORK))
+    (tmp_path / "helpers.py").write_text(textwrap.dedent(HELPERS))
+    return tmp_path
+
+
+def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    settings = {"OPSMITH_CACHE": str(folder / "kept"), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen(
+        [sys.executable, "network.py"],
+        cwd=folder,
+        env={**os.environ, **settings, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(folder: Path, **environment: str) -> tuple[float, int, str]:
+    """What the network computes, whether its code came from disk, and the file of its source."""
+    return finish(start(folder, **environment))
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[float, int, str]:
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    value, hits, path = out.split()
+    return float(value), int(hits), path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_second_process_compiles_nothing_and_an_edit_is_always_noticed(folder: Path):
+    value, hits, first = run(folder, PYTHONHASHSEED="1")
+    assert (value, hits) == (pytest.approx(np.tanh(1.5)), 0)
+    assert run(folder, PYTHONHASHSEED="2") == (value, 1, first)
+
+    edit(folder / "network.py", "FACTOR = 2.0", "FACTOR = 3.0")
+    value, hits, second = run(folder)
+    assert (value, hits) == (pytest.approx(np.tanh(2.5)), 0)
+    edit(folder / "helpers.py", "x - 1.5", "x - 2.5")
+    value, hits, third = run(folder)
+    assert (value, hits) == (pytest.approx(np.tanh(1.5)), 0)
+    assert len({first, second, third}) == 3
+
+
+def test_two_processes_may_compile_at_once_and_damaged_files_are_compiled_anew(folder: Path):
+    one, two = start(folder), start(folder)
+    assert finish(one)[0] == finish(two)[0] == pytest.approx(np.tanh(1.5))
+    assert run(folder)[1] == 1
+    assert not list((folder / "kept").glob("*.tmp"))
+    for damage in (b"", b"no pickle", None):
+        for path in (folder / "kept").rglob("*"):
+            if path.suffix in (".nbi", ".nbc", ".txt"):
+                path.write_bytes(path.read_bytes()[:-20] if damage is None else damage)
+        value, hits, _ = run(folder)
+        assert (value, hits) == (pytest.approx(np.tanh(1.5)), 0)
+    assert run(folder)[1] == 1
+
+
+def test_without_a_folder_that_can_be_written_it_works_and_says_so_once(folder: Path):
+    (folder / "kept").write_text("a file where the folder should be")
+    process = start(folder)
+    out, err = process.communicate(timeout=100)
+    assert float(out.split()[0]) == pytest.approx(np.tanh(1.5))
+    assert err.count("note: compiled code cannot be kept") == 1
+    assert not Path(out.split()[2]).exists()
+
+
+def load(number: int) -> Path:
+    return Path(str(cache.load(f"def train():\n    return {number}\n", {}).__file__))
+
+
+def test_the_number_of_files_is_bounded_and_what_was_used_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "LIMIT", 3)
+    first = load(0)
+    for number in range(1, 6):
+        assert load(0) == first
+        load(number)
+    kept = list(tmp_path.glob("program_*.py"))
+    assert len(kept) == 3
+    assert first in kept
+    cache.clear()
+    assert not tmp_path.exists()
+
+
+def test_another_library_or_cpu_is_another_file(monkeypatch: pytest.MonkeyPatch):
+    here = load(1)
+    assert load(1) == here
+    for name, change in (
+        ("numba.__version__", "9"),
+        ("numpy.__version__", "9"),
+        ("platform.machine", lambda: "abacus"),
+    ):
+        with monkeypatch.context() as patch:
+            cache.environment.cache_clear()
+            patch.setattr(name, change)
+            assert load(1) != here
+    cache.environment.cache_clear()
+    assert load(1) == here
+
+
+# --- Fingerprints ---
+
+
+def made(factor: Any) -> Any:
+    def function(x: Any, y: int = 1) -> Any:
+        return x * factor
+
+    return function
+
+
+def defaults(number: int) -> Any:
+    def function(x: Any, *, by: int = number) -> Any:
+        return x
+
+    return function
+
+
+def test_a_fingerprint_depends_on_closures_defaults_and_the_options_of_numba():
+    assert fingerprint(made(1)) == fingerprint(made(1))
+    assert fingerprint(made(1)) != fingerprint(made(2))
+    assert fingerprint(made(np.ones(2))) != fingerprint(made(np.zeros(2)))
+    assert fingerprint(made(made(1))) != fingerprint(made(made(2)))
+    assert fingerprint(made({"a": made(1)})) != fingerprint(made({"a": made(2)}))
+    assert fingerprint(made((1, 23))) != fingerprint(made((12, 3)))
+    assert fingerprint(defaults(1)) != fingerprint(defaults(2))
+    assert fingerprint(njit(made(1))) != fingerprint(njit(made(1), fastmath=True))
+
+
+def test_a_fingerprint_is_not_that_of_an_address():
+    assert fingerprint(made(object())) == fingerprint(made(object()))
+    assert fingerprint(lambda x: np.where(x, 1, 2)) == fingerprint(lambda x: np.where(x, 1, 2))
+
+
+def test_a_function_that_calls_itself_has_a_fingerprint():
+    def again(x: Any) -> Any:
+        return again(x - 1) if x else 0
+
+    assert fingerprint(again) == fingerprint(again)

@@ -1,0 +1,77 @@
+"""Eager, reference and compiled execution of random networks give the same values, gradients and parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from plain_source import PlainEngine
+from recipes import PARAMETERS, Built, Recipe, batch, build, recipes, run, run_eagerly
+
+from app import static
+from app.engine.compiled import blas
+from app.engine.compiled.engine import CompiledEngine
+from app.engine.reference import ReferenceEngine
+
+EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", "4"))
+"""How many networks are compiled; thirty times as many are run as plain Python."""
+ROWS = (4, 1, 7, 4)
+
+careful: Any = {
+    "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    "report_multiple_bugs": False,
+    "deadline": None,
+    "derandomize": EXAMPLES == 4,
+    "suppress_health_check": list(HealthCheck),
+}
+
+
+def check(built: Built, mine: Sequence[Any], expected: Sequence[Any]) -> None:
+    tolerance = 1e-7 if built.recipe.dtype == "float64" else 2e-3
+    for a, b in zip(mine, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=str(built.kept))
+
+
+def batches(recipe: Recipe) -> list[dict[str, np.ndarray]]:
+    return [batch(recipe, seed, rows) for seed, rows in enumerate(ROWS)]
+
+
+def check_against_reference(engine: Any, recipe: Recipe) -> None:
+    built, other = build(recipe), build(recipe)
+    mine, expected = run(engine, built, batches(recipe)), run(ReferenceEngine(), other, batches(recipe))
+    check(built, mine, expected)
+    check(built, built.seen, other.seen)
+
+
+@settings(max_examples=8 * EXAMPLES, **careful)
+@given(recipes())
+def test_eager_and_reference_execution_agree(recipe: Recipe):
+    built = build(recipe)
+    scope = built.scope()
+    for feed in batches(recipe):
+        static.Executor(engine="reference").run(built.program, feed, scope=scope)
+    eager = run_eagerly(built, batches(recipe))
+    check(built, [scope.values[name] for name in PARAMETERS], [eager[name] for name in PARAMETERS])
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+@settings(max_examples=30 * EXAMPLES, **careful)
+@given(recipes())
+def test_generated_source_run_as_python_agrees_with_the_reference_engine(shards: int, recipe: Recipe):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blas, "threads", lambda: shards)
+        check_against_reference(PlainEngine(shards), recipe)
+
+
+@settings(max_examples=EXAMPLES, **careful)
+@given(recipes(longest=9), st.sampled_from([1, 2]))
+def test_compiled_and_reference_execution_agree(recipe: Recipe, shards: int):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blas, "threads", lambda: shards)
+        check_against_reference(CompiledEngine(), recipe)

@@ -1,0 +1,240 @@
+"""What cannot be compiled runs as a Python call between compiled pieces, with the results of the reference engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import static
+from app.autograd import PyLayer
+from app.custom import custom_op
+from app.engine.compiled.engine import compile_program
+from app.errors import OperatorError
+from app.ops.spec import spec_of
+
+X = np.array([[-1, 2], [3, -4], [0, 0.5]], "float32")
+
+
+def both(fetch: Any, **feed: Any) -> list[list[np.ndarray]]:
+    """What the reference and the compiled engine fetch, each with values of its own."""
+    found = []
+    for engine in ("reference", "compiled"):
+        scope = static.Scope()
+        app.seed(1)
+        executor = static.Executor(engine=engine)
+        executor.run(static.default_startup_program(), scope=scope)
+        found.append([executor.run(feed=feed, fetch_list=fetch, scope=scope) for _ in range(2)][-1])
+    return found
+
+
+def agree(fetch: Any, **feed: Any) -> list[np.ndarray]:
+    expected, mine = both(fetch, **feed)
+    for a, b in zip(mine, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    return mine
+
+
+def relu(x: Any) -> Any:
+    return np.maximum(x, 0)
+
+
+def relu_grad(y: Any, dy: Any) -> Any:
+    """The documents' one, with its boolean assignment."""
+    dx = dy.copy()
+    dx[y <= 0] = 0
+    return dx
+
+
+def test_the_plain_relu_of_the_documents_between_layers():
+    x = static.data("x", [None, 2])
+    hidden = static.nn.fc(x, 4)
+    hidden = static.py_func(relu, hidden, spec_of(hidden), relu_grad, skip_vars_in_backward_input=hidden)
+    loss = app.mean(static.nn.fc(hidden, 2))
+    app.optimizer.SGD(0.1).minimize(loss)
+    agree([loss, "fc_0.w_0", hidden], x=X)
+
+
+def test_taps_see_values_in_order_and_may_keep_them():
+    seen: list[np.ndarray] = []
+    x = static.data("x", [None, 2])
+    for factor in (1.0, 2.0, 3.0):
+        x = app.tanh(x * factor)
+        static.py_func(lambda a, f=factor: seen.append((f, a)), x, None)
+    executor = static.Executor(engine="compiled")
+    executor.run(feed={"x": X}, fetch_list=[app.exp(x)])
+    first = [(f, a.copy()) for f, a in seen]
+    executor.run(feed={"x": X * 9}, fetch_list=[])
+    assert [f for f, _ in seen] == [1, 2, 3, 1, 2, 3]
+    for (_, kept), (_, then) in zip(seen, first, strict=False):
+        np.testing.assert_array_equal(kept, then)
+    np.testing.assert_allclose(first[0][1], np.tanh(X), rtol=1e-6)
+
+
+def test_a_function_that_returns_its_input_or_a_part_of_it():
+    x = static.data("x", [None, 2])
+    h = app.tanh(x)
+    part = static.py_func(lambda a: a[:, :1], h, static.InputSpec([None, 1]))
+    same = static.py_func(lambda a: a, h, spec_of(h))
+    later = app.exp(x) * 2.0
+    agree([app.tanh(later * part) + same, app.transpose(later)], x=X)
+
+
+def test_a_closure_over_python_objects():
+    names = {"scale": 3.0}
+    calls: list[int] = []
+
+    def scale(a: Any) -> Any:
+        calls.append(1)
+        return a * np.float32(names["scale"])
+
+    x = static.data("x", [None, 2])
+    y = app.tanh(static.py_func(scale, x + 1.0, spec_of(x)))
+    agree([y], x=X)
+    assert len(calls) == 4
+    names["scale"] = 5.0
+    agree([y], x=X)
+
+
+def test_an_absent_gradient_is_passed_as_none():
+    absent: list[Any] = []
+
+    def two(a: Any) -> Any:
+        return a * 2, a * 3
+
+    def two_grad(a: Any, y: Any, z: Any, dy: Any, dz: Any) -> Any:
+        absent.append(dz)
+        return dy * 2
+
+    x = static.data("x", [None, 2])
+    x.stop_gradient = False
+    y, _ = static.py_func(two, x, [spec_of(x), spec_of(x)], two_grad)
+    agree(static.gradients(app.sum(app.tanh(y)), x), x=X)
+    assert absent == [None] * 4
+
+
+@pytest.mark.filterwarnings("ignore:operator py_func")
+def test_a_shape_other_than_the_declared_one_is_used_as_returned():
+    x = static.data("x", [None, 2])
+    y = static.py_func(lambda a: a[:1], app.tanh(x), spec_of(x))
+    z = app.exp(y) + app.full_like(y, value=1.5) * app.reshape(y, [-1, 2])
+    (value,) = agree([app.tanh(z)], x=X)
+    assert value.shape == (1, 2)
+
+
+@pytest.mark.parametrize("numba", [False, True])
+def test_what_a_function_raises_names_the_operator(numba: bool):
+    def broken(a: Any) -> Any:
+        if a[0, 0] < 0:
+            raise ValueError("below zero")
+        return a * 2
+
+    function = njit(broken) if numba else broken
+    x = static.data("x", [None, 2])
+    y = app.tanh(static.py_func(function, app.exp(x) - 1.0, spec_of(x)))
+    executor = static.Executor(engine="compiled")
+    executor.run(feed={"x": -X}, fetch_list=[y])
+    with pytest.raises(
+        OperatorError, match=r"operator py_func.broken \(test_python_calls.py:\d+\).*ValueError: below zero"
+    ):
+        executor.run(feed={"x": X}, fetch_list=[y])
+    (value,) = executor.run(feed={"x": -X}, fetch_list=[y])
+    np.testing.assert_allclose(value, np.tanh((np.exp(-X) - 1) * 2), rtol=1e-5)
+
+
+def test_a_layer_keeps_python_objects_for_its_backward():
+    class Scaled(PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.by, ctx.notes = 3.0, {"kept": True}
+            ctx.save_for_backward(x)
+            return x * ctx.by
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            assert ctx.notes["kept"]
+            (x,) = ctx.saved_tensor()
+            return dy * ctx.by * app.sign(x)
+
+    x = static.data("x", [None, 2])
+    x.stop_gradient = False
+    h = app.tanh(x)
+    loss = app.sum(app.exp(Scaled.apply(h)))
+    agree([loss, *static.gradients(loss, x)], x=X)
+
+
+def test_a_view_of_what_python_returned_is_used_in_a_piece_that_begins_before_it():
+    x = static.data("x", [None, 2])
+    p = static.py_func(lambda a: a + 1, x, spec_of(x))
+    begun = app.tanh(x * 2.0)
+    agree([app.sum(begun, axis=1) * app.sum(app.exp(app.reshape(p, [-1, 1, 2])), axis=[1, 2])], x=X)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Momentum", "Adam"])
+def test_training_a_network_of_built_in_operators_needs_no_python_call(optimizer: str):
+    x, label = static.data("x", [None, 4]), static.data("label", [None, 1], "int64")
+    gate = app.nn.functional.sigmoid(static.nn.fc(x, 4))
+    gated = gate * x + app.mean(gate, axis=1, keepdim=True) * app.tanh(static.nn.fc(x, 4))
+    loss = app.mean(app.softmax_with_cross_entropy(static.nn.fc(gated, 3), label)[0])
+    getattr(app.optimizer, optimizer)(0.1).minimize(loss)
+    native = compile_program(static.default_main_program(), [loss.name])
+    assert not isinstance(native, str)
+    assert native.runs_many, [step.verdict for step in native.lowered.steps if step.in_python]
+
+
+# --- What is said about it ---
+
+
+def test_explain_says_of_each_operator_how_it_runs_and_why():
+    words = {"two": 2.0}
+
+    @custom_op(elementwise=True)
+    def inlined(x: Any) -> Any:
+        return x * 3
+
+    @custom_op(elementwise=True)
+    def looked_up(x: Any) -> Any:
+        return x * words["two"]
+
+    @njit
+    def on_arrays(x: Any) -> Any:
+        return x * 2
+
+    x = static.data("x", [None, 2])
+    h = app.tanh(inlined(static.nn.fc(x, 4)))
+    h = static.py_func(on_arrays, h, spec_of(h))
+    h = looked_up(h)
+    y = static.py_func(relu, app.sum(h, axis=1), static.InputSpec([None]))
+    text = static.default_main_program().explain([y], source=True)
+    lines = {line.split()[1]: line for line in text.splitlines() if "  " in line and not line.startswith(" ")}
+    assert "compiled: BLAS" in lines["matmul"]
+    assert "inlined: in a loop with 2 others" in lines["add+inlined+tanh"]
+    assert "compiled: calls your Numba function" in lines["py_func.on_arrays"]
+    assert "Python call: Numba cannot compile looked_up: " in lines["looked_up"]
+    assert "inlined: in a loop" in lines["sum"]
+    assert "Python call: its function is plain Python" in lines["py_func.relu"]
+    assert "def part_0(" in text
+    assert "# " in text
+    assert "def part_0(" not in static.default_main_program().explain([y], source=False)
+
+
+def test_explain_says_why_the_reference_engine_runs_a_program():
+    x = static.data("x", [2, None])
+    y = app.tanh(app.sum(x, axis=1)) + app.sum(app.reshape(app.transpose(x), [-1]))
+    assert static.default_startup_program().explain() == (
+        "The reference engine runs this Program operator by operator: "
+        "it takes no data, as a startup Program, and is run once."
+    )
+    agree([y], x=X.T.copy())
+
+
+def test_where_compiling_is_switched_off_the_reference_engine_runs(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    x = static.data("x", [None, 2])
+    y = app.tanh(x)
+    agree([y], x=X)
+    assert compile_program(static.default_main_program(), [y.name]) == "NUMBA_DISABLE_JIT switches compiling off"

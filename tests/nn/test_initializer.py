@@ -1,0 +1,148 @@
+"""First values of parameters: in which range they lie, and that a seed makes them the same in both modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import nn, static
+from app.errors import ShapeError
+from app.graph.defaults import static_mode
+from app.nn import initializer as init
+
+SHAPE = [120, 80]
+
+
+def first_values(initializer: Any, shape: list[int] = SHAPE, seed: int = 0, dtype: str = "float32") -> np.ndarray:
+    app.seed(seed)
+    return nn.create_parameter(shape, dtype, initializer).numpy()
+
+
+UNIFORM = [
+    (init.Uniform(-0.5, 2.0), -0.5, 2.0),
+    (init.XavierUniform(), -np.sqrt(6 / 200), np.sqrt(6 / 200)),
+    (init.KaimingUniform(), -np.sqrt(6 / 120), np.sqrt(6 / 120)),
+]
+NORMAL = [
+    (init.Normal(3.0, 0.5), 3.0, 0.5),
+    (init.XavierNormal(), 0.0, np.sqrt(2 / 200)),
+    (init.KaimingNormal(), 0.0, np.sqrt(2 / 120)),
+]
+
+
+@pytest.mark.parametrize(("initializer", "low", "high"), UNIFORM)
+def test_uniform_numbers_fill_their_range(initializer: Any, low: float, high: float):
+    values = first_values(initializer)
+    width = high - low
+    assert low <= values.min() < low + 0.01 * width
+    assert high - 0.01 * width < values.max() <= np.float32(high)
+    assert values.mean() == pytest.approx((low + high) / 2, abs=0.01 * width)
+    assert values.std() == pytest.approx(width / np.sqrt(12), rel=0.02)
+
+
+@pytest.mark.parametrize(("initializer", "mean", "std"), NORMAL)
+def test_normal_numbers_have_their_mean_and_spread(initializer: Any, mean: float, std: float):
+    values = first_values(initializer)
+    assert values.mean() == pytest.approx(mean, abs=0.05 * std)
+    assert values.std() == pytest.approx(std, rel=0.05)
+    assert np.mean(np.abs(values - mean) < std) == pytest.approx(0.683, abs=0.02)
+
+
+def test_constants_and_given_numbers():
+    assert (first_values(init.Constant(1.5)) == 1.5).all()
+    given = np.arange(6.0).reshape(2, 3)
+    assert first_values(init.Assign(given), [2, 3]).tolist() == given.tolist()
+    assert first_values(init.Assign([1, 2]), [2], dtype="int64").dtype == "int64"
+
+
+@pytest.mark.parametrize("given", [np.zeros((3, 2)), np.zeros(6), np.zeros((2, 3, 1)), 0.0])
+def test_given_numbers_must_have_the_parameters_shape(given: Any):
+    with pytest.raises(ShapeError, match=r"Assign has an array of shape .*, the parameter has shape \[2, 3\]"):
+        first_values(init.Assign(given), [2, 3])
+
+
+def test_by_default_weights_are_xaviers_and_biases_zero():
+    app.seed(4)
+    layer = nn.Linear(120, 80)
+    np.testing.assert_array_equal(layer.weight.numpy(), first_values(init.XavierUniform(), seed=4))
+    assert not layer.bias.numpy().any()
+
+
+def test_the_fans_of_a_vector_and_of_a_kernel():
+    limits = {(4,): 6 / 8, (): 6 / 2, (8, 4, 3, 3): 6 / (12 * 9)}
+    for shape, square in limits.items():
+        assert init.XavierUniform()(shape)[1]["max"] == pytest.approx(np.sqrt(square))
+
+
+# Seeds
+
+
+RANDOM = [initializer for initializer, *_ in (*UNIFORM, *NORMAL)]
+
+
+@pytest.mark.parametrize("initializer", RANDOM)
+def test_a_seed_repeats_the_numbers_and_another_gives_others(initializer: Any):
+    once = first_values(initializer, seed=3)
+    np.testing.assert_array_equal(once, first_values(initializer, seed=3))
+    assert not np.array_equal(once, first_values(initializer, seed=4))
+
+
+def test_parameters_after_one_seed_differ():
+    app.seed(3)
+    first, second = (nn.create_parameter([4, 4]).numpy() for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+def test_other_types_are_roundings_of_the_same_numbers():
+    wide = first_values(init.Normal(), dtype="float64")
+    for narrow in ("float16", "float32"):
+        np.testing.assert_array_equal(first_values(init.Normal(), dtype=narrow), wide.astype(narrow))
+
+
+def network(initializer: Any) -> nn.Layer:
+    return nn.Sequential(nn.Linear(6, 5, initializer), nn.ReLU(), nn.Linear(5, 4, initializer, initializer))
+
+
+def values_in_program(initializer: Any, seed: int | None, runs: int = 1) -> list[list[np.ndarray]]:
+    main, startup, scope = static.Program(), static.Program(), static.Scope()
+    if seed is not None:
+        startup.random_seed = seed
+    with static_mode(), static.program_guard(main, startup):
+        parameters = network(initializer).parameters()
+    found = []
+    for _ in range(runs):
+        static.Executor().run(startup, scope=scope)
+        found.append([scope.value(p.name).copy() for p in parameters])
+    return found
+
+
+@pytest.mark.parametrize("initializer", RANDOM)
+def test_a_network_begins_alike_eagerly_and_in_a_program(initializer: Any):
+    app.seed(11)
+    eager = [p.numpy() for p in network(initializer).parameters()]
+    for values in values_in_program(initializer, 11, runs=2):
+        for value, expected in zip(values, eager, strict=True):
+            np.testing.assert_array_equal(value, expected)
+
+
+def test_fc_begins_like_linear():
+    app.seed(2)
+    expected = nn.Linear(6, 5).weight.numpy()
+    main, startup, scope = static.Program(), static.Program(), static.Scope()
+    startup.random_seed = 2
+    with static.program_guard(main, startup):
+        static.nn.fc(static.data("x", [-1, 6]), 5)
+    static.Executor().run(startup, scope=scope)
+    np.testing.assert_array_equal(scope.value(main.all_parameters()[0].name), expected)
+
+
+def test_a_startup_program_without_a_seed_follows_the_global_one():
+    app.seed(5)
+    first, second = values_in_program(init.Normal(), None, runs=2)
+    assert not np.array_equal(first[0], second[0])
+    app.seed(5)
+    (again,) = values_in_program(init.Normal(), None)
+    np.testing.assert_array_equal(first[0], again[0])

@@ -1,0 +1,176 @@
+"""The form that a compiler reads computes what the kernel computes, also where numbers are not finite."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from op_calls import CALLS, Call
+
+from app.ops import REGISTRY, OpDef
+from app.ops.form import Constant, Elementwise, Filling, Reduction
+from app.ops.spec import Spec, spec_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+NEAR = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
+NOT_FINITE = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5, 90.0, -90.0])
+
+
+def names_of(kind: type) -> list[str]:
+    return sorted(name for name, op in REGISTRY.items() if isinstance(op.form, kind))
+
+
+def of_form(kind: type) -> Any:
+    return pytest.mark.parametrize("name", names_of(kind))
+
+
+def prepared(definition: OpDef, call: Call) -> tuple[list[np.ndarray], dict[str, Any], list[Spec]]:
+    """The inputs and settings that the kernel gets, and what inference says of the outputs."""
+    inputs, attributes = definition.bind(call.inputs, dict(call.attributes))
+    inputs = inputs if definition.prepare is None else definition.prepare(inputs)
+    return inputs, dict(attributes), list(definition.infer_outputs([spec_of(x) for x in inputs], attributes))
+
+
+def results_of(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any]) -> list[np.ndarray]:
+    results = definition.kernel(*inputs, **attributes)
+    return [np.asarray(r) for r in (results if isinstance(results, tuple) else (results,))]
+
+
+def one_by_one(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any], outs: list[Spec]) -> list[Any]:
+    """What the function of an elementwise form gives for each element."""
+    form, arrays = definition.form, [np.empty(spec.shape, spec.dtype) for spec in outs]
+    taken = inputs if form.takes is None else [inputs[i] for i in form.takes]
+    spread = [np.broadcast_to(x, outs[0].shape) for x in taken]
+    for place in np.ndindex(outs[0].shape):
+        found = form.function(*(x[place] for x in spread), *(attributes.values() if form.settings else ()))
+        for array, number in zip(arrays, found if isinstance(found, tuple) else (found,), strict=True):
+            array[place] = number
+    return arrays
+
+
+def assert_same(found: list[Any], expected: list[np.ndarray]) -> None:
+    for mine, theirs in zip(found, expected, strict=True):
+        near = NEAR.get(theirs.dtype.name, 0)
+        np.testing.assert_allclose(mine, theirs, rtol=near, atol=near)
+
+
+def calls(name: str) -> Any:
+    return lambda test: settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
+        given(call=CALLS[name])(test)
+    )
+
+
+@of_form(Elementwise)
+def test_elementwise(name: str):
+    @calls(name)
+    def check(call: Call) -> None:
+        inputs, attributes, outs = prepared(REGISTRY[name], call)
+        found = one_by_one(REGISTRY[name], inputs, attributes, outs)
+        assert_same(found, results_of(REGISTRY[name], inputs, attributes))
+
+    check()
+
+
+SHAPES_AND_STEPS = {"cast", "expand", "where", "sgd", "momentum"}
+"""Elementwise operators that only move values, or only add products."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", sorted(set(names_of(Elementwise)) - SHAPES_AND_STEPS))
+def test_elementwise_beyond_the_finite(name: str, dtype: str):
+    definition = REGISTRY[name]
+    pairs = [np.array(column, dtype) for column in zip(*itertools.product(NOT_FINITE, repeat=2), strict=True)]
+    settings = {"clip": {"min": -1.0, "max": 2.0}}.get(name, {})
+    inputs, attributes, outs = prepared(definition, Call(pairs[: len(definition.inputs)], settings))
+    assert_same(one_by_one(definition, inputs, attributes, outs), results_of(definition, inputs, attributes))
+
+
+@of_form(Constant)
+def test_constant(name: str):
+    @calls(name)
+    def check(call: Call) -> None:
+        inputs, attributes, (out,) = prepared(REGISTRY[name], call)
+        found = np.full(out.shape, REGISTRY[name].form.value(attributes), out.dtype)
+        assert_same([found], results_of(REGISTRY[name], inputs, attributes))
+
+    check()
+
+
+def folded(definition: OpDef, x: np.ndarray, attributes: dict[str, Any], out: Spec) -> np.ndarray:
+    """What a reduction's form gives: each element folded, from the start, out of those along the axes."""
+    form, axes = definition.form, tuple(definition.form.axes(attributes, x.ndim))
+    result = np.full([1 if i in axes else n for i, n in enumerate(x.shape)], form.start(x.dtype.name), out.dtype)
+    for place in np.ndindex(x.shape):
+        into = tuple(0 if i in axes else n for i, n in enumerate(place))
+        result[into] = form.combine(result[into], x[place])
+    if form.mean:
+        result = result / (x.size / max(result.size, 1))
+    return result.reshape(out.shape)
+
+
+@of_form(Reduction)
+def test_reduction(name: str):
+    @calls(name)
+    def check(call: Call) -> None:
+        (x,), attributes, (out,) = prepared(REGISTRY[name], call)
+        assert_same([folded(REGISTRY[name], x, attributes, out)], results_of(REGISTRY[name], [x], attributes))
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "row", [[1.0, np.nan, 2.0], [np.nan] * 3, [np.inf, 1.0, 2.0], [-np.inf] * 3, [np.inf, -np.inf, 0.0]]
+)
+@of_form(Reduction)
+def test_reduction_beyond_the_finite(name: str, row: list[float]):
+    x = np.array([row, row[::-1]], "float32")
+    settings = {"shape": (2, 1)} if name == "sum_to" else {"axis": 1}
+    (x,), attributes, (out,) = prepared(REGISTRY[name], Call([x], settings))
+    assert_same([folded(REGISTRY[name], x, attributes, out)], results_of(REGISTRY[name], [x], attributes))
+
+
+def filled(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any]) -> list[np.ndarray] | None:
+    """The outputs that a filling form's function writes; None where it says that it cannot."""
+    _, _, outs = prepared(definition, Call(inputs, attributes))
+    arrays = [np.empty(spec.shape, spec.dtype) for spec in outs]
+    return arrays if definition.form.function(*inputs, *arrays, *attributes.values()) else None
+
+
+@of_form(Filling)
+def test_filling(name: str):
+    definition = REGISTRY[name]
+
+    @calls(name)
+    def check(call: Call) -> None:
+        inputs, attributes, _ = prepared(definition, call)
+        if definition.form.fits(attributes, inputs[0].ndim):
+            assert_same(filled(definition, inputs, attributes), results_of(definition, inputs, attributes))
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["softmax_with_cross_entropy", "one_hot_like", "accuracy"])
+@given(st.data())
+def test_filling_says_that_labels_do_not_fit(name: str, data: st.DataObject):
+    definition, rows = REGISTRY[name], data.draw(st.integers(1, 4))
+    labels = np.zeros(rows, "int64")
+    labels[data.draw(st.integers(0, rows - 1))] = data.draw(st.sampled_from([-1, 3, 255]))
+    inputs = [np.zeros((rows, 3), "float32"), labels]
+    inputs = inputs[::-1] if name == "one_hot_like" else inputs
+    attributes = dict(definition.attributes)
+    assert filled(definition, inputs, attributes) is None
+
+
+@pytest.mark.parametrize("name", ["softmax_with_cross_entropy", "one_hot_like", "accuracy"])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_filling_says_that_there_are_too_many_or_too_few_labels(name: str, count: int):
+    definition = REGISTRY[name]
+    inputs = [np.zeros((3, 3), "float32"), np.zeros(count, "int64")]
+    outs = [np.zeros((3, 1), "float32"), np.zeros((3, 3), "float32")]
+    outs = outs if name == "softmax_with_cross_entropy" else outs[1:] if name == "one_hot_like" else [np.zeros(())]
+    inputs = inputs[::-1] if name == "one_hot_like" else inputs
+    assert not definition.form.function(*inputs, *outs, *definition.attributes.values())

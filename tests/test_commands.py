@@ -1,0 +1,107 @@
+"""`python -m app COMMAND`, and how a command may end: with a message and a status, never with a traceback."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.__main__ import COMMANDS, main
+from app.command_line import run
+from app.errors import AppError, ConfigError
+
+ROOT = Path(__file__).parents[1]
+
+
+def app(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "app", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_help_lists_every_command_with_a_line():
+    done = app("--help")
+    assert done.returncode == 0
+    for name, (_, line) in COMMANDS.items():
+        assert name in done.stdout
+        assert line in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("words", [[], ["bogus"], ["data", "bogus"]])
+def test_a_command_that_does_not_exist_is_status_2(words: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    assert "usage: python -m app" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as caught:
+        main([name, "--help"])
+    assert caught.value.code == 0
+    assert f"usage: python -m app {name}" in capsys.readouterr().out
+
+
+def test_a_closed_pipe_is_silent():
+    with subprocess.Popen(
+        [sys.executable, "-m", "app", "data"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == ("", 141)
+
+
+def raising(error: BaseException) -> Callable[[], int]:
+    def command() -> int:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (AppError("the reason"), 1, "error: the reason\n"),
+        (ConfigError("the reason"), 2, "error: the reason\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (BrokenPipeError(), 141, ""),
+        (MemoryError("Unable to allocate 5 TiB"), 1, "error: not enough memory. Unable to allocate 5 TiB\n"),
+        (MemoryError(), 1, "error: not enough memory.\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "a.txt"),
+            1,
+            "error: [Errno 28] No space left on device: 'a.txt'\n",
+        ),
+    ],
+)
+def test_each_way_to_end_has_its_status_and_message(
+    error: BaseException, status: int, message: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(raising(error)) == status
+    assert capsys.readouterr().err == message
+
+
+def test_a_command_that_ends_well_gives_its_own_status():
+    assert (run(lambda: 0), run(lambda: 3)) == (0, 3)
+
+
+def test_mistakes_of_ours_are_not_hidden():
+    with pytest.raises(ZeroDivisionError):
+        run(raising(ZeroDivisionError()))
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped():
+    program = "from app.command_line import run; run(lambda: print('größe \\udcff'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={"PYTHONIOENCODING": "ascii", "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("gr\\xf6\\xdfe \\udcff\n", "")

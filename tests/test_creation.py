@@ -1,0 +1,134 @@
+"""Values made from nothing: the same eagerly and, in static mode, as operators of the default Program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import Tensor, static
+from app.errors import DtypeError, OperatorError
+from app.graph.defaults import static_mode
+
+MAKERS: list[tuple[Callable[[], Any], np.ndarray]] = [
+    (lambda: app.zeros([2, 3]), np.zeros((2, 3), "float32")),
+    (lambda: app.zeros(3, "int32"), np.zeros(3, "int32")),
+    (lambda: app.zeros([]), np.zeros((), "float32")),
+    (lambda: app.ones([2, 0]), np.ones((2, 0), "float32")),
+    (lambda: app.ones((np.int64(2),), bool), np.ones(2, bool)),
+    (lambda: app.full([2], 1.5), np.full(2, 1.5, "float32")),
+    (lambda: app.full([2], 7), np.full(2, 7, "int64")),
+    (lambda: app.full([2], True), np.full(2, True)),
+    (lambda: app.full([2], 7, "float64"), np.full(2, 7.0)),
+    (lambda: app.full([2], np.float64(0.1)), np.full(2, 0.1, "float32")),
+    (lambda: app.arange(4), np.arange(4, dtype="int64")),
+    (lambda: app.arange(1, 7, 2), np.array([1, 3, 5])),
+    (lambda: app.arange(3.0), np.arange(3, dtype="float32")),
+    (lambda: app.arange(0, 1, 0.25), np.array([0, 0.25, 0.5, 0.75], "float32")),
+    (lambda: app.arange(5, 0, -2), np.array([5, 3, 1])),
+    (lambda: app.arange(3, dtype="float64"), np.arange(3.0)),
+    (lambda: app.arange(np.float32(0), np.float32(1), np.float32(0.5)), np.array([0, 0.5], "float32")),
+    (lambda: app.linspace(0, 1, 5), np.linspace(0, 1, 5, dtype="float32")),
+    (lambda: app.linspace(3, 1, 1, "float64"), np.array([3.0])),
+    (lambda: app.eye(2), np.eye(2, dtype="float32")),
+    (lambda: app.eye(2, 3, "int64"), np.eye(2, 3, dtype="int64")),
+]
+RANDOM: list[Callable[[], Any]] = [
+    lambda: app.uniform([50], min=2.0, max=3.0),
+    lambda: app.uniform([2, 3], "float64"),
+    lambda: app.rand([50]),
+    lambda: app.randn([2, 3]),
+    lambda: app.normal(5.0, 0.1, [50]),
+    lambda: app.randint(3, 9, [50]),
+    lambda: app.randint(5, shape=[50], dtype="int32"),
+]
+
+
+def in_program(make: Callable[[], Any], seed: int | None = None) -> tuple[Any, np.ndarray]:
+    """The variable that is made in a Program of its own, and its value when that runs."""
+    program = static.Program()
+    program.random_seed = seed
+    with static_mode(), static.program_guard(program, static.Program()):
+        made = make()
+    return made, static.Executor().run(program, fetch_list=[made])[0]
+
+
+@pytest.mark.parametrize(("make", "expected"), MAKERS)
+def test_values(make: Callable[[], Any], expected: np.ndarray):
+    tensor, (variable, value) = make(), in_program(make)
+    assert isinstance(tensor, Tensor)
+    assert isinstance(variable, static.Variable)
+    assert tensor.stop_gradient
+    assert variable.stop_gradient
+    for array in (tensor.numpy(), value):
+        assert array.dtype == expected.dtype
+        np.testing.assert_array_equal(array, expected)
+    assert (tensor.dtype, variable.dtype, variable.shape) == (expected.dtype, expected.dtype, expected.shape)
+
+
+@pytest.mark.parametrize("make", RANDOM)
+def test_random_values_repeat_by_seed_alike_in_both_modes(make: Callable[[], Any]):
+    app.seed(3)
+    first, second = make().numpy(), make().numpy()
+    app.seed(3)
+    np.testing.assert_array_equal(make().numpy(), first)
+    assert not np.array_equal(first, second)
+    variable, value = in_program(make, seed=3)
+    np.testing.assert_array_equal(value, first)
+    assert (variable.shape, variable.dtype) == (first.shape, first.dtype)
+
+
+@pytest.mark.parametrize(
+    ("make", "low", "high", "dtype"),
+    [
+        (lambda: app.uniform([2000], min=2.0, max=3.0), 2.0, 3.0, "float32"),
+        (lambda: app.uniform([2000], "float16"), -1.0, 1.0, "float16"),
+        (lambda: app.rand([2000]), 0.0, 1.0, "float32"),
+        (lambda: app.randint(3, 9, [2000]), 3, 8, "int64"),
+        (lambda: app.randint(5, shape=[2000], dtype="int32"), 0, 4, "int32"),
+    ],
+)
+def test_the_range_of_random_values(make: Callable[[], Any], low: float, high: float, dtype: str):
+    values = make()
+    assert values.dtype == dtype
+    assert low <= values.min().item() <= low + 0.01
+    assert high - 0.01 <= values.max().item() <= high
+
+
+def test_normal_values():
+    values = app.normal(5.0, 0.5, [4000]).numpy()
+    assert values.mean() == pytest.approx(5.0, abs=0.05)
+    assert values.std() == pytest.approx(0.5, rel=0.05)
+    assert app.randn([4000]).numpy().std() == pytest.approx(1.0, rel=0.05)
+
+
+def test_a_program_without_a_seed_draws_anew_at_every_run():
+    program = static.Program()
+    with static_mode(), static.program_guard(program, static.Program()):
+        made = app.randn([4])
+    first, second = (static.Executor().run(program, fetch_list=[made])[0] for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+def test_what_an_operator_that_makes_values_raises_names_it():
+    with pytest.raises(OperatorError, match=r"operator fill_constant of \(\) failed: ValueError: negative dimensions"):
+        app.ones([-1])
+    with pytest.raises(OperatorError, match=r"operator integer_random of \(\) failed: ValueError: low >= high"):
+        app.randint(5, 5)
+    with pytest.raises(DtypeError, match="'float31' is not an element type"):
+        app.zeros([1], "float31")
+
+
+def test_values_like_another():
+    x = app.full([2, 3], 5.0, "float64")
+    assert app.zeros_like(x).tolist() == [[0.0] * 3] * 2
+    assert (app.ones_like(x, "int32").dtype, app.ones_like(x).dtype) == ("int32", "float64")
+    assert app.full_like(x, 2.5).tolist() == [[2.5] * 3] * 2
+
+
+@pytest.mark.parametrize("name", [n for n in app.__all__ if n in vars(app.creation)])
+def test_no_operator_hides_the_function_that_makes_values_in_both_modes(name: str):
+    assert getattr(app, name) is getattr(app.creation, name)

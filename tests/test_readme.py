@@ -1,0 +1,99 @@
+"""The README keeps its word: its snippets run, its commands are run here or by CI, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PYTHON = [text for language, text in BLOCKS if language == "python"]
+LINES = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
+COMMANDS = [command for line in LINES if (command := line.partition("#")[0].strip())]
+
+# What makes a training short, whatever the README asks of it; settings that come later win.
+SHORT = ["data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8]"]
+UNCOMPILED = ["engine=reference"]  # for all but the default configuration
+
+# Commands that are not run here, with the target of make that test_makefile.py runs a pretended one of.
+OF_MAKE = {"make data": "-m app data fetch"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder that looks like the checkout, and has a my_ops.py as the README asks for."""
+    for name in ("train.py", "app", "configs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    for text in PYTHON:
+        if name := re.match(r"# (\w+\.py)\n", text):
+            (tmp_path / name[1]).write_text(text)
+    return tmp_path
+
+
+def test_there_is_something_to_test():
+    assert len(PYTHON) >= 4
+    assert len(COMMANDS) >= 6
+
+
+@pytest.mark.parametrize("text", PYTHON, ids=[text.splitlines()[0] + f" {i}" for i, text in enumerate(PYTHON)])
+def test_a_snippet_runs(text: str, checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(checkout)
+    monkeypatch.syspath_prepend(checkout)
+    monkeypatch.delitem(sys.modules, "my_ops", raising=False)
+    exec(compile(text, str(checkout / "snippet.py"), "exec"), {"__name__": "snippet"})
+
+
+def run_by_ci() -> list[str]:
+    return (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_run_here_or_by_ci(command: str, checkout: Path):
+    if command in run_by_ci():
+        return
+    program, *words = shlex.split(command)
+    if program == "make":
+        shown = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        assert command in OF_MAKE, f"nobody runs {command!r}"
+        assert shown.splitlines()[-1].endswith(OF_MAKE[command])
+        return
+    assert program == ".venv/bin/python", f"nobody runs {command!r}"
+    if words[0] == "train.py":
+        words += [*SHORT, *(UNCOMPILED if "--config" in words else []), "output=run"]
+    done = subprocess.run([sys.executable, *words], cwd=checkout, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    if words[0] == "train.py":
+        assert (checkout / "run" / "summary.txt").read_text().startswith("operator ")
+
+
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)\)", README)
+    assert "docs/overview.svg" in targets
+    missing = [target for target in targets if "://" not in target and not (ROOT / target).exists()]
+    assert missing == []
+
+
+def test_every_room_is_in_the_table_and_every_row_is_a_room():
+    rooms = set(re.findall(r"`(app/\w+/)`", README))
+    there = {f"app/{path.name}/" for path in (ROOT / "app").iterdir() if (path / "__init__.py").exists()}
+    assert rooms == there
+
+
+def test_every_dependency_is_in_the_table():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    table = README.partition("## Dependencies")[2].partition("\n## ")[0]
+    runtime = project.partition("\ndependencies = [")[2].partition("]")[0]
+    development = project.partition("\ndev = [")[2].partition("]")[0]
+    for name in re.findall(r'"([\w-]+)', runtime + development):
+        assert name in table or name.startswith("types-"), f"the table does not say what {name} is used for"
+
+
+def test_every_configuration_is_in_the_table():
+    assert set(re.findall(r"\(configs/([\w.]+)\)", README)) == {path.name for path in (ROOT / "configs").iterdir()}

@@ -1,0 +1,159 @@
+"""The loop: who is trained when, where the pieces end, and what is reported and recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.data import Batches, Dataset
+from app.training.comparison import Comparison, Contestant, Epoch
+from app.training.config import Config, TrainConfig
+from app.training.console import Console
+
+
+class Pretended:
+    """A learner that only remembers: images are numbered, so it knows which it was given."""
+
+    def __init__(self, name: str, log: list[tuple[Any, ...]], seconds: Any = None):
+        self.name, self.log, self.seconds = name, log, seconds
+
+    def warm_up(self, batches: Batches) -> None:
+        raise AssertionError("that was to be done before")
+
+    def train(self, batches: Batches) -> tuple[np.ndarray, np.ndarray]:
+        self.log.append((self.name, "train", [list(labels) for _, labels in batches]))
+        if self.seconds is not None:
+            self.seconds.now += 2.0 * len(batches)
+        return np.arange(len(batches), dtype=np.float32), np.full(len(batches), 0.5, np.float32)
+
+    def measure(self, batches: Batches) -> tuple[np.ndarray, np.ndarray]:
+        self.log.append((self.name, "measure", [list(labels) for _, labels in batches]))
+        if self.seconds is not None:
+            self.seconds.now += 1000.0
+        right = [np.float32(np.mean(labels % 3 == 0)) for _, labels in batches]
+        return np.array([labels.sum() for _, labels in batches], np.float32), np.array(right)
+
+    def end_epoch(self) -> None:
+        self.log.append((self.name, "end of epoch"))
+
+    def weights(self) -> dict[str, np.ndarray]:
+        return {}
+
+
+def numbered(train: int, test: int) -> Dataset:
+    """Images whose label says which they are."""
+    image = np.zeros((1, 1), np.uint8)
+    return Dataset(
+        np.repeat(image, train, 0), np.arange(train), np.repeat(image, test, 0), np.arange(test), (1, 1), "", True
+    )
+
+
+def compared(dataset: Dataset, *names: str, check: Any = lambda: None, seconds: Any = None, **settings: Any) -> Any:
+    log: list[tuple[Any, ...]] = []
+    events: list[dict[str, Any]] = []
+    config = Config(train=TrainConfig(**settings))
+    entered = [Contestant(name, Pretended(name, log, seconds)) for name in names]
+    Comparison(config, dataset, entered, Console(5, config.train.epochs), events.append, check).run()
+    return log, events, entered
+
+
+def trained(log: list[tuple[Any, ...]], name: str) -> list[list[int]]:
+    """The batches that a learner was trained on, as one list."""
+    return [batch for entry in log if entry[:2] == (name, "train") for batch in entry[2]]
+
+
+def test_contestants_take_turns():
+    log, _, _ = compared(numbered(4, 2), "a", "b", epochs=2, batch_size=4)
+    assert [entry[:2] for entry in log] == [
+        *(("a", "train"), ("a", "end of epoch"), ("a", "measure")),
+        *(("b", "train"), ("b", "end of epoch"), ("b", "measure")),
+        *(("a", "train"), ("a", "end of epoch"), ("a", "measure")),
+        *(("b", "train"), ("b", "end of epoch"), ("b", "measure")),
+    ]
+
+
+def test_every_image_is_seen_once_an_epoch_in_an_order_that_all_share_and_that_changes():
+    log, _, _ = compared(numbered(10, 2), "a", "b", epochs=2, batch_size=4)
+    seen = trained(log, "a")
+    assert seen == trained(log, "b")
+    assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
+    first, second = np.concatenate(seen[:3]), np.concatenate(seen[3:])
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert list(first) != list(second)
+
+
+@pytest.mark.parametrize(("log_every", "reported"), [(1, [0, 1, 2, 3, 4]), (2, [0, 2, 4]), (3, [0, 3]), (100, [0])])
+def test_reports_are_at_multiples_of_log_every(log_every: int, reported: list[int]):
+    log, events, _ = compared(numbered(10, 2), "a", epochs=1, batch_size=2, log_every=log_every)
+    assert [e["iteration"] for e in events if e["event"] == "iteration"] == reported
+    assert len(trained(log, "a")) == 5
+
+
+def test_a_report_is_of_its_own_iteration():
+    _, events, _ = compared(numbered(8, 2), "a", epochs=1, batch_size=2, log_every=3)
+    assert [(e["iteration"], e["loss"]) for e in events[:2]] == [(0, 0.0), (3, 2.0)]  # last of pieces of 1 and of 3
+
+
+def test_testing_is_over_all_images_whatever_the_batches():
+    for size in (1, 2, 3, 4, 7, 100):
+        _, events, (contestant,) = compared(numbered(2, 7), "a", epochs=1, eval_batch_size=size)
+        assert contestant.epochs[0].accuracy == events[-1]["test_accuracy"] == 3 / 7  # labels 0, 3 and 6
+
+
+def test_the_loss_of_a_smaller_last_batch_counts_less():
+    _, events, _ = compared(numbered(2, 5), "a", epochs=1, eval_batch_size=4)
+    assert events[-1]["test_loss"] == (4 * (0 + 1 + 2 + 3) + 1 * 4) / 5
+
+
+def test_seconds_are_those_of_training_alone(monkeypatch: pytest.MonkeyPatch):
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self) -> float:
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr("app.training.comparison.time", clock)
+    _, events, (contestant,) = compared(numbered(10, 2), "a", epochs=1, batch_size=2, log_every=2, seconds=clock)
+    assert events[-1]["seconds"] == 10.0
+    assert contestant.epochs == [Epoch(10.0, 0.5, 1.0)]
+
+
+def test_slow_iterations_are_checked_for_a_stop_one_by_one(monkeypatch: pytest.MonkeyPatch):
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self) -> float:
+            return self.now
+
+    clock, checked = Clock(), []
+    monkeypatch.setattr("app.training.comparison.time", clock)
+    log, _, _ = compared(
+        numbered(6, 2),
+        "a",
+        epochs=1,
+        batch_size=1,
+        log_every=100,
+        seconds=clock,
+        check=lambda: checked.append(clock.now),
+    )
+    assert [len(entry[2]) for entry in log if entry[1] == "train"] == [1] * 6
+    assert checked == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+
+
+def test_a_stop_leaves_the_epochs_that_were_finished():
+    log: list[tuple[Any, ...]] = []
+
+    def stop_in_the_second_epoch() -> None:
+        if sum(entry[1] == "end of epoch" for entry in log) == 3:
+            raise KeyboardInterrupt
+
+    entered = [Contestant(name, Pretended(name, log)) for name in "ab"]
+    config = Config(train=TrainConfig(epochs=5))
+    comparison = Comparison(config, numbered(4, 2), entered, Console(1, 5), log.append, stop_in_the_second_epoch)
+    comparison.record = lambda event: None
+    with pytest.raises(KeyboardInterrupt):
+        comparison.run()
+    assert [len(contestant.epochs) for contestant in entered] == [1, 1]
