@@ -60,7 +60,9 @@ def test_a_command_is_run_here_or_by_ci(command: str, checkout: Path):
         return
     program, *words = shlex.split(command)
     if program == "make":
-        shown = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        shown = subprocess.run(
+            ["make", "--no-print-directory", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
         assert command in OF_MAKE, f"nobody runs {command!r}"
         assert shown.splitlines()[-1].endswith(OF_MAKE[command])
         return

@@ -86,7 +86,7 @@ class CustomOp(OpDef):
         return infer_by_running(lambda *arrays: self._results(*arrays, **settings), specs, advice)
 
     def _checked_specs(self, told: Any) -> tuple[Spec, ...]:
-        specs = [told] if hasattr(told, "dtype") else list(told)
+        specs = list(told) if isinstance(told, (list, tuple)) and not hasattr(told, "dtype") else [told]
         if len(specs) != len(self.outputs) or not all(hasattr(s, "dtype") for s in specs):
             raise OperatorError(f"infer returned {told!r}, expected a Spec for each of {', '.join(self.outputs)}")
         return tuple(spec_of(s) for s in specs)

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -18,8 +17,8 @@ from app.ops.definition import OpDef, apply
 from app.ops.dtype import NAMES
 from app.ops.spec import Spec, broadcast
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
-_SHELF = str(Path(__file__).resolve().parent / "shelf") + os.sep
+_HERE = os.path.dirname(__file__)  # as code objects have it, symbolic links and all
+_PACKAGE, _SHELF = os.path.dirname(_HERE) + os.sep, os.path.join(_HERE, "shelf") + os.sep
 
 
 def registered_at() -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -345,7 +348,8 @@ def test_infer_gets_specs_and_settings_and_gives_specs(infer: Any):
 @pytest.mark.parametrize("told", [3, [InputSpec([1]), InputSpec([1])], ([2, 3], "float32"), None])
 def test_infer_gives_a_spec_for_each_output(told: Any):
     operator = custom_op(lambda x: x, name="same", infer=lambda x: told)
-    with pytest.raises(OperatorError, match=rf"operator same {PLACE} of \(float32\[1\]\): .*"):
+    message = r"infer returned .*, expected a Spec for each of out"
+    with pytest.raises(OperatorError, match=rf"operator same {PLACE} of \(float32\[1\]\): {message}"):
         operator(variable("x", 1))
 
 
@@ -440,6 +444,13 @@ def test_a_backward_or_infer_that_is_no_function_is_refused():
 def test_a_function_must_say_its_parameters(function: Any, message: str):
     with pytest.raises(OperatorError, match=rf"operator it {PLACE}: {message}"):
         custom_op(function, name="it")
+
+
+def test_the_place_is_the_users_even_where_the_package_is_reached_through_a_link(tmp_path: Path):
+    (tmp_path / "app").symlink_to(Path(app.__file__).parent)
+    (tmp_path / "mine.py").write_text("import app\nprint(app.custom_op(lambda x: x).where)\n")
+    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "mine.py:2", done.stderr
 
 
 # --- Errors while running ---

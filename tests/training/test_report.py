@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from app.training.report import introduction, ratio, summary
 
 
 def contestant(operator: str, *seconds: float, accuracy: float = 0.9, loss: float = 0.3) -> Contestant:
-    learner: Any = None
+    learner: Any = SimpleNamespace(how=lambda: f"how {operator} runs" if operator.startswith("custom.") else "")
     return Contestant(operator, learner, [Epoch(s, accuracy, loss) for s in seconds])
 
 
@@ -73,3 +74,8 @@ def test_the_introduction_says_what_is_trained_on_what(full: Dataset):
         f"Data: 60 training and 20 test images, {full.origin} (not verified)",
         "Network 12-7-6-10 with a against b; engine eager, seed 4",
     ]
+
+
+def test_the_introduction_says_how_operators_run_where_the_engine_tells(full: Dataset):
+    text = introduction(Config(), full, [contestant("custom.relu"), contestant("relu")])
+    assert "custom.relu  how custom.relu runs" in text.splitlines()
