@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.work import Work
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT = 600.0
+LIMIT = 300.0
 """Seconds after which a process is given up."""
 
 _TUNING = ("OPENBLAS_", "GOTO_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "VECLIB_", "XLA_FLAGS")

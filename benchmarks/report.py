@@ -66,7 +66,7 @@ def _varied(what: str, points: Sequence[dict[str, Any]], names: Sequence[str], t
 
 def compile_seconds(point: dict[str, Any]) -> float | None:
     """What a start with an empty cache takes longer than the next one."""
-    cold, warm = (point["ready"].get(OURS) or [None, None])[:2]
+    cold, warm = [*point["ready"].get(OURS, []), None, None][:2]
     return None if cold is None or warm is None else cold - warm
 
 

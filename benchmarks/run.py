@@ -80,7 +80,7 @@ def _contenders(folder: Path, options: argparse.Namespace, titles: dict[str, str
 
 def write(results: dict[str, Any]) -> None:
     """Keep the raw figures, and show them on the pages that have a place for them."""
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(results) + "\n", encoding="utf-8")
     texts = {}
     if part := results.get("contenders"):
         texts["benchmarks: machine"] = report.machine_text(part["machine"], part["sample"])

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.engine import reference
+from app.engine.reference import stacked
 from app.engine.scope import Scope, global_scope
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
 from app.graph.defaults import default_main_program
@@ -56,7 +57,7 @@ class Executor:
         """Run a Program once with the values fed, and give the values of the variables asked for."""
         program = program or default_main_program()
         scope = scope or global_scope()
-        fetch = [_fetch_name(program, item) for item in fetch_list or []]
+        fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
         fed = _checked_feed(program, feed or {})
         self._refresh(program, scope)
         return [np.array(value) for value in self._engine.run(program, fed, fetch, scope)]
@@ -74,13 +75,22 @@ class Executor:
         A dataset that has `arrays`, `order` and `batch_size`, as `app.data.Batches` has, may be run in one native call.
         """
         scope = scope or global_scope()
-        feeds = [_fetch_name(program, item) for item in feed_list]
-        fetch = [_fetch_name(program, item) for item in fetch_list]
+        feeds = [_fetch_name(program, item) for item in _listed(feed_list)]
+        fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
+        if not hasattr(dataset, "arrays"):
+            return stacked([self._run_batch(program, feeds, batch, fetch, scope) for batch in dataset], len(fetch))
         for batch in dataset:  # the first stands for all: they come from the same arrays
-            _checked_feed(program, dict(zip(feeds, batch, strict=True)))
+            _checked_batch(program, feeds, batch)
             break
         self._refresh(program, scope)
         return self._engine.run_many(program, dataset, feeds, fetch, scope)
+
+    def _run_batch(
+        self, program: Program, feeds: Sequence[str], batch: Sequence[Any], fetch: Sequence[str], scope: Scope
+    ) -> list[Any]:
+        fed = _checked_batch(program, feeds, batch)
+        self._refresh(program, scope)
+        return self._engine.run(program, fed, fetch, scope)
 
     def _refresh(self, program: Program, scope: Scope) -> None:
         """Set learning rates to what their schedules say now."""
@@ -99,8 +109,19 @@ def _fetch_name(program: Program, item: Variable | str) -> str:
     return name
 
 
+def _listed(items: Any) -> Sequence[Any]:
+    return [items] if isinstance(items, (str, Variable)) else items or []
+
+
+def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[Any]) -> dict[str, np.ndarray]:
+    if len(batch) != len(feeds):
+        raise ProgramError(f"a batch has {len(batch)} arrays, but {len(feeds)} variables to feed: {', '.join(feeds)}")
+    return _checked_feed(program, dict(zip(feeds, batch, strict=True)))
+
+
 def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.ndarray]:
     variables = program.global_block().vars
+    computed = {name for op in program.global_block().ops for name in op.outputs}
     used = {name for op in program.global_block().ops for name in op.inputs}
     missing = [name for name, v in variables.items() if v.is_data and name in used and name not in feed]
     if missing:
@@ -112,6 +133,8 @@ def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.nda
             raise ProgramError(
                 f"{name!r} was fed, but the Program has no such variable; its data are {', '.join(data)}"
             )
+        if name in computed and not variables[name].persistable:
+            raise ProgramError(f"{name} was fed, but the Program computes it; feed its data, and fetch {name}")
         fed[name] = _fitting(variables[name], value)
     return fed
 

@@ -71,10 +71,11 @@ def gradients(
         BlockCall(block, op, active) for op in block.ops if any(name in active for name in op.outputs)
     ]
     asked = {v.name for v in inputs}
+    before = set(block.vars)
     found: dict[str, Variable] = {}
 
     def complete(key: Any, gradient: Variable) -> Variable:
-        found[key] = _named(gradient, block.var(key).grad_name, key in asked)
+        found[key] = _named(gradient, block.var(key).grad_name, key in asked, gradient.name not in before)
         return found[key]
 
     with block.program.appending(BACKWARD):
@@ -109,15 +110,16 @@ def _check_path(block: Block, active: set[str], targets: set[str], inputs: Seque
         )
 
 
-def _named(gradient: Variable, name: str, asked: bool) -> Variable:
+def _named(gradient: Variable, name: str, asked: bool, made: bool) -> Variable:
     """Give a gradient the name that it is looked up by.
 
-    One that stands for another variable already keeps its name, or is copied where the caller asked for it.
+    One that stands for another variable already, or was not made by this pass, keeps its name, or is copied where the
+    caller asked for it.
     """
     block = gradient.block
     if block.has_var(name):
         return gradient  # a second backward pass over the same variables keeps its own names
-    if not (gradient.name.endswith("@GRAD") or gradient.is_data or gradient.persistable):
+    if made and not gradient.name.endswith("@GRAD"):
         block.rename_var(gradient.name, name)
         return gradient
     if not asked:

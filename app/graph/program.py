@@ -13,7 +13,7 @@ from app.errors import ProgramError
 from app.graph import names
 from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
-from app.ops.dtype import canonical, is_float
+from app.ops.dtype import canonical, get_default_dtype, is_float
 from app.ops.methods import ValueMethods
 from app.ops.spec import Spec
 
@@ -67,9 +67,20 @@ class Variable(ValueMethods):
     __repr__ = __str__
 
     def __bool__(self) -> bool:
-        raise ProgramError(
-            f"variable {self.name} has no value while the Program is built, so Python cannot branch on it; "
-            "fetch it with an Executor, or choose with app.where"
+        raise self._valueless("branch on it", ", or choose with app.where")
+
+    def __float__(self) -> float:
+        raise self._valueless("make a number of it")
+
+    __int__ = __index__ = __float__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise self._valueless("make an array of it")
+
+    def _valueless(self, wish: str, advice: str = "") -> ProgramError:
+        return ProgramError(
+            f"variable {self.name} has no value while the Program is built, so Python cannot {wish}; "
+            f"fetch it with an Executor{advice}"
         )
 
     def detach(self) -> Variable:
@@ -177,16 +188,16 @@ class Block:
     def create_parameter(
         self, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True
     ) -> Parameter:
-        parameter = Parameter(self, name, shape, dtype, trainable)
-        self._add(parameter)
+        parameter = self._add(Parameter(self, name, shape, dtype, trainable))
+        if not isinstance(parameter, Parameter):
+            raise ProgramError(f"variable {name} is there already, and is no parameter")
         return parameter
 
     def _add(self, variable: Variable) -> Variable:
-        taken = self.vars.get(variable.name)
-        if taken is not None and taken.spec != variable.spec:
+        taken = self.vars.setdefault(variable.name, variable)
+        if taken.spec != variable.spec:
             raise ProgramError(f"variable {taken.name} is there already as {taken.spec}; it cannot be {variable.spec}")
-        self.vars[variable.name] = variable
-        return variable
+        return taken
 
     def rename_var(self, old: str, new: str) -> None:
         """Give a variable, and the operators from the one that made it onwards, another name for it."""
@@ -207,6 +218,8 @@ class Block:
         """A value as a variable of this block: a number or an array becomes a constant."""
         if value is None or isinstance(value, Variable):
             return value
+        if isinstance(value, (bool, int, float)):
+            value = np.asarray(value, get_default_dtype() if isinstance(value, float) else None)
         if not hasattr(value, "__array__") or hasattr(value, "apply_operator"):
             raise ProgramError(
                 f"a {type(value).__name__} cannot be an input of an operator in a Program: "
@@ -247,6 +260,16 @@ class Block:
         from app.graph.printing import format_block
 
         return format_block(self)
+
+
+def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
+    """The operators that remain without the backward pass and the update, and what looks at these alone."""
+    gone: set[str] = set()
+    for op in block.ops:
+        if op.role == FORWARD and gone.isdisjoint(filter(None, op.inputs)):
+            yield op
+        else:
+            gone.update(name for name in op.outputs if not block.var(name).persistable)
 
 
 def constant(block: Block, array: Any) -> Variable:
@@ -322,8 +345,7 @@ class Program:
         copied = Block(program, block.idx, block.parent_idx)
         copied.ops = [
             Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
-            for op in block.ops
-            if not for_test or op.role == FORWARD
+            for op in (_of_the_forward_pass(block) if for_test else block.ops)
         ]
         used = {name for op in copied.ops for name in (*op.inputs, *op.outputs)}
         for name, variable in block.vars.items():

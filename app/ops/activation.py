@@ -16,7 +16,7 @@ from app.ops.reduction import sum
 from app.ops.spec import Spec, normal_axis
 
 
-@elementwise(scalar=lambda x: type(x)(0) if x < 0 else x)
+@elementwise(scalar=lambda x: type(x)(0) if x <= 0 else x)
 def relu(x: Any) -> Any:
     """The value where it is above zero, else zero."""
     return np.maximum(x, x.dtype.type(0))

@@ -78,9 +78,7 @@ def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
         return "attribute", parameter
     choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
     choices += list(definition.attributes)
-    raise OperatorError(
-        f"operator {definition.name}: its gradient asks for {parameter!r}; it can have {', '.join(choices)}"
-    )
+    raise OperatorError(f"{definition.label}: its gradient asks for {parameter!r}; it can have {', '.join(choices)}")
 
 
 def _take(source: tuple[str, Any], call: Call, douts: Sequence[Any]) -> Any:
@@ -341,7 +339,7 @@ def _explained(about: str, error: Exception) -> AppError:
 def kernel_error(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], error: Exception) -> AppError:
     """The error to show for a kernel that raised: inference explains it best; else the kernel's own words."""
     if isinstance(error, AppError) and definition.where:
-        return error  # a custom operator's errors name it
+        raise error  # a custom operator's errors name it; raised here, it keeps its own cause
     specs = [spec_of(x) if hasattr(x, "dtype") else None for x in inputs]
     try:
         definition.infer_outputs(specs, attributes)

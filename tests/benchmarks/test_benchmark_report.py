@@ -44,10 +44,12 @@ def test_the_table_of_growth_marks_what_was_extrapolated():
     points = [
         {"what": "width", "value": 4096, "rows": 100, "seconds": {"ours": 2.0}, "ready": {"ours": [1.0]}},
         {"what": "depth", "value": 1, "rows": 60_000, "seconds": {"ours": None}, "ready": {"ours": [5.0, 1.0]}},
+        {"what": "depth", "value": 64, "rows": 60_000, "seconds": {"ours": None}, "ready": {"ours": [None]}},
     ]
     text = report.growth_table(points, growth.CONTENDERS)
     assert "| 4096 | ~2.00 |" in text
     assert "| 1 | - | 4.00 | 1.00 |" in text
+    assert "| 64 | - | - | - |" in text
 
 
 def test_growth_is_measured_on_a_part_only_where_an_epoch_would_take_long():

@@ -40,7 +40,7 @@ class Names:
 RESERVED = (
     "np", "njit", "meet", "note", "report", "product32", "product64", "shard", "shards", "shared", "order", "rows",
     "first", "last", "batch", "n", "lo", "hi", "iteration", "result", "train", "min", "range", "row", "folded",
-    "u", "i",
+    "u", "i", "inf", "nan",
 )  # fmt: skip
 
 
@@ -120,6 +120,7 @@ class Writer:
             "",
             "import numpy as np",
             "from numba import njit",
+            "from numpy import inf, nan  # as Python prints these numbers",
             "",
         ]
         head += ["from app.engine.compiled.runtime import meet, note, product32, product64, report", ""]

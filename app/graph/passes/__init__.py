@@ -17,7 +17,7 @@ from app.graph.program import Operator, Program
 
 Pass = Callable[[Program, Collection[str]], Program]
 
-PIPELINE: tuple[Pass, ...] = (dead_code, constants, common, steps)
+PIPELINE: tuple[Pass, ...] = (constants, common, dead_code, steps)
 """What the compiled engine runs, in order, before fusion."""
 
 
