@@ -1,4 +1,4 @@
-"""Facts that do not hold yet: each group needs a change outside app/custom."""
+"""What people do with Programs, right and wrong, and what they are told."""
 
 from __future__ import annotations
 
