@@ -47,6 +47,8 @@ class Spread:
 
     axes: Axes
     share: Callable[[Mapping[str, Any]], bool]
+    takes: tuple[int, ...] = (0,)
+    """Which of the inputs are read; the rest only lend their shape."""
 
 
 @dataclass(frozen=True)

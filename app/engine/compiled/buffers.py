@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.compiled.lowering import ROWS, WHOLE, Lowered, Step, reads_aligned
+from app.engine.compiled.lowering import ROWS, Lowered, Step
+from app.engine.compiled.schedule import reads_aligned
 from app.engine.compiled.sizes import Shape
 from app.ops.form import Elementwise, Fused
 
@@ -105,7 +106,7 @@ def _roots(lowered: Lowered, step: Step) -> list[str]:
 
 
 def _aligned(lowered: Lowered, step: Step, name: str) -> bool:
-    return step.share == WHOLE or reads_aligned(lowered, step, name)
+    return step.alone or reads_aligned(lowered, step, name)
 
 
 def _may_overwrite(lowered: Lowered, step: Step, output: str, dying: str) -> bool:

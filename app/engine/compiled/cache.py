@@ -68,7 +68,7 @@ def _writable(path: Path) -> bool:
 def environment() -> str:
     """Everything outside a Program that its compiled code depends on."""
     versions = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
-    called = fingerprint(runtime.product32, runtime.product64, runtime.meet, runtime.note, runtime.report)
+    called = fingerprint(*runtime.CALLED)
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return repr([*versions, *cpu, blas.description(), blas.wide(), called])
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from app.engine.compiled.lowering import ROWS, WHOLE, Step
-from app.engine.compiled.sizes import N, Shape, Size, UnknownSizeError
+from app.engine.compiled.lowering import ROWS, Step, values_taken
+from app.engine.compiled.sizes import Shape, Size, UnknownSizeError
+from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
 from app.ops.form import Constant, Elementwise, Fused, Reduction, Spread
-
-if TYPE_CHECKING:
-    from app.engine.compiled.source import Writer
 
 ONE = Size(0, 1)
 
@@ -27,7 +25,7 @@ class LoopWriter:
         form = step.op.definition.form
         return [_short(op) for op in form.body] if isinstance(form, Fused) else [_short(step.op)]
 
-    def write(self, index: int, step: Step, depth: int) -> None:
+    def write(self, step: Step, depth: int) -> None:
         form = step.op.definition.form
         if isinstance(form, Reduction):
             self._reduction(step, form, depth)
@@ -39,7 +37,7 @@ class LoopWriter:
         shape = self.lowered.shapes[target]
         index = [f"i{axis}" for axis in range(len(shape))]
         for axis, size in enumerate(shape):
-            shared = axis == 0 and step.share != WHOLE
+            shared = axis == 0 and not step.alone
             self.line(depth + axis, f"for i{axis} in range({self._range(step) if shared else f'u({size.text})'}):")
         there = ", ".join(index) or "0"
         cut = step.share == ROWS and step.kind == "returning"
@@ -51,13 +49,15 @@ class LoopWriter:
     def _elementwise(self, step: Step, depth: int) -> None:
         shape = self.lowered.shapes[step.op.outputs[0]]
         ranges = {axis: f"u({size.text})" for axis, size in enumerate(shape)}
-        if step.share != WHOLE:
+        if not step.alone:
             ranges[0] = self._range(step)
         for axis in range(len(shape)):
             self.line(depth, f"for i{axis} in range({ranges[axis]}):")
             depth += 1
-            if axis == 0 and any(name and self._is_scattered(name) for name in step.op.inputs):
+            if axis == 0 and any(name and self.writer.is_scattered(name) for name in step.op.inputs):
                 self.line(depth, "row = u(rows[i0])")
+                for name in dict.fromkeys(n for n in step.op.inputs if n and self.writer.is_scattered(n)):
+                    self.line(depth, f"fetch_ahead({self.writer.array(name)}, rows, i0)")
         local: dict[str, str] = {}
         form = step.op.definition.form
         for member in form.body if isinstance(form, Fused) else (step.op,):
@@ -66,11 +66,6 @@ class LoopWriter:
     def _range(self, step: Step) -> str:
         low, high = self.writer.bounds(step)
         return f"u({low}), u({high})"
-
-    def _is_scattered(self, name: str) -> bool:
-        """Whether the rows of the batch have to be looked up one by one in a data array."""
-        lowered = self.lowered
-        return lowered.is_data(name) and name not in lowered.gathered and lowered.shapes[name][:1] == (N,)
 
     def _element(self, op: Operator, shape: Shape, local: dict[str, str], outputs: set[str], depth: int) -> None:
         """One operator on one element. `local` holds the variables that stay inside the loop."""
@@ -94,8 +89,7 @@ class LoopWriter:
         return local[name]
 
     def _call(self, op: Operator, form: Elementwise, shape: Shape, local: dict[str, str]) -> str:
-        taken = op.inputs if form.takes is None else [op.inputs[i] for i in form.takes]
-        values = [local.get(str(n)) or self._place(str(n), shape) for n in taken]
+        values = [local.get(n) or self._place(n, shape) for n in values_taken(op)]
         if not form.settings and len(values) == 1:
             return values[0]
         settings = [repr(v) for v in op.attributes.values()] if form.settings else []
@@ -127,7 +121,7 @@ class LoopWriter:
         combine = self.writer.function(form.combine, form.combine.__name__.strip("_<>"))
         target = f"{self.writer.name(out)}[{', '.join(outer[a] for a in range(len(kept))) or '0'}]"
         ranges = {a: f"u({size.text})" for a, size in enumerate(shape)}
-        if kept and step.share != WHOLE:
+        if kept and not step.alone:
             first = next(a for a in range(len(shape)) if outer[0] == f"i{a}")
             ranges[first] = self._range(step)
         if not kept:
@@ -183,10 +177,10 @@ class LoopWriter:
             else:
                 wide = shape[offset + axis].text
                 raise UnknownSizeError(f"{name} may or may not have to be stretched: {size.text} against {wide}")
-        if self._is_scattered(name):
+        if self.writer.is_scattered(name):
             if index[0] != "i0":
                 raise UnknownSizeError(f"{name} is read at other rows than those of the batch")
-            return f"{self.writer.raw(name)}[{', '.join(['row', *index[1:]])}]"
+            return f"{self.writer.array(name)}[{', '.join(['row', *index[1:]])}]"
         return f"{self.writer.name(name)}[{', '.join(index) or '0'}]"
 
     def _read(self, name: str, rank: int) -> str:

@@ -1,8 +1,7 @@
-"""From operators to steps: how each will run, on which share of the rows, and where threads have to meet."""
+"""From operators to steps: how each will run, and on which share of the rows."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,9 @@ from app.ops.form import Alias, Constant, Elementwise, Filling, Fused, Product, 
 ROWS = "rows"
 """Each thread works on its rows of the batch."""
 WHOLE = "whole"
-"""One thread does it all."""
+"""The first thread does it all."""
+LAST = "last"
+"""The last thread does it all, as the first has other work."""
 SMALL = 16
 """A constant axis shorter than this is not worth sharing out."""
 
@@ -29,7 +30,7 @@ class Step:
     verdict: str
     """For people: compiled, inlined or Python call, and why."""
     share: Any = WHOLE
-    """ROWS, WHOLE, or the constant size of the leading axis that the threads share out."""
+    """ROWS, WHOLE, LAST, or the constant size of the leading axis that the threads share out."""
     meet: bool = False
     """Whether the threads have to meet before this step."""
 
@@ -38,10 +39,29 @@ class Step:
         return self.kind == "python"
 
     @property
+    def alone(self) -> bool:
+        """Whether one thread does it all."""
+        return self.share in (WHOLE, LAST)
+
+    @property
+    def reads(self) -> list[str]:
+        """The inputs whose numbers it reads; others only lend their shape."""
+        form = self.op.definition.form
+        members = form.body if isinstance(form, Fused) else (self.op,)
+        read = {n for op in members for n in values_taken(op)}
+        return list(dict.fromkeys(n for n in self.op.inputs if n in read))
+
+    @property
     def users(self) -> list[Operator]:
         """The operators of it that are a user's: their functions may raise."""
         form = self.op.definition.form
         return [op for op in (form.body if isinstance(form, Fused) else (self.op,)) if op.definition.where]
+
+
+def values_taken(op: Operator) -> list[str]:
+    """The inputs that an operator's function takes."""
+    takes = getattr(op.definition.form, "takes", None)
+    return [str(n) for n in (op.inputs if takes is None else [op.inputs[i] for i in takes]) if n]
 
 
 @dataclass
@@ -60,6 +80,8 @@ class Lowered:
 
     inner: dict[str, str] = field(default_factory=dict)
     """The types of variables that live only inside a fused loop."""
+    unsettled: dict[str, Any] = field(default_factory=dict)
+    """Variables written since the threads last met, each with the share in which it was."""
 
     def root(self, name: str) -> str:
         while name in self.roots:
@@ -71,6 +93,11 @@ class Lowered:
 
     def is_data(self, name: str) -> bool:
         return self.program.global_block().var(name).is_data
+
+    def comes_flat(self, name: str) -> bool:
+        """Whether a part takes a variable as memory, of which it is the beginning, under its own shape."""
+        whole = self.is_data(name) and name not in self.gathered
+        return not (whole or self.persists(name))
 
     def has_fixed_shapes(self, names: Collection[str]) -> bool:
         """Whether no shape of these variables depends on the batch."""
@@ -94,7 +121,6 @@ def lower(program: Program, keep: Collection[str], why_not: Callable[[Operator, 
         lowered.steps.append(step)
     _materialise(lowered, keep)
     _gather(lowered)
-    _place_meetings(lowered)
     return lowered
 
 
@@ -155,8 +181,7 @@ def _share(lowered: Lowered, op: Operator) -> Any:
         return ROWS
     if shape[0].times or shape[0].plus < SMALL:
         return WHOLE
-    big = isinstance(op.definition.form, (Product, Reduction)) or len(shape) > 1
-    return shape[0].plus if big else WHOLE
+    return shape[0].plus
 
 
 def _materialise(lowered: Lowered, keep: Collection[str]) -> None:
@@ -178,54 +203,3 @@ def _gather(lowered: Lowered) -> None:
             lowered.gathered.update(
                 n for n in step.op.inputs if n and lowered.is_data(n) and lowered.shapes[n][:1] == (N,)
             )
-
-
-# Where threads meet
-
-
-def reads_aligned(lowered: Lowered, step: Step, name: str) -> bool:
-    """Whether a thread reads of a variable only the rows that are its own share of the step."""
-    shape, form = lowered.shapes[name], step.op.definition.form
-    output = lowered.shapes[step.op.outputs[0]]
-    if step.share == WHOLE or not shape or shape[0] != output[0]:
-        return False
-    if isinstance(form, Product):
-        position = step.op.inputs.index(name) - (2 if form.step else 0)
-        return position < 0 or (position == 0 and not step.op.attributes["transpose_x"])
-    if isinstance(form, Reduction):
-        return 0 not in form.axes(step.op.attributes, len(shape))
-    if isinstance(form, Spread):
-        return len(shape) == len(output) and step.op.inputs[0] == name
-    return isinstance(form, (Filling, Returning)) or len(shape) == len(output)
-
-
-def _place_meetings(lowered: Lowered) -> None:
-    """Put a meeting before each step that reads, or overwrites, what another thread may still be working on."""
-    touched = _gathering(lowered)
-    for step in lowered.steps:
-        if step.in_python:
-            touched.clear()
-            continue
-        if step.kind in ("alias", "constant"):
-            continue
-        mine = [(lowered.root(n), True, step.share) for n in step.op.outputs]
-        for name in {n for n in step.op.inputs if n and n not in lowered.constants}:
-            share = step.share if step.share == WHOLE or reads_aligned(lowered, step, name) else None
-            mine.append((lowered.root(name), False, share))
-        if any(_clash(written, share, other) for name, written, share in mine for other in touched[name]):
-            step.meet = True
-            touched.clear()
-        for name, written, share in mine:
-            touched[name].add((written, share))
-
-
-def _gathering(lowered: Lowered) -> defaultdict[str, set[tuple[bool, Any]]]:
-    """How variables were used since the threads met: whether written, and by which share (None: all of it)."""
-    touched: defaultdict[str, set[tuple[bool, Any]]] = defaultdict(set)
-    for name in lowered.gathered:
-        touched[name].add((True, ROWS))
-    return touched
-
-
-def _clash(written: bool, share: Any, other: tuple[bool, Any]) -> bool:
-    return (written or other[0]) and (share is None or share != other[1])

@@ -14,13 +14,18 @@ from app.engine.compiled import blas, cache, runtime
 from app.engine.compiled.batch import with_one_batch_size
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lowering import Lowered, Step, lower, why_python
+from app.engine.compiled.parts import Part
+from app.engine.compiled.schedule import schedule
 from app.engine.compiled.sizes import N, UnknownSizeError
-from app.engine.compiled.source import Part, Source, Writer
+from app.engine.compiled.source import Source, generate
 from app.engine.compiled.verdict import why_not
 from app.engine.scope import Scope
 from app.errors import OperatorError, ShapeError
 from app.graph.passes import optimise
 from app.graph.program import Program
+
+_ALL_ROWS = np.zeros(0, np.int64)
+"""The rows of a batch that is fed as it is: none have to be looked up."""
 
 
 def _optimised(program: Program, fetch: Sequence[str]) -> Program:
@@ -36,11 +41,12 @@ class CompiledProgram:
     def __init__(self, program: Program, fetch: Sequence[str]):
         self.fetch = list(fetch)
         self.lowered: Lowered = lower(_optimised(program, fetch), set(fetch), why_not)
+        schedule(self.lowered)
         missing = [name for name in fetch if name not in self.lowered.shapes]
         if missing:
             raise UnknownSizeError(f"nothing computes {', '.join(missing)}")
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
-        self.source: Source = Writer(self.lowered, self.plan, list(dict.fromkeys(fetch))).write()
+        self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)))
         self.module = cache.load(self.source.text, self.source.functions)
         self._buffers: dict[int, list[np.ndarray]] = {}
 
@@ -106,13 +112,12 @@ class CompiledProgram:
             shard, error = raised[0]
             if not isinstance(error, Exception):
                 raise error
-            running = int(shared[runtime.RUNNING + runtime.LINE * shard])
+            running = runtime.running(shared, shard)
             users = self.lowered.steps[running].users if running >= 0 else []
             labels = " or ".join(op.definition.label for op in users) or "a compiled operator"
             raise OperatorError(f"{labels}: its function raised {type(error).__name__}: {error}") from error
-        problem = int(shared[runtime.PROBLEM])
-        if problem >= 0:
-            step = self.lowered.steps[problem]
+        if shared[runtime.PROBLEM] >= 0:
+            step = self.lowered.steps[runtime.running(shared, int(shared[runtime.PROBLEM]))]
             what = getattr(step.op.definition.form, "problem", "") or "it returned a shape other than the declared one"
             raise OperatorError(f"{step.op.definition.label}: {what} (at {step.op})")
 
@@ -164,7 +169,7 @@ class CompiledProgram:
         """One batch, with Python calls between the compiled parts."""
         values = reference.Values(self.lowered.program.global_block(), feed, scope)
         views = self._views(n)
-        part_at = {part.steps[0][0]: part for part in self.source.parts}
+        part_at = {part.first: part for part in self.source.parts}
         with_reference = False
         for index, step in enumerate(self.lowered.steps):
             if with_reference or step.kind in ("alias", "constant"):
@@ -195,10 +200,10 @@ class CompiledProgram:
             else:
                 array = np.ascontiguousarray(values[self.lowered.root(name)], self.lowered.dtype(name))
                 array = array.reshape([size.at(n) for size in self.lowered.shapes[name]])
-            arrays.append(array.reshape(1) if array.ndim == 0 else array)
+            arrays.append(array.reshape(-1) if self.lowered.comes_flat(name) or array.ndim == 0 else array)
         shared = runtime.sharing(1)
         function = getattr(self.module, part.name)
-        arguments = 0, 1, shared, n, *arrays
+        arguments = 0, 1, shared, part.first, _ALL_ROWS, n, *arrays
         raised: list[tuple[int, BaseException]] = []
         try:
             cache.ready(self.module, function, arguments)

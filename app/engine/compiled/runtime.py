@@ -7,14 +7,20 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from app.engine.compiled import blas
 
 ARRIVED, ABORTED, PROBLEM, RUNNING = 0, 8, 16, 24
-"""Places in the array that threads share, each in a cache line of its own; from RUNNING on, one for each thread."""
+"""Places in the array that threads share, each in a cache line of its own; from RUNNING on, one for each thread: the
+first step of the part that it runs, and the number of the step in that part."""
 LINE = 8
+CACHE_LINE = 64
+AHEAD = np.uintp(4)
+"""How many rows before it is read a row of data is asked for."""
 
 _POINTER = types.uintp
 _INTEGER = types.int64 if blas.wide() else types.int32
@@ -86,6 +92,42 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.gep(array.data, [arguments[1]])
 
 
+@_intrinsic
+def stay_apart(typing_context: Any) -> Any:
+    """Keep the function that calls this from being copied into its callers: that takes LLVM long and gains nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@_intrinsic
+def _prefetch(typing_context: Any, address: Any) -> Any:
+    """Ask the processor to bring the cache line of an address nearer, and do not wait for it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flag, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [builder.inttoptr(arguments[0], pointer), flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.uintp), generate
+
+
+@njit(nogil=True)
+def fetch_ahead(data: Any, rows: Any, i: int) -> None:
+    """Begin to bring the row of data that is wanted a few rows after the i-th: rows of a shuffled batch lie apart."""
+    ahead = i + AHEAD
+    if ahead < rows.size:
+        size = np.uintp(data.strides[0])
+        first = np.uintp(data.ctypes.data) + np.uintp(rows[ahead]) * size
+        for offset in range(np.uintp(0), size, np.uintp(CACHE_LINE)):
+            _prefetch(first + offset)
+
+
 @njit(nogil=True)
 def meet(shared: Any, shards: int) -> bool:
     """Wait until every thread is here. True means that one of them gave up, and so should the caller."""
@@ -104,19 +146,36 @@ def meet(shared: Any, shards: int) -> bool:
 
 
 @njit(nogil=True)
-def report(shared: Any, step: int) -> None:
-    """Say that a step met a problem in its inputs."""
-    shared[PROBLEM] = step
+def report(shared: Any, shard: int) -> None:
+    """Say that the step that a thread runs met a problem in its inputs."""
+    shared[PROBLEM] = shard
+
+
+@njit(nogil=True)
+def begin(shared: Any, shard: int, step: int) -> None:
+    """Say which part a thread begins, by the number of the part's first step."""
+    shared[RUNNING + LINE * shard] = step
 
 
 @njit(nogil=True)
 def note(shared: Any, shard: int, step: int) -> None:
-    """Say which step a thread begins, so that what a user's function raises is told with its operator."""
-    shared[RUNNING + LINE * shard] = step
+    """Say which step of a part a thread begins, so that what a function raises is told with its operator."""
+    shared[RUNNING + LINE * shard + 1] = step
+
+
+def running(shared: np.ndarray, shard: int) -> int:
+    """The number of the step that a thread noted last; -1 if it has noted none."""
+    first, step = shared[RUNNING + LINE * shard :][:2]
+    return -1 if step < 0 else int(first + step)
 
 
 def sharing(shards: int) -> np.ndarray:
     """The array through which that many threads meet."""
     shared = np.zeros(RUNNING + LINE * shards, np.int64)
-    shared[PROBLEM:] = -1
+    shared[PROBLEM] = -1
+    shared[RUNNING + 1 :: LINE] = -1
     return shared
+
+
+CALLED = (product32, product64, fetch_ahead, meet, begin, note, report)
+"""All functions that generated source may call: what compiled code depends on besides the source."""

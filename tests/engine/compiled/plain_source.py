@@ -18,10 +18,6 @@ def _product(x: Any, turn_x: bool, y: Any, turn_y: bool, out: Any, lo: int, hi: 
     out[lo:hi] = beta * (out[lo:hi] if beta else 0) + alpha * (left[lo:hi] @ right)
 
 
-def _report(shared: Any, step: int) -> None:
-    shared[runtime.PROBLEM] = step
-
-
 class _Meeting:
     """`meet` for threads under Python's lock."""
 
@@ -42,7 +38,8 @@ def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
     """The native form with every function of its source as the plain Python that it was written in."""
     names = vars(native.module)
     names.update({name: getattr(value, "py_func", value) for name, value in names.items()})
-    names.update(product32=_product, product64=_product, report=_report, meet=_Meeting(shards))
+    names.update(product32=_product, product64=_product, meet=_Meeting(shards))
+    names.update(stay_apart=lambda: None, fetch_ahead=lambda data, rows, i: None)
     return native
 
 

@@ -1,0 +1,42 @@
+"""The names in generated source: near to those of the Program, each given once."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from typing import Any
+
+
+class Names:
+    """Python names for variables and functions, each given once."""
+
+    def __init__(self, taken: Sequence[str] = ()):
+        self._taken = set(taken)
+        self._given: dict[Any, str] = {}
+        self._words: set[str] = set()
+
+    def is_given(self, word: str) -> bool:
+        """Whether a word is the name of something, rather than of the language or the runtime."""
+        return word in self._words
+
+    def of(self, key: Any, wanted: str) -> str:
+        """The name of something, near to the one wanted."""
+        if key not in self._given:
+            name = re.sub(r"\W", "_", wanted) or "_"
+            name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
+            unique, number = name, 2
+            while unique in self._taken:
+                unique, number = f"{name}_{number}", number + 1
+            self._taken.add(unique)
+            self._words.add(unique)
+            self._given[key] = unique
+        return self._given[key]
+
+
+RESERVED = (
+    "np", "njit", "begin", "fetch_ahead", "meet", "note", "report", "stay_apart", "product32", "product64",
+    "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo", "hi", "iteration",
+    "result", "train", "min", "range", "row", "folded", "u", "i", "inf", "nan",
+)  # fmt: skip
+"""Words that mean something in every source."""

@@ -1,0 +1,70 @@
+"""Steps are ordered so that threads seldom have to wait for one another, and parts so that alike layers share code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.engine.compiled.engine import compile_program
+from app.engine.compiled.program import CompiledProgram
+
+
+def compiled(*fetch: str) -> CompiledProgram:
+    native = compile_program(static.default_main_program(), list(fetch))
+    assert isinstance(native, CompiledProgram)
+    return native
+
+
+def network(layers: int, width: int = 32) -> app.static.Variable:
+    x = static.data("x", [None, width])
+    for _ in range(layers):
+        x = app.tanh(static.nn.fc(x, width))
+    loss = app.mean(x)
+    app.optimizer.SGD(0.1).minimize(loss)
+    return loss
+
+
+def test_an_iteration_of_a_small_network_meets_once():
+    native = compiled(network(2).name)
+    assert [step.meet for step in native.lowered.steps].count(True) == 1
+
+
+def test_an_input_of_which_only_the_shape_is_read_is_not_waited_for():
+    x = static.data("x", [None, 32])
+    total = app.sum(app.tanh(x), axis=0)
+    spread = app.exp(app.zeros_like(x))
+    native = compiled(total.name, spread.name)
+    order = [step.op.type for step in native.lowered.steps]
+    assert order.index("sum") > max(i for i, kind in enumerate(order) if "exp" in kind)
+
+
+def test_what_only_one_thread_can_do_is_given_to_different_threads():
+    x = static.data("x", [None, 8])
+    totals = [app.sum(app.tanh(x)), app.sum(app.exp(x))]
+    native = compiled(*(t.name for t in totals))
+    assert {step.share for step in native.lowered.steps if step.op.type == "sum"} == {"whole", "last"}
+
+
+def test_layers_that_are_alike_share_their_compiled_function():
+    native = compiled(network(32).name)
+    assert len(native.source.parts) > 60
+    assert len({part.name for part in native.source.parts}) <= 20
+    assert native.source.text.count("def part_") == len({part.name for part in native.source.parts})
+
+
+def test_a_problem_in_a_late_part_is_told_with_its_operator():
+
+    x, label = static.data("x", [None, 32]), static.data("label", [None, 1], "int64")
+    for _ in range(32):
+        x = app.tanh(static.nn.fc(x, 32))
+    loss = app.nn.functional.cross_entropy(x, label)
+    app.optimizer.SGD(0.1).minimize(loss)
+    exe = static.Executor()
+    exe.run(static.default_startup_program())
+    native = compiled(loss.name)
+    assert len(native.source.parts) > 60
+    feed = {"x": np.ones((4, 32), np.float32), "label": np.full((4, 1), 77)}
+    with pytest.raises(app.errors.AppError, match=r"softmax_with_cross_entropy.*label"):
+        exe.run(feed=feed, fetch_list=[loss])
