@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from app.custom.form import returning
 from app.custom.functions import (
     arrays_of,
     attach_backward,
@@ -27,7 +28,7 @@ from app.custom.scalar import over_arrays
 from app.errors import OperatorError
 from app.ops.definition import OpDef, plain
 from app.ops.elementwise import to_common_type
-from app.ops.form import Elementwise, Returning
+from app.ops.form import Elementwise
 from app.ops.spec import Spec, broadcast, spec_of
 
 
@@ -159,7 +160,7 @@ def _form(
     source = python_function(function)
     if elementwise:
         return Elementwise(by_position(source, order), takes) if isinstance(source, FunctionType) else None
-    return Returning(by_position(function, order), takes, row_by_row) if is_compiled(function) else None
+    return returning(function, order, takes, row_by_row)
 
 
 def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) -> np.ndarray:

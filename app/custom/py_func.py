@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from app.custom.form import returning
 from app.custom.functions import (
     arrays_of,
     attach_backward,
     call_function,
     function_name,
-    is_compiled,
     registered_at,
     require_callable,
     returned_arrays,
@@ -25,7 +25,6 @@ from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block, Variable
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import is_float
-from app.ops.form import Returning
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
 
@@ -182,14 +181,14 @@ def _definition(
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
-        form=Returning(func, None, row_by_row, exact=True) if is_compiled(func) else None,
+        form=returning(func, (), None, row_by_row, exact=True),
         where=where,
     )
     if backward_func is not None:
         seen = [n for i, n in enumerate([*x_names, *out_names]) if i not in skipped]
         takes = [*seen, *("d" + n for n in out_names)]
         places = tuple(range(inputs, inputs + len(takes)))
-        form = Returning(backward_func, places, row_by_row, exact=True) if is_compiled(backward_func) else None
+        form = returning(backward_func, (), places, row_by_row, exact=True)
         attach_backward(definition, backward_func, takes, keep_type=False, materialize=False, form=form)
     return definition
 

@@ -89,8 +89,12 @@ class Returning:
     takes: tuple[int, ...] | None = None
     row_by_row: bool = False
     """Whether each row of the outputs depends on the same row of the inputs alone."""
+    rows_if_alike: bool = False
+    """Whether it does so at least where all inputs and outputs have one shape."""
     exact: bool = False
     """Whether the outputs must have the declared types, and are not cast to them."""
+    on_numbers: Callable[..., Any] | None = None
+    """The function for single numbers, where it is one on arrays of one shape; None: it is not known to be."""
 
 
 Form = Elementwise | Constant | Reduction | Spread | Alias | ToShape | Product | Filling | Returning

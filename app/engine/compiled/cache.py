@@ -108,9 +108,14 @@ def load(text: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where Numba looks for the module of a function that it takes from disk
     for name, function in functions.items():
-        module.__dict__[name] = function if hasattr(function, "py_func") else numba.njit(nogil=True)(function)
+        module.__dict__[name] = _compilable(function)
     exec(compile(text, str(path), "exec"), module.__dict__)
     return module
+
+
+def _compilable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as one of Numba's; in what was no such one before, dividing by zero gives what NumPy gives."""
+    return function if hasattr(function, "py_func") else numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def _write(path: Path, text: str) -> None:

@@ -103,6 +103,12 @@ class Lowered:
         """Whether no shape of these variables depends on the batch."""
         return not any(size.times for name in names for size in self.shapes[name])
 
+    def all_alike(self, op: Operator) -> bool:
+        """Whether all that an operator reads and writes has one shape, and one type of floats."""
+        names = [*values_taken(op), *op.outputs]
+        kinds = {self.dtype(n) for n in names}
+        return len({self.shapes[n] for n in names}) == 1 and len(kinds) == 1 and kinds <= {"float32", "float64"}
+
     def persists(self, name: str) -> bool:
         return self.program.global_block().var(name).persistable
 
@@ -153,7 +159,8 @@ def _step(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered],
             return Step(op, "python", "Python call: its compiled form does not cover these attributes")
         return Step(op, "filling", "compiled", share if form.row_by_row else WHOLE)
     assert isinstance(form, Returning)
-    return Step(op, "returning", "compiled: calls your Numba function", share if form.row_by_row else WHOLE)
+    in_rows = form.row_by_row or (form.rows_if_alike and lowered.all_alike(op))
+    return Step(op, "returning", "compiled: calls your Numba function", share if in_rows else WHOLE)
 
 
 def _alias(op: Operator, lowered: Lowered) -> Step:

@@ -14,6 +14,7 @@ from app.engine.compiled import blas, cache, runtime
 from app.engine.compiled.batch import with_one_batch_size
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lowering import Lowered, Step, lower, why_python
+from app.engine.compiled.on_numbers import with_functions_on_numbers
 from app.engine.compiled.parts import Part
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.sizes import N, UnknownSizeError
@@ -30,7 +31,7 @@ _ALL_ROWS = np.zeros(0, np.int64)
 
 def _optimised(program: Program, fetch: Sequence[str]) -> Program:
     """The Program after the passes, of which fusion leaves alone what has to run as a Python call."""
-    program = with_one_batch_size(program)
+    program = with_functions_on_numbers(with_one_batch_size(program), why_not)
     known = Lowered(program, [], {})
     return optimise(program, set(fetch), lambda op: not why_python(op, known, why_not))
 

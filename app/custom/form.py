@@ -1,0 +1,25 @@
+"""How a compiler may treat a user's function on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.custom.functions import by_position, is_compiled
+from app.custom.provable import on_numbers, works_row_by_row
+from app.ops.form import Returning
+
+
+def returning(
+    function: Any, order: Sequence[str], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool = False
+) -> Returning | None:
+    """The form of a function of Numba's, with what its source proves; None for any other function.
+
+    `order` names its parameters in the order of the operator's, where that may be another one.
+    """
+    if not is_compiled(function):
+        return None
+    arrays, numbers = function, on_numbers(function)
+    if order:
+        arrays, numbers = by_position(arrays, order), numbers and by_position(numbers, order)
+    return Returning(arrays, takes, row_by_row, works_row_by_row(function), exact, numbers)

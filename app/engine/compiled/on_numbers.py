@@ -1,0 +1,30 @@
+"""Functions on arrays that mean the same for single numbers are run on these, inside a loop, where shapes permit."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from app.engine.compiled.lowering import Lowered, why_python
+from app.engine.compiled.sizes import shapes_of
+from app.graph.passes.rewrite import with_operators
+from app.graph.program import Operator, Program
+from app.ops.form import Elementwise, Returning
+
+
+def with_functions_on_numbers(program: Program, why_not: Callable[[Operator, Lowered], str]) -> Program:
+    """The Program with such operators made elementwise. Those whose arrays would not do stay, for the reason given."""
+    known = Lowered(program, [], shapes_of(program))
+
+    def on_numbers(op: Operator) -> Operator:
+        form = op.definition.form
+        if not isinstance(form, Returning) or form.on_numbers is None or not known.all_alike(op):
+            return op
+        if why_python(op, known, why_not):
+            return op
+        definition = copy.copy(op.definition)
+        definition.form = Elementwise(form.on_numbers, form.takes)
+        return Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
+
+    block = program.global_block()
+    return with_operators(program, [on_numbers(op) for op in block.ops], block.vars)

@@ -1,0 +1,220 @@
+"""What is concluded from a function's source holds, and nothing is concluded where it might not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import static
+from app.custom.provable import on_numbers, works_row_by_row
+
+SLOPE = 0.1
+
+
+def maximum(x: Any) -> Any:
+    return np.maximum(x, np.float32(0))
+
+
+def chosen(y: Any, dy: Any) -> Any:
+    """A gradient."""
+    low = SLOPE * dy
+    return np.where(y > 0, dy, low)
+
+
+def two(x: Any, y: Any) -> Any:
+    return x * y, np.exp(-x) + np.pi
+
+
+@pytest.mark.parametrize("function", [maximum, chosen, two, njit(maximum)])
+def test_arithmetic_and_elementwise_functions_mean_the_same_for_numbers(function: Any):
+    single = on_numbers(function)
+    assert single is not None
+    source = getattr(function, "py_func", function)
+    arrays = [np.linspace(-2, 2, 9), np.linspace(1, -3, 9)][: source.__code__.co_argcount]
+    expected = np.array(source(*arrays))
+    found = np.array([single(*row) for row in zip(*arrays, strict=True)]).T
+    np.testing.assert_allclose(found.reshape(expected.shape), expected)
+
+
+def summed(x: Any) -> Any:
+    return x - np.sum(x)
+
+
+def indexed(x: Any) -> Any:
+    return x[::-1] * 2
+
+
+def written(x: Any) -> Any:
+    x += 1
+    return x
+
+
+def sorted_(x: Any) -> Any:
+    return np.sort(x)
+
+
+def by_keyword(x: Any) -> Any:
+    return np.exp(x, out=x)
+
+
+def constant(x: Any) -> Any:
+    return 1.0
+
+
+def branching(x: Any) -> Any:
+    if x > 0:
+        return x
+    return -x
+
+
+def product(x: Any, y: Any) -> Any:
+    return x @ y
+
+
+WHOLE = [summed, indexed, written, sorted_, by_keyword, constant, branching, product]
+
+
+@pytest.mark.parametrize("function", WHOLE)
+def test_what_looks_at_other_elements_or_at_the_array_is_left_as_it_is(function: Any):
+    assert on_numbers(function) is None
+
+
+def test_a_function_without_source_is_left_as_it_is():
+    names: dict[str, Any] = {}
+    exec("def f(x):\n    return x * 2", names)
+    assert on_numbers(names["f"]) is None
+    assert not works_row_by_row(names["f"])
+
+
+def rows(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            v = x[i, j]
+            y[i, j] = v if v > 0 else SLOPE * v
+    return y
+
+
+def row_softmax(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        top = x[i, 0]
+        for j in range(1, x.shape[1]):
+            top = max(top, x[i, j])
+        total = 0.0
+        for j in range(x.shape[1]):
+            y[i, j] = np.exp(x[i, j] - top)
+            total += y[i, j]
+        for j in range(x.shape[1]):
+            y[i, j] /= total
+    return y
+
+
+def flat(y: Any, dy: Any) -> Any:
+    g = np.zeros_like(y)
+    for i in range(y.size):
+        if y.flat[i] > 0:
+            g.flat[i] = dy.flat[i]
+    return g
+
+
+@pytest.mark.parametrize("function", [rows, row_softmax, flat])
+def test_loops_that_keep_to_their_row_are_row_by_row(function: Any):
+    assert works_row_by_row(function)
+    given = [np.random.default_rng(i).normal(size=(6, 4)) for i in range(function.__code__.co_argcount)]
+    whole = function(*given)
+    parts = [function(*(g[a:b] for g in given)) for a, b in ((0, 1), (1, 4), (4, 6))]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def running(x: Any) -> Any:
+    y = np.empty_like(x)
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i, 0]
+        y[i, 0] = total
+    return y
+
+
+def carried(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0:
+            last = x[i, 0]
+        y[i, 0] = last
+    return y
+
+
+def neighbour(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i, 0] = x[i - 1, 0]
+    return y
+
+
+def numbered(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i, 0] = i
+    return y
+
+
+def counted(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i, 0] = x[i, 0] / x.shape[0]
+    return y
+
+
+def sliced(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        y[i] = x[:, 0].sum()
+    return y
+
+
+def columns(x: Any) -> Any:
+    y = np.empty_like(x)
+    for j in range(x.shape[1]):
+        for i in range(x.shape[0]):
+            y[i, j] = x[0, j]
+    return y
+
+
+def given_back(x: Any) -> Any:
+    for i in range(x.shape[0]):
+        x[i, 0] = 0
+    return x
+
+
+def inside_out(x: Any) -> Any:
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            y[i, 0] = x[i, 0]
+    return y
+
+
+MIXED = [running, carried, neighbour, numbered, counted, sliced, columns, given_back, inside_out]
+
+
+@pytest.mark.parametrize("function", MIXED)
+def test_loops_that_look_beyond_their_row_are_not(function: Any):
+    assert not works_row_by_row(function)
+
+
+@pytest.mark.parametrize("function", [*WHOLE[:2], maximum, rows, row_softmax, *MIXED[4:6]])
+def test_proven_or_not_the_compiled_engine_computes_the_same(function: Any):
+    operator = app.custom_op(njit(function))
+    array = np.random.default_rng(3).normal(size=(7, 5)).astype(np.float32)
+    results = []
+    for engine in ("compiled", "reference"):
+        with static.program_guard(static.Program(), static.Program()), static.scope_guard(static.Scope()):
+            x = static.data("x", [None, 5])
+            y = operator(app.tanh(x))
+            results += static.Executor(engine=engine).run(feed={"x": array}, fetch_list=[y])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-6)
