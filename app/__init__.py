@@ -1,55 +1,113 @@
 """A small deep-learning framework for custom operators. Public names follow Paddle 2 wherever it has one."""
 
-from app import autograd, nn, optimizer, static
-from app.creation import arange, eye, full, linspace, normal, ones, rand, randint, randn, uniform, zeros
+from typing import TYPE_CHECKING, Any
+
+from app import autograd, device, io, metric, nn, optimizer, regularizer, static, vision
+from app.creation import (
+    arange,
+    assign,
+    empty,
+    eye,
+    full,
+    is_tensor,
+    linspace,
+    logspace,
+    meshgrid,
+    normal,
+    ones,
+    rand,
+    randint,
+    randint_like,
+    randn,
+    randperm,
+    standard_normal,
+    uniform,
+    zeros,
+)
 from app.custom import custom_op
+from app.device import CPUPlace, get_device, is_compiled_with_cuda, set_device
 from app.graph import disable_static, enable_static, in_dynamic_mode
-from app.ops.creation import ones_like, zeros_like
+from app.model import Model, callbacks, summary
+from app.nn import ParamAttr, create_parameter
+from app.ops.composed import FUNCTIONS as _FUNCTIONS
 from app.ops.definition import REGISTRY as _REGISTRY
 from app.ops.dtype import NAMES as _DTYPES
 from app.ops.dtype import get_default_dtype, set_default_dtype
-from app.ops.random import seed
-from app.ops.shaping import stack
+from app.ops.random import get_rng_state, seed, set_rng_state
+from app.saving import load, save
 from app.tensor import Tensor, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled, to_tensor
 
 __version__ = "0.1.0"
 
-globals().update(_REGISTRY)  # every built-in operator is a function of the package: app.tanh, app.matmul …
+# Every built-in operator is a function of the package, as app.tanh and app.matmul are, and so is what is made of
+# operators, as app.std is, but for names that mean more than the operator.
+globals().update({name: function for name, function in (_REGISTRY | _FUNCTIONS).items() if name not in globals()})
 globals().update({name: name for name in _DTYPES})  # app.float32, app.int64 …
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """What the registry adds, for type checkers, which do not see it."""
+
 
 __all__ = [
     "Tensor",
+    "vision",
+    "summary",
+    "set_device",
+    "save",
+    "regularizer",
+    "metric",
+    "load",
+    "is_tensor",
+    "is_compiled_with_cuda",
+    "io",
+    "get_device",
+    "device",
+    "create_parameter",
+    "callbacks",
+    "ParamAttr",
+    "Model",
+    "CPUPlace",
     "arange",
+    "assign",
+    "assign",
     "autograd",
     "custom_op",
     "disable_static",
+    "empty",
     "enable_grad",
     "enable_static",
     "eye",
     "full",
     "get_default_dtype",
+    "get_rng_state",
     "grad",
     "in_dynamic_mode",
     "is_grad_enabled",
     "linspace",
+    "logspace",
+    "meshgrid",
     "nn",
     "no_grad",
     "normal",
     "ones",
-    "ones_like",
     "optimizer",
     "rand",
     "randint",
+    "randint_like",
     "randn",
+    "randperm",
     "seed",
     "set_default_dtype",
     "set_grad_enabled",
-    "stack",
+    "set_rng_state",
+    "standard_normal",
     "static",
     "to_tensor",
     "uniform",
     "zeros",
-    "zeros_like",
     *_REGISTRY,
+    *_FUNCTIONS,
     *_DTYPES,
 ]

@@ -11,6 +11,7 @@ from app.command_line import run
 
 COMMANDS = {
     "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
+    "run": ("app.compat.command", "run a program written for Paddle or PyTorch, or list the names that it can use"),
     "inspect": ("app.training.inspect", "show the Programs of a configuration, and how the compiled engine runs them"),
 }
 """Each command, with the module whose `add_arguments` and `run` it is and a line of help."""

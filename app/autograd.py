@@ -1,6 +1,7 @@
 """Gradients of Tensors, and custom operators that bring their own."""
 
 from app.custom.gradcheck import gradcheck
+from app.custom.once import once_differentiable
 from app.custom.pylayer import Function, PyLayer
 from app.tensor import backward, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 
@@ -13,5 +14,6 @@ __all__ = [
     "gradcheck",
     "is_grad_enabled",
     "no_grad",
+    "once_differentiable",
     "set_grad_enabled",
 ]

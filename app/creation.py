@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import constant
+from app.graph.variable import Variable
 from app.ops import creation as ops
-from app.ops.definition import OpDef, apply, plain
+from app.ops import drawing
+from app.ops.definition import REGISTRY, OpDef, apply, plain
 from app.ops.dtype import canonical, get_default_dtype
-from app.tensor import Tensor
+from app.tensor import Tensor, to_tensor
 
 
 def _make(definition: OpDef, **attributes: Any) -> Any:
@@ -34,9 +35,9 @@ def _shape(shape: Any) -> list[int]:
 
 
 def full(shape: Any, fill_value: float, dtype: Any = None, name: str | None = None) -> Any:
-    """The same number everywhere."""
+    """The same number everywhere; without a type, in the default one, as in Paddle also where it is whole."""
     if dtype is None:
-        dtype = get_default_dtype() if isinstance(fill_value, float) else canonical(type(fill_value))
+        dtype = "bool" if isinstance(fill_value, bool) else get_default_dtype()
     return _make(ops.fill_constant, shape=_shape(shape), value=fill_value, dtype=canonical(dtype))
 
 
@@ -50,7 +51,14 @@ def ones(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
     return full(shape, 1.0, dtype or get_default_dtype())
 
 
-def arange(start: float = 0, end: float | None = None, step: float = 1, dtype: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """A value whose numbers are to be set yet; they are zeros here."""
+    return zeros(shape, dtype)
+
+
+def arange(
+    start: float = 0, end: float | None = None, step: float = 1, dtype: Any = None, name: str | None = None
+) -> Any:
     """The numbers from `start` up to, and without, `end`."""
     start, end = (0, start) if end is None else (start, end)
     array = np.arange(start, end, step)
@@ -60,7 +68,24 @@ def arange(start: float = 0, end: float | None = None, step: float = 1, dtype: A
 
 def linspace(start: float, stop: float, num: int, dtype: Any = None, name: str | None = None) -> Any:
     """`num` numbers at equal distances, the ends included."""
-    return _from_array(np.linspace(start, stop, int(num), dtype=canonical(dtype or get_default_dtype())))
+    array = np.linspace(float(start), float(stop), int(num))
+    return _from_array(array.astype(canonical(dtype or get_default_dtype())))
+
+
+def logspace(
+    start: float, stop: float, num: int, base: float = 10.0, dtype: Any = None, name: str | None = None
+) -> Any:
+    """`num` powers of `base`, whose exponents are at equal distances."""
+    array = np.logspace(float(start), float(stop), int(num), base=float(base))
+    return _from_array(array.astype(canonical(dtype or get_default_dtype())))
+
+
+def meshgrid(*args: Any, name: str | None = None) -> list[Any]:
+    """For each of several lines of coordinates, those of every point of the grid that they span."""
+    lines = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    sizes = [line.shape[0] for line in lines]
+    apart = [[1] * axis + [-1] + [1] * (len(lines) - axis - 1) for axis in range(len(lines))]
+    return [REGISTRY["expand"](line.reshape(shape), sizes) for line, shape in zip(lines, apart, strict=True)]
 
 
 def eye(num_rows: int, num_columns: int | None = None, dtype: Any = None) -> Any:
@@ -68,31 +93,68 @@ def eye(num_rows: int, num_columns: int | None = None, dtype: Any = None) -> Any
     return _from_array(np.eye(num_rows, num_columns, dtype=canonical(dtype or get_default_dtype())))
 
 
-def uniform(shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0) -> Any:
+def uniform(
+    shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, seed: int = 0, name: str | None = None
+) -> Any:
     """Random numbers, each equally likely between `min` and `max`."""
     return _make(
-        ops.uniform_random, shape=_shape(shape), dtype=canonical(dtype or get_default_dtype()), min=min, max=max
+        drawing.uniform_random,
+        shape=_shape(shape),
+        dtype=canonical(dtype or get_default_dtype()),
+        min=float(min),
+        max=float(max),
+        seed=(int(seed), 0) if seed else None,
     )
 
 
-def rand(shape: Any, dtype: Any = None) -> Any:
+def rand(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
     """Random numbers, each equally likely between 0 and 1."""
     return uniform(shape, dtype, 0.0, 1.0)
 
 
-def normal(mean: float = 0.0, std: float = 1.0, shape: Any = (1,), dtype: Any = None) -> Any:
-    """Random numbers of the normal distribution."""
-    return _make(
-        ops.gaussian_random, shape=_shape(shape), dtype=canonical(dtype or get_default_dtype()), mean=mean, std=std
-    )
+def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None = None, dtype: Any = None) -> Any:
+    """Random numbers of the normal distribution; the shape of a mean or a deviation that is a value is theirs."""
+    if hasattr(mean, "dtype") or hasattr(std, "dtype"):
+        shape = (mean + std).shape if shape is None else shape
+        return standard_normal(shape, dtype) * std + mean
+    kind = canonical(dtype or get_default_dtype())
+    shape = (1,) if shape is None else shape
+    return _make(drawing.gaussian_random, shape=_shape(shape), dtype=kind, mean=float(mean), std=float(std))
 
 
-def randn(shape: Sequence[int], dtype: Any = None) -> Any:
-    """Random numbers of the standard normal distribution."""
-    return normal(0.0, 1.0, shape, dtype)
+def standard_normal(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """Random numbers of the normal distribution with mean 0 and deviation 1."""
+    return normal(0.0, 1.0, shape, dtype=dtype)
 
 
-def randint(low: int, high: int | None = None, shape: Any = (1,), dtype: Any = None) -> Any:
+randn = standard_normal
+
+
+def randint(
+    low: int = 0, high: int | None = None, shape: Any = (1,), dtype: Any = None, name: str | None = None
+) -> Any:
     """Random whole numbers from `low` up to, and without, `high`; from 0 where only one is given."""
     low, high = (0, low) if high is None else (low, high)
-    return _make(ops.integer_random, shape=_shape(shape), dtype=canonical(dtype or "int64"), low=low, high=high)
+    return _make(drawing.integer_random, shape=_shape(shape), dtype=canonical(dtype or "int64"), low=low, high=high)
+
+
+def randint_like(x: Any, low: int = 0, high: int | None = None, dtype: Any = None, name: str | None = None) -> Any:
+    """Random whole numbers in the shape, and the element type, of another value."""
+    return randint(low, high, x.shape, "int64").astype(dtype or x.dtype)
+
+
+def randperm(n: int, dtype: Any = "int64", name: str | None = None) -> Any:
+    """The whole numbers from 0 up to, and without, `n`, in random order."""
+    return _make(drawing.permutation, n=int(n), dtype=canonical(dtype))
+
+
+def assign(x: Any, output: Any = None) -> Any:
+    """A copy of a value, of which a number, a list or an array becomes one; if given, `output` is changed to it."""
+    value = x if is_tensor(x) else _from_array(to_tensor(x)._array)
+    copied = apply(ops.assign, [value], {}, None if output is None else [output])
+    return copied if output is None else output
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether something is a value that operators work on."""
+    return isinstance(x, (Tensor, Variable))

@@ -19,7 +19,7 @@ class DataError(AppError):
     """A data file that is missing, damaged or not what it should be."""
 
 
-class OperatorError(AppError):
+class OperatorError(AppError, RuntimeError):
     """An operator, built-in or custom, that cannot do what it was asked."""
 
 
@@ -31,5 +31,17 @@ class DtypeError(OperatorError, TypeError):
     """Element types that an operator cannot work on."""
 
 
-class ProgramError(AppError):
+class CustomOperatorError(OperatorError, ValueError, TypeError):
+    """A custom operator that breaks the rules: by what it is called with, what it keeps or what it returns."""
+
+
+class MissingFunctionError(CustomOperatorError, NotImplementedError, OSError):
+    """A PyLayer without forward or backward. (Paddle shows what happens inside a backward pass as an OSError.)"""
+
+
+class InPlaceError(OperatorError, ValueError):
+    """A change in place that gradients forbid, or that was made before they were computed."""
+
+
+class ProgramError(AppError, ValueError, RuntimeError):
     """A Program that cannot be built or run as asked: a missing feed, an unknown variable, no initial value."""

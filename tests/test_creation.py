@@ -20,7 +20,7 @@ MAKERS: list[tuple[Callable[[], Any], np.ndarray]] = [
     (lambda: app.ones([2, 0]), np.ones((2, 0), "float32")),
     (lambda: app.ones((np.int64(2),), bool), np.ones(2, bool)),
     (lambda: app.full([2], 1.5), np.full(2, 1.5, "float32")),
-    (lambda: app.full([2], 7), np.full(2, 7, "int64")),
+    (lambda: app.full([2], 7), np.full(2, 7, "float32")),
     (lambda: app.full([2], True), np.full(2, True)),
     (lambda: app.full([2], 7, "float64"), np.full(2, 7.0)),
     (lambda: app.full([2], np.float64(0.1)), np.full(2, 0.1, "float32")),
@@ -132,3 +132,23 @@ def test_values_like_another():
 @pytest.mark.parametrize("name", [n for n in app.__all__ if n in vars(app.creation)])
 def test_no_operator_hides_the_function_that_makes_values_in_both_modes(name: str):
     assert getattr(app, name) is getattr(app.creation, name)
+
+
+def test_assign_makes_a_value_of_what_is_none_and_copies_what_is_one():
+    assert app.assign([1.5, 2]).dtype == "float32"
+    assert app.assign(np.ones(2, "int8")).dtype == "int8"
+    x = app.to_tensor([1.0, 2.0], stop_gradient=False)
+    copied = app.assign(x)
+    copied.sum().backward()
+    assert copied is not x
+    assert x.grad.tolist() == [1.0, 1.0]
+    target = app.zeros([2])
+    assert app.assign(np.array([3.0, 4.0], "float32"), target) is target
+    assert target.tolist() == [3.0, 4.0]
+
+
+def test_assign_in_a_program_can_give_a_variable_its_value():
+    with app.static.program_guard(app.static.Program()), app.graph.static_mode():
+        target = app.static.default_main_program().current_block().create_var("target", [2], "int32")
+        app.assign(np.array([1, 2], "int32"), output=target)
+        assert app.static.Executor().run(fetch_list=["target"])[0].tolist() == [1, 2]

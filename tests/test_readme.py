@@ -28,7 +28,7 @@ OF_MAKE = {"make data": "-m app data fetch"}
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder that looks like the checkout, and has a my_ops.py as the README asks for."""
-    for name in ("train.py", "app", "configs"):
+    for name in ("train.py", "app", "configs", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     for text in PYTHON:

@@ -4,103 +4,137 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.errors import OperatorError
-from app.ops.spec import Spec, spec_of
+from app.errors import CustomOperatorError
 from app.tensor import Tensor
 from app.tensor.modes import recording
-from app.tensor.tape import Node
-from app.tensor.tensor import on_tape
+from app.tensor.tape import Node, on_tape
+from app.tensor.versions import check_unchanged, latest
 
-
-class Input(NamedTuple):
-    """What is kept of a Tensor that forward got: what its gradient must look like, and whether it wants one."""
-
-    spec: Spec
-    needed: bool
-    place: int
-    """Which argument it was, or was in."""
+if TYPE_CHECKING:
+    from app.custom.pylayer import LayerDefinition
 
 
 class PyLayerContext:
     """Holds the tensors saved for backward, and any attribute that a forward sets on it."""
 
-    def __init__(self, label: str, arguments: Sequence[Any], tensors: Sequence[tuple[int, Tensor]]) -> None:
-        self._label = label
-        self._inputs = [Input(spec_of(t), not t.stop_gradient, place) for place, t in tensors]
-        self._argument_count = len(arguments)
-        self._saved: list[Any] | None = None
+    def __init__(self, definition: LayerDefinition, arguments: Sequence[Any], inputs: Sequence[tuple[int, Tensor]]):
+        self._definition = definition
+        self._saved: Sequence[Any] | None = None
         self._in_forward = True
         self._node: weakref.ref[Node] | None = None
-        self._not_differentiable: list[Tensor] = []
-        self._materialize = True
-        self.needs_input_grad = tuple(isinstance(a, Tensor) and not a.stop_gradient for a in arguments)
-        """For each argument of apply, whether it is a Tensor that wants a gradient."""
+        self._materialize = self._same_dtype = True
+        self._not_differentiable: tuple[Any, ...] = ()
+        self._not_in_place: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
+        self._argument_count = len(arguments)
+        self._places: list[int] = []
+        """Of each Tensor among the arguments, which argument it was, or was in."""
+        self._needs: list[bool] = []
+        """Of each, whether it wants a gradient."""
+        for place, tensor in inputs:
+            self._places.append(place)
+            self._needs.append(not tensor.stop_gradient)
+        self._kind = tensor.result_class
+
+    @property
+    def _label(self) -> str:
+        return self._definition.label
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For each argument of apply, whether it is, or holds, a Tensor that wants a gradient."""
+        wanting = {place for place, needed in zip(self._places, self._needs, strict=True) if needed}
+        return tuple(place in wanting for place in range(self._argument_count))
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for backward; once, and only in forward."""
         if not self._in_forward:
-            raise OperatorError("save_for_backward can only be called in forward")
-        if self._saved is not None:
-            raise OperatorError("save_for_backward was called a second time; pass it all tensors at once")
+            raise CustomOperatorError("save_for_backward can only be called in forward")
+        if self._saved is not None and not self._definition.layer.lenient:
+            raise CustomOperatorError("save_for_backward was called a second time; pass it all tensors at once")
         for value in tensors:
             if value is not None and not isinstance(value, Tensor):
-                raise OperatorError(
+                raise CustomOperatorError(
                     f"save_for_backward takes Tensors, found {type(value).__name__}; "
                     "keep other values as attributes of ctx"
                 )
-        self._saved = list(tensors)
+        self._saved = tensors
 
     def saved_tensor(self) -> tuple[Any, ...]:
         """The tensors that forward saved (Paddle's spelling)."""
-        node = self._node() if self._node is not None else None
+        if self._in_forward or not self._saved:
+            return tuple(self._saved or ())
+        node = None if self._node is None else self._node()
         if node is not None:
-            node._check_alive()
-        return tuple(v.on_tape(node) if isinstance(v, _Saved) else v for v in self._saved or ())
+            node.check_alive()
+            if latest.moment > node.order:
+                for place, saved in enumerate(self._saved):
+                    if saved is not None:
+                        check_unchanged(saved[0], node.order, f"{self._label}: Tensor {place} that forward saved")
+        tensors = []
+        for saved in self._saved:
+            tensors.append(saved if saved is None else self._restored(saved, node))
+        return tuple(tensors)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors that forward saved (PyTorch's spelling)."""
         return self.saved_tensor()
 
+    def _restored(self, saved: tuple[np.ndarray, Any, int | None], node: Node | None) -> Any:
+        array, source, slot = saved
+        if slot is not None:
+            source = (node, slot) if node is not None and recording.on else None
+        return self._kind(array) if source is None else on_tape(self._kind, array, source)
+
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say which outputs have no gradient."""
         self._not_differentiable += tensors
+
+    def mark_not_inplace(self, *tensors: Tensor) -> None:
+        """Say which inputs forward returns without having changed them, so that they become results of their own."""
+        self._not_in_place += tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs forward changed in place; it must return them."""
+        self._dirty += tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether backward gets zeros (at first) or None for an output that got no gradient."""
         self._materialize = bool(value)
 
-    def close(self, outputs: Sequence[Tensor], node: Node | None) -> list[bool]:
-        """End of forward: keep the numbers of what was saved; says of each output whether it may have a gradient."""
+    def set_grad_in_dtype_consistent(self, flag: bool) -> None:
+        """Whether backward gets gradients in the types of the outputs (at first), or as they come."""
+        self._same_dtype = bool(flag)
+
+    def close(self, outputs: Sequence[Tensor], node: Node | None) -> None:
+        """End of forward: of what was saved, keep the numbers and where they stand on the tape.
+
+        Of an output that is its number: holding the Tensor itself would be a reference cycle.
+        """
         self._in_forward = False
-        self._node = None if node is None else weakref.ref(node)
-        slots = {id(t): slot for slot, t in enumerate(outputs)}
-        if self._saved is not None:
-            self._saved = [v if v is None else _Saved.of(v, slots.get(id(v))) for v in self._saved]
-        marked = {id(t) for t in self._not_differentiable}
-        self._not_differentiable = []
-        return [id(t) not in marked and t._array.dtype.kind == "f" for t in outputs]
+        if node is not None:
+            self._node = weakref.ref(node)
+        if not self._saved:
+            return
+        kept: list[Any] = []
+        for tensor in self._saved:
+            if tensor is None:
+                kept.append(None)
+                continue
+            source, own = None if tensor.stop_gradient else tensor.source, None
+            for slot, output in enumerate(outputs):
+                if output is tensor:
+                    source, own = None, slot
+            kept.append((tensor._array, source, own))
+        self._saved = kept
 
-
-class _Saved(NamedTuple):
-    """A Tensor that was saved: its numbers, and where they stand on the tape.
-
-    Of an output that is the number of the output: holding the Tensor itself would be a reference cycle.
-    """
-
-    array: np.ndarray
-    source: Any
-    slot: int | None
-
-    @classmethod
-    def of(cls, tensor: Tensor, slot: int | None) -> _Saved:
-        source = None if slot is not None or tensor.stop_gradient else tensor.source
-        return cls(tensor._array, source, slot)
-
-    def on_tape(self, node: Node | None) -> Tensor:
-        own = node is not None and self.slot is not None and recording.on
-        return on_tape(self.array, (node, self.slot) if own else self.source)
+    def is_differentiable(self, output: Tensor) -> bool:
+        """Whether a gradient may arrive at an output."""
+        if self._not_differentiable and any(output is marked for marked in self._not_differentiable):
+            return False
+        return output._array.dtype.kind == "f" or not self._definition.layer.lenient

@@ -43,19 +43,45 @@ def require_callable(function: Any, role: str, label: str) -> None:
         raise OperatorError(f"{label}: {role} must be a function, found {function!r} ({type(function).__name__})")
 
 
-def call_function(function: Callable[..., Any], label: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a user's function; what it raises is told with the operator's name and kept as the cause."""
+def call_function(
+    function: Callable[..., Any],
+    operator: OpDef | str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    about: str = "",
+) -> Any:
+    """Call a user's function; what it raises is told with the operator's label and kept as the cause.
+
+    The error can be caught as what the function raised, too. `about` is put before its words.
+    """
     try:
         return function(*args, **kwargs)
-    except AppError as error:
-        raise type(error)(f"{label}: in its function {function_name(function)}: {error}") from error
     except Exception as error:
+        label = about + (operator if isinstance(operator, str) else operator.label)
+        name = function_name(function)
+        if isinstance(error, AppError):
+            raise type(error)(f"{label}: in its function {name}: {error}") from error
         hint = ""
         if isinstance(error, ValueError) and "ambiguous" in str(error):
             hint = " (a function of one number needs custom_op(elementwise=True))"
-        raise OperatorError(
-            f"{label}: its function {function_name(function)} raised {type(error).__name__}: {error}{hint}"
-        ) from error
+        words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}"
+        raise _told_as(_builtin(type(error)), words) from error
+
+
+def _builtin(kind: type[BaseException]) -> type[BaseException]:
+    """The nearest class of exceptions that Python itself has."""
+    return next(k for k in kind.__mro__ if k.__module__ == "builtins")
+
+
+def _told_as(kind: type[BaseException], words: str) -> OperatorError:
+    """An OperatorError that is of another kind as well, where one class can be both."""
+    if kind is Exception or issubclass(OperatorError, kind):
+        return OperatorError(words)
+    try:
+        both = type("OperatorError", (OperatorError, kind), {"__str__": AppError.__str__})
+        return both(words)
+    except TypeError:  # an exception that is made of more than its words
+        return OperatorError(words)
 
 
 def arrays_of(values: Sequence[Any]) -> list[Any]:

@@ -70,19 +70,19 @@ def _analytic(func: Callable[..., Any], tensors: Sequence[Tensor], wanted: Tenso
     if not outputs:
         return np.zeros(wanted.shape)
     found = grad([o for o, _ in outputs], [wanted], [Tensor(w) for _, w in outputs], allow_unused=True)[0]
-    return np.zeros(wanted.shape) if found is None else found.numpy()
+    return np.zeros(wanted.shape) if found is None else found._array
 
 
 def _numeric(
     func: Callable[..., Any], tensors: Sequence[Tensor], moved: Tensor, weights: list[Any], eps: float
 ) -> np.ndarray:
-    point = moved.numpy()
+    point = moved._array.copy()
 
     def value_at(index: tuple[int, ...], step: float) -> float:
         shifted = point.copy()
         shifted[index] += step
         moved.set_value(shifted)
-        return sum(float((o.numpy() * w).sum()) for o, w in zip(_outputs(func, tensors), weights, strict=True))
+        return sum(float((o._array * w).sum()) for o, w in zip(_outputs(func, tensors), weights, strict=True))
 
     slope = np.zeros(point.shape)
     try:

@@ -4,103 +4,158 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.custom.context import Input, PyLayerContext
+from app.custom.context import PyLayerContext
 from app.custom.functions import call_function
-from app.errors import OperatorError, ShapeError
-from app.ops.definition import OpDef
+from app.errors import CustomOperatorError, ShapeError
+from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
-from app.tensor import Tensor, no_grad
+from app.tensor import Tensor
+from app.tensor.modes import recording
+
+if TYPE_CHECKING:
+    from app.custom.pylayer import LayerDefinition
 
 
-def arguments_of(definition: OpDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def arguments_of(definition: LayerDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
     """The arguments of a call in the order of forward's parameters."""
     if not kwargs:
-        return list(args)
+        return args
+    given = args if definition.sets_up else (None, *args)
     try:
-        bound = inspect.signature(definition.kernel).bind(None, *args, **kwargs)
+        bound = inspect.signature(definition.kernel).bind(*given, **kwargs)
     except TypeError as error:
-        raise OperatorError(f"{definition.label}: forward cannot be called so: {error}") from error
-    return [*bound.args[1:], *bound.kwargs.values()]
+        raise CustomOperatorError(f"{definition.label}: forward cannot be called so: {error}") from error
+    return [*bound.args[len(given) - len(args) :], *bound.kwargs.values()]
 
 
 def values_among(arguments: Iterable[Any]) -> list[tuple[int, Any]]:
     """The Tensors or Variables that are arguments, or in a list that is one, each with the place of the argument."""
-    return [
-        (place, value)
-        for place, argument in enumerate(arguments)
-        for value in (argument if isinstance(argument, (list, tuple)) else [argument])
-        if isinstance(value, ValueMethods)
-    ]
+    found = []
+    for place, argument in enumerate(arguments):
+        if isinstance(argument, ValueMethods):
+            found.append((place, argument))
+        elif isinstance(argument, (list, tuple)):
+            found += [(place, value) for value in argument if isinstance(value, ValueMethods)]
+    return found
 
 
 def run_forward(
-    definition: OpDef, args: Sequence[Any], kwargs: Mapping[str, Any]
+    definition: LayerDefinition,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    arguments: Sequence[Any],
+    inputs: Sequence[tuple[int, Tensor]],
 ) -> tuple[PyLayerContext, Any, list[Tensor]]:
     """Call a class's forward on Tensors; gives the context, the result, and the Tensors in the result."""
-    arguments = arguments_of(definition, args, kwargs)
-    context = PyLayerContext(definition.label, arguments, values_among(arguments))
-    with no_grad():
-        result = call_function(definition.kernel, definition.label, [context, *args], kwargs)
-    results = result if isinstance(result, (tuple, list)) else (result,)
-    if any(r is None for r in results):
-        raise OperatorError(f"{definition.label}: forward returned None, which cannot be one of its results")
-    outputs = [r for r in results if isinstance(r, Tensor)]
+    context = PyLayerContext(definition, arguments, inputs)
+    outside, recording.on = recording.on, False
+    try:
+        if definition.sets_up:
+            result = call_function(definition.kernel, definition, args, kwargs)
+            call_function(definition.layer.setup_context, definition, (context, tuple(arguments), result), {})
+        else:
+            result = call_function(definition.kernel, definition, (context, *args), kwargs)
+    finally:
+        recording.on = outside
+    if isinstance(result, Tensor):
+        return context, result, [result]
+    outputs = [r for r in result if isinstance(r, Tensor)] if isinstance(result, (tuple, list)) else []
     if not outputs:
+        results = result if isinstance(result, (tuple, list)) else (result,)
         found = ", ".join(type(r).__name__ for r in results)
-        raise OperatorError(f"{definition.label}: forward must return at least one Tensor, found {found}")
+        raise CustomOperatorError(f"{definition.label}: forward must return at least one Tensor, found {found}")
     return context, result, outputs
 
 
-def run_backward(layer: Any, context: PyLayerContext, douts: Sequence[Any]) -> list[Tensor | None]:
-    """Call a class's backward with Tensors; gives a Tensor, or None, for each Tensor that forward got."""
-    given = [d if d is None or isinstance(d, Tensor) else Tensor(np.asarray(d)) for d in douts]
-    result = call_function(layer.backward, context._label, [context, *given], {})
-    gradients = _for_tensors(list(result) if isinstance(result, (tuple, list)) else [result], context)
-    return [
-        _checked(gradient, source, f"{context._label}: backward", index, layer.lenient)
-        for index, (gradient, source) in enumerate(zip(gradients, context._inputs, strict=True))
-    ]
+def run_backward(
+    definition: LayerDefinition,
+    context: PyLayerContext,
+    douts: Sequence[Tensor | None],
+    specs: Sequence[Any],
+    sources: Sequence[Any] = (),
+) -> list[Tensor | None]:
+    """Call a class's backward with Tensors; gives a Tensor, or None, for each Tensor that forward got.
+
+    `specs` are shapes and types of these, and `sources` say where they came from on the tape.
+    """
+    result = call_function(definition.layer.backward, definition, (context, *douts), {}, _BACKWARD)
+    single = isinstance(result, Tensor) and len(context._places) == 1
+    gradients = (result,) if single else _for_tensors(result, context)
+    checked: list[Tensor | None] = []
+    for index, gradient in enumerate(gradients):
+        shape, dtype = specs[index]
+        right = isinstance(gradient, Tensor) and context._needs[index] and gradient._array.shape == shape
+        if gradient is not None and not (right and gradient._array.dtype is dtype):
+            gradient = _checked(gradient, shape, dtype, context, index, sources)
+        checked.append(gradient)
+    return checked
 
 
-def _for_tensors(gradients: list[Any], context: PyLayerContext) -> list[Any]:
-    """The gradients of the Tensors: PyTorch's listings return one for each argument, None for what is no Tensor."""
-    wanted = len(context._inputs)
-    places = [source.place for source in context._inputs]
-    if len(gradients) != wanted and len(gradients) >= context._argument_count:
-        others = [g for place, g in enumerate(gradients) if place not in places]
-        if all(g is None for g in others) and len(gradients) - len(others) == wanted:
-            return [gradients[place] for place in places]
-    if len(gradients) != wanted:
-        raise OperatorError(
-            f"{context._label}: backward returned {len(gradients)} gradients, but forward had {wanted} Tensors as input"
+_BACKWARD = "Error message in backward of "
+
+
+def _for_tensors(result: Any, context: PyLayerContext) -> list[Any]:
+    """The gradients of the Tensors: they may come one for each argument, None for what is no Tensor, as in PyTorch."""
+    by_argument = list(result) if isinstance(result, (tuple, list)) else [result]
+    gradients = _flat(by_argument)
+    wanted, places = len(context._places), context._places
+    if len(gradients) == wanted:
+        return gradients
+    if len(by_argument) >= context._argument_count:
+        others = [g for place, g in enumerate(by_argument) if place not in places]
+        expanded = _flat(
+            [[None] * places.count(p) if by_argument[p] is None else by_argument[p] for p in _once(places)]
         )
-    return gradients
+        if all(g is None for g in others) and len(expanded) == wanted:
+            return expanded
+    raise CustomOperatorError(
+        f"{context._label}: backward returned {len(gradients)} gradients, but forward had {wanted} Tensors as input "
+        f"(an incorrect number of gradients: expected {wanted}, got {len(gradients)})"
+    )
 
 
-def _checked(gradient: Any, source: Input, label: str, index: int, lenient: bool) -> Tensor | None:
+def _flat(values: Iterable[Any]) -> list[Any]:
+    return [v for value in values for v in (value if isinstance(value, (list, tuple)) else (value,))]
+
+
+def _once(places: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(places))
+
+
+def _checked(
+    gradient: Any, shape: tuple[int, ...], dtype: np.dtype, context: PyLayerContext, index: int, sources: Sequence[Any]
+) -> Tensor | None:
     """A gradient of the shape and type of the Tensor that it is for; None where that wants none."""
-    if gradient is not None and not isinstance(gradient, Tensor):
-        raise OperatorError(
+    label, lenient = f"{context._label}: backward", context._definition.layer.lenient
+    if not isinstance(gradient, Tensor):
+        raise CustomOperatorError(
             f"{label} returned {type(gradient).__name__} as gradient {index}, expected a Tensor or None"
         )
-    if (gradient is None) == source.needed and not lenient:
-        found = "None" if gradient is None else "a Tensor"
-        raise OperatorError(
-            f"{label} returned {found} as gradient {index}, expected {'a Tensor' if source.needed else 'None'}, "
-            f"as that input has stop_gradient={not source.needed}"
+    if not context._needs[index]:
+        if lenient:
+            return None
+        raise CustomOperatorError(
+            f"{label} returned a Tensor as gradient {index}, expected None, as that input has stop_gradient=True"
         )
-    if gradient is None or not source.needed:
-        return None
-    if tuple(gradient.shape) != source.spec.shape:
+    if gradient._array.shape != shape:
         raise ShapeError(
-            f"{label} returned shape {list(gradient.shape)} as gradient {index}, "
-            f"expected that of the input, {list(source.spec.shape)}"
+            f"{label} returned shape {list(gradient._array.shape)} as gradient {index}, "
+            f"but expected shape {list(shape)}, that of the input"
         )
-    return gradient if gradient.dtype == source.spec.dtype else gradient.astype(source.spec.dtype)
+    if gradient._array.dtype == dtype or not _wants_its_type(sources, index):
+        return gradient
+    return gradient.astype(name_of(dtype))
+
+
+def _wants_its_type(sources: Sequence[Any], index: int) -> bool:
+    """Whether what made an input takes gradients of the type of what it made alone."""
+    source = sources[index] if sources else None
+    context = source[0].attributes.get("context") if isinstance(source, tuple) else None
+    return not isinstance(context, PyLayerContext) or context._same_dtype
 
 
 def like(sequence: Any, items: Iterable[Any]) -> Any:

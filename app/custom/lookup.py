@@ -83,7 +83,8 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
         raise ConfigError(
             f"{path} has no {name!r}{_nearest(name, found)} It has {', '.join(found) or 'no functions of its own'}"
         )
-    operator = getattr(operator, "apply", operator)  # a PyLayer is used through its apply
+    if isinstance(operator, type):  # a PyLayer is used through its apply
+        operator = getattr(operator, "apply", operator)
     if not callable(operator):
         raise ConfigError(
             f"{path}:{name} is {type(operator).__name__}, expected an operator or a function of one value"

@@ -5,38 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
+from app.custom.context import PyLayerContext
 from app.custom.functions import registered_at
 from app.custom.layer_call import arguments_of, like, run_backward, run_forward, values_among
 from app.custom.pylayer_program import append
-from app.errors import OperatorError
-from app.graph.program import Variable
-from app.ops.definition import Call, OpDef
+from app.errors import CustomOperatorError, MissingFunctionError
+from app.ops.definition import OpDef
+from app.ops.dtype import name_of
 from app.tensor import Tensor
+from app.tensor.inplace import refuse_leaf
 from app.tensor.modes import recording
 from app.tensor.tape import Node
+from app.tensor.versions import note_change
+from app.tensor.views import rebase
 
 
-class _LayerDefinition(OpDef):
+class LayerDefinition(OpDef):
     """The operator of a PyLayer class on Tensors: its gradient is the class's own backward."""
 
     def __init__(self, layer: type[PyLayer]):
         self.layer = layer
+        self.sets_up = layer.setup_context is not PyLayer.setup_context
         super().__init__(layer.__name__, layer.forward, lambda: (), inputs=[], where=layer._where)
 
-    def differentiate(self, call: Call, douts: Sequence[Any]) -> list[Any]:
-        context = call.attributes["context"]
-        if context._materialize:
+    def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
+        context: PyLayerContext = call.attributes["context"]
+        if context._materialize and len(douts) > 1:
             douts = [call.zeros(j) if d is None else d for j, d in enumerate(douts)]
-        gradients = run_backward(self.layer, context, douts)
-        recorded = any(isinstance(d, Tensor) for d in douts)
-        return [g if g is None or recorded else g._array for g in gradients]
+        given: list[Tensor | None] = []
+        for slot, dout in enumerate(douts):
+            if dout is not None:
+                dtype = call.output_specs[slot][1]
+                if not isinstance(dout, Tensor):
+                    dout = context._kind(np.asarray(dout))
+                if dout._array.dtype is not dtype and context._same_dtype:
+                    dout = dout.astype(name_of(dtype))
+            given.append(dout)
+        gradients: list[Any] = run_backward(self, context, given, call.input_specs, call.input_keys)
+        if not recording.on:  # out of the Tensors that a user's function works with, for the walk over arrays
+            for place, gradient in enumerate(gradients):
+                gradients[place] = None if gradient is None else gradient._array
+        return gradients
 
 
 class PyLayer:
-    """Subclass it with static `forward(ctx, ...)` and `backward(ctx, *gradients)`, and call `apply`."""
+    """Subclass it with static `forward(ctx, ...)` and `backward(ctx, *gradients)`, and call `apply`.
+
+    A forward that returns one of its inputs has changed it in place, unless it says `ctx.mark_not_inplace(x)`.
+    """
 
     lenient: ClassVar[bool] = False
-    """Whether backward may return None for an input that wants a gradient, and a gradient for one that does not."""
+    """PyTorch's manners: backward may return a gradient for an input that wants none, whole numbers among the outputs
+    have no gradient, and an input that forward returns is changed only if it says `ctx.mark_dirty(x)`."""
     _where: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -46,35 +68,38 @@ class PyLayer:
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; at least one argument and one result are Tensors."""
-        raise NotImplementedError("a PyLayer needs a static method forward(ctx, ...)")
+        raise MissingFunctionError("a PyLayer needs a static method forward(ctx, ...)")
 
     @staticmethod
     def backward(ctx: Any, *args: Any) -> Any:
         """Compute the gradients of forward's Tensors from those of its results."""
-        raise NotImplementedError("a PyLayer needs a static method backward(ctx, ...)")
+        raise MissingFunctionError("a PyLayer needs a static method backward(ctx, ...)")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Where a class has one, its forward takes no ctx, and what backward needs is kept here."""
+        raise NotImplementedError
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward; a backward pass will run `backward`."""
-        definition = _definition_of(cls)
-        tensors = [value for _, value in values_among(arguments_of(definition, args, kwargs))]
-        if not tensors:
-            raise OperatorError(f"{definition.label}: at least one argument of apply must be a Tensor")
-        if any(isinstance(t, Variable) for t in tensors):
-            return append(cls, definition, tensors, args, kwargs)
-        context, result, outputs = run_forward(definition, args, kwargs)
-        node = _record(definition, tensors, outputs, context)
-        differentiable = context.close(outputs, node)
-        given = {id(t) for t in tensors}
-        wrapped = {}
-        for slot, output in enumerate(outputs):
-            own = Tensor(output._array) if id(output) in given else output  # an input that was handed through
-            if node is not None and differentiable[slot]:
-                own._node, own._slot, own.stop_gradient = node, slot, False
-            wrapped[id(output)] = own
-        if isinstance(result, (tuple, list)):
-            return like(result, [wrapped.get(id(r), r) for r in result])
-        return wrapped[id(result)]
+        definition: LayerDefinition = cls.__dict__.get("_operator") or _definition_of(cls)
+        arguments = arguments_of(definition, args, kwargs)
+        inputs = values_among(arguments)
+        if not inputs:
+            raise CustomOperatorError(f"{definition.label}: at least one argument of apply must be a Tensor")
+        for _, value in inputs:
+            if not isinstance(value, Tensor):
+                return append(definition, [v for _, v in inputs], args, kwargs)
+        context, result, outputs = run_forward(definition, args, kwargs, arguments, inputs)
+        handed = _handed_through(inputs, outputs)
+        changed = _changed_inputs(definition, context, handed, outputs) if handed or context._dirty else ()
+        node = _record(definition, inputs, outputs, context)
+        context.close(outputs, node)
+        if result is outputs[0]:
+            return _placed(result, 0, node, context, handed, changed)
+        placed = {id(t): _placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)}
+        return like(result, [placed.get(id(r), r) for r in result])
 
 
 class Function(PyLayer):
@@ -83,18 +108,72 @@ class Function(PyLayer):
     lenient = True
 
 
-def _definition_of(layer: type[PyLayer]) -> _LayerDefinition:
+def _definition_of(layer: type[PyLayer]) -> LayerDefinition:
     """The operator of a class, made at its first use."""
-    if "_operator" not in layer.__dict__:
-        layer._operator = _LayerDefinition(layer)  # type: ignore[attr-defined]
-    definition: _LayerDefinition = layer.__dict__["_operator"]
+    layer._operator = LayerDefinition(layer)  # type: ignore[attr-defined]
+    definition: LayerDefinition = layer.__dict__["_operator"]
     return definition
 
 
-def _record(definition: OpDef, tensors: Sequence[Tensor], outputs: Sequence[Tensor], context: Any) -> Node | None:
-    needs = [not t.stop_gradient for t in tensors]
-    if not (recording.on and any(needs)):
+def _handed_through(inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tensor]) -> list[Tensor]:
+    """The inputs that forward returned."""
+    found = []
+    for output in outputs:
+        for _, tensor in inputs:  # by identity, as == compares numbers
+            if tensor is output:
+                found.append(output)
+                break
+    return found
+
+
+def _record(
+    definition: OpDef, inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tensor], context: PyLayerContext
+) -> Node | None:
+    if not (recording.on and True in context._needs):
         return None
-    return Node(
-        definition, tensors, [t._array for t in tensors], [t._array for t in outputs], {"context": context}, needs
-    )
+    sources, arrays = [], []
+    for _, tensor in inputs:
+        sources.append(None if tensor.stop_gradient else tensor.source)
+        arrays.append(tensor._array)
+    results = []
+    for output in outputs:
+        results.append(output._array)
+    return Node(definition, sources, arrays, results, {"context": context}, context._needs)
+
+
+def _changed_inputs(
+    definition: LayerDefinition, context: PyLayerContext, handed: Sequence[Tensor], outputs: Sequence[Tensor]
+) -> list[Tensor]:
+    """The inputs that forward changed in place, and returned: their memory has another version now."""
+    changed = list(context._dirty)
+    if not definition.layer.lenient:
+        changed += [t for t in handed if all(t is not kept for kept in context._not_in_place)]
+    for tensor in changed:
+        if all(tensor is not output for output in outputs):
+            raise CustomOperatorError(
+                f"{definition.label}: a Tensor that was marked as dirty was not returned as output of forward"
+            )
+        refuse_leaf(tensor)
+        note_change(tensor._array)
+    return changed
+
+
+def _placed(
+    output: Tensor,
+    slot: int,
+    node: Node | None,
+    context: PyLayerContext,
+    handed: Sequence[Tensor],
+    changed: Sequence[Tensor],
+) -> Tensor:
+    """A Tensor that forward returned, as what this operator made; an input that was not changed in another Tensor."""
+    own = output
+    if not output.stop_gradient or (handed and any(output is tensor for tensor in handed)):
+        own = output.result_class(output._array)
+    if node is not None and context.is_differentiable(output):
+        own._node, own._slot, own.stop_gradient = node, slot, False
+    if not changed or all(output is not tensor for tensor in changed):
+        return own
+    if node is not None:
+        rebase(output, own)
+    return output

@@ -6,12 +6,12 @@ What forward leaves in its context reaches backward through a variable like any 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app.custom.functions import refuse_second_derivative
-from app.custom.layer_call import like, run_backward, run_forward
+from app.custom.layer_call import arguments_of, like, run_backward, run_forward, values_among
 from app.custom.probe import infer_by_running
 from app.errors import OperatorError
 from app.graph.program import Variable
@@ -19,8 +19,11 @@ from app.ops.definition import OpDef, apply
 from app.ops.spec import Spec
 from app.tensor import Tensor, no_grad
 
+if TYPE_CHECKING:
+    from app.custom.pylayer import LayerDefinition
 
-def append(layer: Any, eager: OpDef, values: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+
+def append(eager: LayerDefinition, values: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Append the class to the Program of its Variables; gives the Variables of its outputs."""
     if not all(isinstance(v, Variable) for v in values):
         raise OperatorError(
@@ -33,10 +36,13 @@ def append(layer: Any, eager: OpDef, values: Sequence[Any], args: Sequence[Any],
         tensors = [Tensor(np.asarray(a), v.stop_gradient) for a, v in zip(arrays, values, strict=True)]
         of_this_run = {id(v): t for v, t in zip(values, tensors, strict=True)}
         given = [_replaced(a, of_this_run) for a in args]
-        context, result, outputs = run_forward(eager, given, {k: _replaced(a, of_this_run) for k, a in kwargs.items()})
+        named = {k: _replaced(a, of_this_run) for k, a in kwargs.items()}
+        arguments = arguments_of(eager, given, named)
+        context, result, outputs = run_forward(eager, given, named, arguments, values_among(arguments))
         if isinstance(result, (tuple, list)) and len(outputs) != len(result):
             raise OperatorError(f"{eager.label}: in a Program, forward can return Tensors only")
-        differentiable[:] = context.close(outputs, None)
+        context.close(outputs, None)
+        differentiable[:] = [context.is_differentiable(o) and o._array.dtype.kind == "f" for o in outputs]
         return (*[t._array for t in outputs], context)
 
     specs = infer_by_running(lambda *arrays: forward(*arrays)[:-1], [v.spec for v in values])
@@ -49,14 +55,14 @@ def append(layer: Any, eager: OpDef, values: Sequence[Any], args: Sequence[Any],
         optional_gradients=True,
         where=eager.where,
     )
-    _attach_backward(layer, definition)
+    _attach_backward(eager, definition)
     *results, _ = apply(definition, values, {})
     for variable, wanted in zip(results, differentiable, strict=True):
         variable.stop_gradient = variable.stop_gradient or not wanted
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _attach_backward(layer: Any, definition: OpDef) -> None:
+def _attach_backward(eager: LayerDefinition, definition: OpDef) -> None:
     x_names, out_names = definition.inputs, definition.outputs[:-1]
     x_end, out_end = len(x_names), len(x_names) + len(out_names)
 
@@ -65,7 +71,8 @@ def _attach_backward(layer: Any, definition: OpDef) -> None:
         if context._materialize:
             douts = tuple(np.zeros_like(o) if d is None else d for o, d in zip(outs, douts, strict=True))
         with no_grad():
-            gradients = run_backward(layer, context, douts)
+            arrived = [d if d is None else Tensor(np.asarray(d)) for d in douts]
+            gradients = run_backward(eager, context, arrived, [(x.shape, x.dtype) for x in xs])
         arrays = [np.zeros_like(x) if g is None else g._array for x, g in zip(xs, gradients, strict=True)]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 

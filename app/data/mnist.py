@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,7 +32,7 @@ def to_stderr(message: str) -> None:
 
 
 def load(
-    source: str = "auto",
+    source: str | None = None,
     sources: Sequence[str] = SOURCES,
     folder: str | Path | None = None,
     say: Callable[[str], None] = to_stderr,
@@ -39,9 +40,11 @@ def load(
     """MNIST, or what stands in for it.
 
     `source` is `auto` (the cache, then each of `sources` in turn), `sample` (the committed one), or a folder
-    that holds IDX files. `folder` is where the cache is. `say` is told of everything that takes a while or
-    goes wrong; a load from the cache says nothing.
+    that holds IDX files; where it is not given, the variable OPSMITH_DATA of the environment can say it. `folder`
+    is where the cache is. `say` is told of everything that takes a while or goes wrong; a load from the cache says
+    nothing.
     """
+    source = source or os.environ.get("OPSMITH_DATA") or "auto"
     if source == "sample":
         return load_sample()
     if source != "auto":

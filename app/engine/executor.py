@@ -45,22 +45,39 @@ class Executor:
         if engine not in ENGINES:
             raise ProgramError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
         self._engine = ENGINES[engine]()
+        self._others: dict[str, Engine] = {}
 
     def run(
         self,
-        program: Program | None = None,
+        program: Any = None,
         feed: Mapping[str, Any] | None = None,
         fetch_list: Sequence[Variable | str] | None = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
         scope: Scope | None = None,
         return_numpy: bool = True,
+        use_program_cache: bool = False,
     ) -> list[Any]:
-        """Run a Program once with the values fed, and give the values of the variables asked for."""
-        program = program or default_main_program()
+        """Run a Program once with the values fed, and give the values of the variables asked for.
+
+        What holds a Program as its `program` and names an `engine`, as a CompiledProgram does, runs with that one. The
+        parameters that are not used have a use in Paddle.
+        """
+        engine = self._engine_of(program)
+        program = getattr(program, "program", program) or default_main_program()
         scope = scope or global_scope()
         fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
         fed = _checked_feed(program, feed or {})
         self._refresh(program, scope)
-        return [np.array(value) for value in self._engine.run(program, fed, fetch, scope)]
+        return [np.array(value) for value in engine.run(program, fed, fetch, scope)]
+
+    def _engine_of(self, program: Any) -> Engine:
+        name = getattr(program, "engine", None)
+        if name is None:
+            return self._engine
+        if name not in self._others:
+            self._others[name] = ENGINES[name]()
+        return self._others[name]
 
     def train_from_dataset(
         self,

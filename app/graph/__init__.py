@@ -6,12 +6,15 @@ from app.graph.defaults import (
     default_main_program,
     default_startup_program,
     disable_static,
+    dynamic_mode,
     enable_static,
     in_dynamic_mode,
     program_guard,
     static_mode,
+    static_unless_chosen,
 )
-from app.graph.program import Block, Operator, Parameter, Program, Variable
+from app.graph.program import Block, Operator, Program
+from app.graph.variable import Parameter, Variable
 
 __all__ = [
     "Block",
@@ -23,10 +26,12 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "disable_static",
+    "dynamic_mode",
     "enable_static",
     "gradients",
     "in_dynamic_mode",
     "names",
     "program_guard",
     "static_mode",
+    "static_unless_chosen",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
-from app.ops.definition import Call
+from app.ops.rules import Call
 
 
 class Recorded(Call, Protocol):
@@ -27,7 +27,7 @@ class Recorded(Call, Protocol):
 def reverse_walk(
     calls: Iterable[Recorded],
     gradients: dict[Hashable, Any],
-    complete: Callable[[Hashable, Any], Any] = lambda key, gradient: gradient,
+    complete: Callable[[Hashable, Any], Any] | None = None,
 ) -> None:
     """Walk `calls`, the last first, adding to `gradients`.
 
@@ -35,10 +35,17 @@ def reverse_walk(
     it. What remains in `gradients` at the end belongs to values that no call made.
     """
     for call in calls:
-        arrived = [gradients.pop(key, None) for key in call.output_keys]
-        douts = [g if g is None else complete(key, g) for key, g in zip(call.output_keys, arrived, strict=True)]
-        if all(gradient is None for gradient in douts):
+        douts, arrived = [], False
+        for key in call.output_keys:
+            gradient = gradients.pop(key, None)
+            if gradient is not None and complete is not None:
+                gradient = complete(key, gradient)
+            douts.append(gradient)
+            arrived = arrived or gradient is not None
+        if not arrived:
             continue
-        for key, gradient in zip(call.input_keys, call.definition.differentiate(call, douts), strict=True):
+        keys = call.input_keys
+        for place, gradient in enumerate(call.definition.differentiate(call, douts)):
             if gradient is not None:
+                key = keys[place]
                 gradients[key] = gradients[key] + gradient if key in gradients else gradient

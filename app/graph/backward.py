@@ -7,7 +7,7 @@ from typing import Any
 
 from app.errors import OperatorError, ProgramError
 from app.graph.autodiff import Recorded, reverse_walk
-from app.graph.program import BACKWARD, Block, Operator, Parameter, Variable
+from app.graph.program import BACKWARD, Block, Operator, Variable
 from app.ops.creation import assign, ones_like, zeros_like
 
 
@@ -25,6 +25,9 @@ class BlockCall:
     def input(self, index: int) -> Variable | None:
         name = self.input_keys[index]
         return None if name is None else self.block.var(name)
+
+    def like(self, index: int) -> Variable | None:
+        return self.input(index)
 
     def output(self, index: int) -> Variable:
         return self.block.var(self.output_keys[index])
@@ -129,24 +132,22 @@ def _named(gradient: Variable, name: str, asked: bool, made: bool) -> Variable:
 
 def append_backward(
     loss: Variable, parameter_list: Sequence[Any] | None = None, no_grad_set: Iterable[Any] | None = None
-) -> list[tuple[Parameter, Variable]]:
-    """Append the backward pass of a loss; gives each trainable parameter with the variable of its gradient."""
+) -> list[tuple[Variable, Variable]]:
+    """Append the backward pass of a loss; gives each trainable parameter with the variable of its gradient.
+
+    `parameter_list` names what gradients are wanted of, which may be any variables.
+    """
     if [size for size in loss.shape if size != 1]:
         raise ProgramError(f"the loss must be a single number; {loss.name} has shape {list(loss.shape)}: take its mean")
     block = loss.program.global_block()
-    listed = block.all_parameters() if parameter_list is None else [_parameter(block, p) for p in parameter_list]
-    trainable = [p for p in listed if p.trainable]
-    if not trainable:
+    listed: list[Variable] = [*block.all_parameters()]
+    if parameter_list is not None:
+        listed = [block.var(getattr(item, "name", item)) for item in parameter_list]
+    wanted = [v for v in listed if not v.stop_gradient]
+    if not wanted:
         return []
-    found = gradients([loss], trainable, None, no_grad_set)
-    return [(p, g) for p, g in zip(trainable, found, strict=True) if g is not None]
-
-
-def _parameter(block: Block, parameter: Any) -> Parameter:
-    variable = block.var(getattr(parameter, "name", parameter))
-    if not isinstance(variable, Parameter):
-        raise ProgramError(f"{variable.name} is no parameter")
-    return variable
+    found = gradients([loss], wanted, None, no_grad_set)
+    return [(v, g) for v, g in zip(wanted, found, strict=True) if g is not None]
 
 
 def _listed(value: Any) -> list[Any]:

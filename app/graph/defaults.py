@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from app.graph.program import Program
 
 _main, _startup = Program(), Program()
-_static = False
+_static: bool | None = None  # None: nothing was chosen
 
 
 def default_main_program() -> Program:
@@ -40,7 +40,7 @@ def enable_static() -> None:
 
 
 def disable_static() -> None:
-    """Make what has no value to go by (layers, constants) eagerly; so it is at the start."""
+    """Make what has no value to go by (layers, constants) eagerly; so it is where nothing is chosen."""
     global _static
     _static = False
 
@@ -51,11 +51,27 @@ def in_dynamic_mode() -> bool:
 
 
 @contextmanager
-def static_mode() -> Iterator[None]:
-    """Make layers and constants part of the default Programs inside the block."""
+def _mode(static: bool) -> Iterator[None]:
     global _static
-    outside, _static = _static, True
+    outside, _static = _static, static
     try:
         yield
     finally:
         _static = outside
+
+
+def static_mode() -> AbstractContextManager[None]:
+    """Make layers and constants part of the default Programs inside the block."""
+    return _mode(True)
+
+
+def dynamic_mode() -> AbstractContextManager[None]:
+    """Make layers and constants eagerly inside the block."""
+    return _mode(False)
+
+
+@contextmanager
+def static_unless_chosen() -> Iterator[None]:
+    """The same as `static_mode` in a program that never chose a mode, as it is in Paddle 1."""
+    with static_mode() if _static is None else nullcontext():
+        yield

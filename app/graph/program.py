@@ -11,107 +11,12 @@ import numpy as np
 
 from app.errors import ProgramError
 from app.graph import names
+from app.graph.variable import Parameter, Variable
 from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
-from app.ops.dtype import canonical, get_default_dtype, is_float
-from app.ops.methods import ValueMethods
-from app.ops.spec import Spec
+from app.ops.dtype import get_default_dtype, is_float
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
-
-
-class Variable(ValueMethods):
-    """A name for a value that an Executor will compute: shape (-1 is any size), element type and flags."""
-
-    def __init__(
-        self,
-        block: Block,
-        name: str,
-        shape: Sequence[int | None],
-        dtype: Any = "float32",
-        *,
-        persistable: bool = False,
-        stop_gradient: bool = False,
-        is_data: bool = False,
-    ):
-        self.block = block
-        self.name = name
-        self.shape = tuple(-1 if size is None else int(size) for size in shape)
-        self.dtype = dtype if dtype == "object" else canonical(dtype)
-        self.persistable = persistable
-        self.stop_gradient = stop_gradient
-        self.is_data = is_data
-
-    @property
-    def spec(self) -> Spec:
-        return Spec(self.shape, self.dtype)
-
-    @property
-    def program(self) -> Program:
-        return self.block.program
-
-    @property
-    def grad_name(self) -> str:
-        """The name that the gradient of this variable gets."""
-        return self.name + "@GRAD"
-
-    @property
-    def flags(self) -> list[str]:
-        """What sets this variable apart, in the words in which it is printed."""
-        marks = {"data": self.is_data, "persistable": self.persistable, "stop_gradient": self.stop_gradient}
-        return [word for word, holds in marks.items() if holds]
-
-    def __str__(self) -> str:
-        return " ".join([f"var {self.name} : {self.spec}", *self.flags])
-
-    __repr__ = __str__
-
-    def __bool__(self) -> bool:
-        raise self._valueless("branch on it", ", or choose with app.where")
-
-    def __float__(self) -> float:
-        raise self._valueless("make a number of it")
-
-    __int__ = __index__ = __float__
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        raise self._valueless("make an array of it")
-
-    def _valueless(self, wish: str, advice: str = "") -> ProgramError:
-        return ProgramError(
-            f"variable {self.name} has no value while the Program is built, so Python cannot {wish}; "
-            f"fetch it with an Executor{advice}"
-        )
-
-    def detach(self) -> Variable:
-        """The same value, with no gradient flowing back through it."""
-        copied = self.assign()  # type: ignore[attr-defined]
-        copied.stop_gradient = True
-        return copied
-
-    def apply_operator(
-        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
-    ) -> Any:
-        """Append the operator to the current block of this variable's Program; its outputs are new Variables."""
-        block = self.program.current_block()
-        outputs = block.append_op(definition, [block.as_variable(x) for x in inputs], attributes, into)
-        return outputs[0] if len(outputs) == 1 and not definition.many_outputs else tuple(outputs) or None
-
-
-class Parameter(Variable):
-    """A persistable Variable that training changes."""
-
-    def __init__(self, block: Block, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True):
-        super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
-
-    @property
-    def trainable(self) -> bool:
-        return not self.stop_gradient
-
-    def __str__(self) -> str:
-        return super().__str__().replace("var ", "param ", 1)
-
-    __repr__ = __str__
 
 
 class Operator:
@@ -136,6 +41,22 @@ class Operator:
     @property
     def type(self) -> str:
         return self.definition.name
+
+    @property
+    def input_arg_names(self) -> list[str]:
+        return [name for name in self.inputs if name is not None]
+
+    @property
+    def output_arg_names(self) -> list[str]:
+        return list(self.outputs)
+
+    @property
+    def attr_names(self) -> list[str]:
+        return list(self.attributes)
+
+    def attr(self, name: str) -> Any:
+        """The setting of that name."""
+        return self.attributes[name]
 
     def __str__(self) -> str:
         shown = [name or "None" for name in self.inputs]
@@ -334,7 +255,10 @@ class Program:
         return self.random_seed, self._random_count
 
     def clone(self, for_test: bool = False) -> Program:
-        """A copy of its own; `for_test`, without the operators of the backward pass and the update."""
+        """A copy of its own; `for_test`, without the operators of the backward pass and the update.
+
+        Operators that do something else in training, as dropout does, then do what they do in use.
+        """
         copied = Program()
         copied.random_seed, copied._random_count = self.random_seed, self._random_count
         copied.schedulers = {} if for_test else dict(self.schedulers)
@@ -347,6 +271,9 @@ class Program:
             Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
             for op in (_of_the_forward_pass(block) if for_test else block.ops)
         ]
+        for op in copied.ops:
+            if for_test and "training" in op.attributes:
+                op.attributes["training"] = False
         used = {name for op in copied.ops for name in (*op.inputs, *op.outputs)}
         for name, variable in block.vars.items():
             if not for_test or name in used or variable.is_data:

@@ -1,35 +1,20 @@
 """Layers, their parameters, and the functions that they are made of."""
 
-from app.nn import functional, initializer
+from app.nn import functional, initializer, layers, utils
+from app.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from app.nn.layer import Layer
-from app.nn.layers import (
-    CrossEntropyLoss,
-    Flatten,
-    LeakyReLU,
-    Linear,
-    MSELoss,
-    ReLU,
-    Sequential,
-    Sigmoid,
-    Softmax,
-    Tanh,
-)
+from app.nn.layers import *  # noqa: F403
 from app.nn.parameter import ParamAttr, create_parameter
 
 __all__ = [
-    "CrossEntropyLoss",
-    "Flatten",
+    "ClipGradByGlobalNorm",
+    "ClipGradByNorm",
+    "ClipGradByValue",
     "Layer",
-    "LeakyReLU",
-    "Linear",
-    "MSELoss",
     "ParamAttr",
-    "ReLU",
-    "Sequential",
-    "Sigmoid",
-    "Softmax",
-    "Tanh",
     "create_parameter",
     "functional",
     "initializer",
+    "utils",
+    *layers.__all__,
 ]

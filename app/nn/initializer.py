@@ -8,9 +8,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.errors import ShapeError
-from app.ops.creation import assign_value, fill_constant, gaussian_random, uniform_random
+from app.errors import OperatorError, ShapeError
+from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
+from app.ops.drawing import gaussian_random, truncated_gaussian_random, uniform_random
+
+__all__ = [
+    "Assign",
+    "Constant",
+    "Initializer",
+    "KaimingNormal",
+    "KaimingUniform",
+    "Normal",
+    "Orthogonal",
+    "TruncatedNormal",
+    "Uniform",
+    "XavierNormal",
+    "XavierUniform",
+    "calculate_gain",
+    "set_global_initializer",
+]
 
 
 class Initializer(Protocol):
@@ -32,7 +49,7 @@ class Constant:
 class Uniform:
     """Equally likely numbers between two bounds."""
 
-    def __init__(self, low: float = -1.0, high: float = 1.0):
+    def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None):
         self.low, self.high = low, high
 
     def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
@@ -42,48 +59,97 @@ class Uniform:
 class Normal:
     """Normally distributed numbers."""
 
-    def __init__(self, mean: float = 0.0, std: float = 1.0):
+    def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None):
         self.mean, self.std = mean, std
 
     def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
         return gaussian_random, {"mean": self.mean, "std": self.std}
 
 
-class XavierUniform:
+class TruncatedNormal:
+    """Normally distributed numbers, drawn again where they lie outside of `a` to `b`."""
+
+    def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None):
+        self.mean, self.std, self.a, self.b = mean, std, a, b
+
+    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+        return truncated_gaussian_random, {"mean": self.mean, "std": self.std, "a": self.a, "b": self.b}
+
+
+class _Xavier:
+    """Numbers whose spread keeps the size of values and gradients through a layer (Glorot and Bengio)."""
+
+    def __init__(
+        self,
+        fan_in: float | None = None,
+        fan_out: float | None = None,
+        gain: float = 1.0,
+        name: str | None = None,
+    ):
+        self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
+
+    def std(self, shape: Sequence[int]) -> float:
+        """The standard deviation for a parameter of this shape."""
+        fan_in, fan_out = _fans(shape)
+        total = (fan_in if self.fan_in is None else self.fan_in) + (fan_out if self.fan_out is None else self.fan_out)
+        return self.gain * math.sqrt(2.0 / total)
+
+
+class XavierUniform(_Xavier):
     """Uniform numbers whose spread keeps the size of values and gradients through a layer (Glorot and Bengio)."""
 
     def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
-        fan_in, fan_out = _fans(shape)
-        return Uniform(-(limit := math.sqrt(6.0 / (fan_in + fan_out))), limit)(shape)
-
-
-class XavierNormal:
-    """Normal numbers with the spread of XavierUniform."""
-
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
-        fan_in, fan_out = _fans(shape)
-        return Normal(0.0, math.sqrt(2.0 / (fan_in + fan_out)))(shape)
-
-
-class KaimingUniform:
-    """Uniform numbers whose spread makes up for the half that a ReLU removes (He and others)."""
-
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
-        limit = math.sqrt(6.0 / _fans(shape)[0])
+        limit = math.sqrt(3.0) * self.std(shape)
         return Uniform(-limit, limit)(shape)
 
 
-class KaimingNormal:
+class XavierNormal(_Xavier):
+    """Normal numbers with the spread of XavierUniform."""
+
+    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+        return Normal(0.0, self.std(shape))(shape)
+
+
+class _Kaiming:
+    """Numbers whose spread makes up for what an activation removes (He and others)."""
+
+    def __init__(
+        self,
+        fan_in: float | None = None,
+        negative_slope: float = 0.0,
+        nonlinearity: str = "relu",
+        mode: str = "fan_in",
+    ):
+        if mode not in ("fan_in", "fan_out"):
+            raise OperatorError(f"{type(self).__name__}: mode is 'fan_in' or 'fan_out', not {mode!r}")
+        self.fan_in, self.mode = fan_in, mode
+        self.gain = calculate_gain(nonlinearity, negative_slope)
+
+    def std(self, shape: Sequence[int]) -> float:
+        """The standard deviation for a parameter of this shape."""
+        fan = _fans(shape)[self.mode == "fan_out"]
+        return self.gain / math.sqrt(fan if self.fan_in is None else self.fan_in)
+
+
+class KaimingUniform(_Kaiming):
+    """Uniform numbers whose spread makes up for the half that a ReLU removes (He and others)."""
+
+    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+        limit = math.sqrt(3.0) * self.std(shape)
+        return Uniform(-limit, limit)(shape)
+
+
+class KaimingNormal(_Kaiming):
     """Normal numbers with the spread of KaimingUniform."""
 
     def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
-        return Normal(0.0, math.sqrt(2.0 / _fans(shape)[0]))(shape)
+        return Normal(0.0, self.std(shape))(shape)
 
 
 class Assign:
     """The numbers given."""
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Any, name: str | None = None):
         self.value = np.asarray(value)
 
     def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
@@ -91,6 +157,58 @@ class Assign:
             found = list(self.value.shape)
             raise ShapeError(f"Assign has an array of shape {found}, the parameter has shape {list(shape)}")
         return assign_value, {"values": tuple(self.value.ravel().tolist())}
+
+
+class Orthogonal:
+    """A matrix whose rows, or columns where there are fewer, stand at right angles and have the size `gain`."""
+
+    def __init__(self, gain: float = 1.0, name: str | None = None):
+        self.gain = gain
+
+    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+        if len(shape) < 2:
+            raise ShapeError(f"Orthogonal needs a parameter with at least two axes, found shape {list(shape)}")
+        rows, columns = shape[0], math.prod(shape[1:])
+        size = sorted((rows, columns), reverse=True)
+        drawn = np.asarray(gaussian_random.kernel(shape=size, dtype="float64"))
+        q, r = np.linalg.qr(drawn)
+        q = q * np.sign(np.diagonal(r))
+        matrix = (q if rows >= columns else q.T) * self.gain
+        return Assign(matrix.reshape(shape))(shape)
+
+
+_GAINS = {
+    "linear": 1.0,
+    "sigmoid": 1.0,
+    "identity": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "tanh": 5.0 / 3.0,
+    "relu": math.sqrt(2.0),
+    "selu": 0.75,
+}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """What the spread of weights is multiplied by before an activation function of that name."""
+    if nonlinearity == "leaky_relu" or (nonlinearity == "relu" and param):
+        return math.sqrt(2.0 / (1.0 + (0.01 if param is None else float(param)) ** 2))
+    if nonlinearity not in _GAINS:
+        raise OperatorError(f"no gain is known for {nonlinearity!r}; there are leaky_relu, {', '.join(_GAINS)}")
+    return _GAINS[nonlinearity]
+
+
+_globals: dict[bool, Initializer | None] = {False: None, True: None}
+
+
+def set_global_initializer(weight_init: Initializer | None, bias_init: Initializer | None = None) -> None:
+    """Choose how parameters, and biases, get their first values where nothing is said of them; None: as before."""
+    _globals.update({False: weight_init, True: bias_init})
+
+
+def global_initializer(is_bias: bool) -> Initializer | None:
+    """What `set_global_initializer` chose."""
+    return _globals[is_bias]
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:

@@ -2,147 +2,170 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
-from app.errors import AppError, ShapeError
+from app.errors import ShapeError
 from app.graph import names
-from app.graph.program import Parameter as ProgramParameter
+from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
 from app.nn.parameter import create_parameter
-from app.tensor import Parameter, Tensor
+from app.nn.tree import Tree
+from app.ops.dtype import canonical, is_float
+
+L = TypeVar("L", bound="Layer")
 
 
-class Layer:
+class Layer(Tree):
     """The base of every layer and network. Parameters and layers that are set as attributes are found by name."""
 
-    def __init__(self, name_scope: str | None = None) -> None:
-        self._parameters: dict[str, Any]
+    def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
         self.training = True
-        object.__setattr__(self, "_full_name", names.generate(name_scope or type(self).__name__.lower()))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        parameters = self.__dict__.setdefault("_parameters", OrderedDict())
-        layers = self.__dict__.setdefault("_sub_layers", OrderedDict())
-        parameters.pop(name, None)
-        layers.pop(name, None)
-        if isinstance(value, (Parameter, ProgramParameter)):
-            parameters[name] = value
-        elif isinstance(value, Layer):
-            layers[name] = value
-        object.__setattr__(self, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
-        self.__dict__["_parameters"].pop(name, None)
-        self.__dict__["_sub_layers"].pop(name, None)
+        self._dtype = None if dtype is None else canonical(dtype)
+        self._forward_pre_hooks: dict[int, Callable[..., Any]] = {}
+        self._forward_post_hooks: dict[int, Callable[..., Any]] = {}
+        object.__setattr__(self, "_full_name", names.generate(name_scope or _snake_case(type(self).__name__)))
 
     def full_name(self) -> str:
         """The name that this layer's parameters begin with."""
         return str(self._full_name)  # type: ignore[attr-defined]
+
+    # Computing
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Compute the layer's result; subclasses say how."""
         raise NotImplementedError(f"{type(self).__name__} needs a method forward")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self.forward(*inputs, **kwargs)
+        if not (self._forward_pre_hooks or self._forward_post_hooks):
+            return self.forward(*inputs, **kwargs)
+        inputs = inputs_after(self._forward_pre_hooks, self, inputs)
+        output = self.forward(*inputs, **kwargs)
+        return output_after(self._forward_post_hooks, self, inputs, output)
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
+        """Call `hook(layer, inputs)` before `forward`; what it returns, if anything, are the inputs."""
+        return HookRemoveHelper(self._forward_pre_hooks, hook)
+
+    def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
+        """Call `hook(layer, inputs, output)` after `forward`; what it returns, if anything, is the output."""
+        return HookRemoveHelper(self._forward_post_hooks, hook)
 
     def create_parameter(
         self, shape: Any, attr: Any = None, dtype: Any = None, is_bias: bool = False, default_initializer: Any = None
     ) -> Any:
-        """A new parameter named after this layer; set it as an attribute."""
+        """A new parameter named after this layer, or None where `attr` is False; set it as an attribute."""
+        if attr is False:
+            return None
         name = names.generate(f"{self.full_name()}.{'b' if is_bias else 'w'}")
-        return create_parameter(shape, dtype, attr, is_bias, default_initializer, name)
-
-    def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
-        if not isinstance(sublayer, Layer):
-            raise AppError(f"{type(self).__name__}: sublayer {name!r} must be a Layer, found {sublayer!r}")
-        setattr(self, name, sublayer)
-        return sublayer
-
-    def add_parameter(self, name: str, parameter: Any) -> Any:
-        setattr(self, name, parameter)
-        return parameter
-
-    # Finding
-
-    def named_sublayers(self, prefix: str = "", include_self: bool = False) -> Iterator[tuple[str, Layer]]:
-        """Every layer inside, with the path of names that leads to it."""
-        if include_self:
-            yield prefix, self
-        for name, layer in self.__dict__.get("_sub_layers", {}).items():
-            yield from layer.named_sublayers(f"{prefix}.{name}" if prefix else name, include_self=True)
-
-    def named_parameters(self, prefix: str = "", include_sublayers: bool = True) -> Iterator[tuple[str, Any]]:
-        """Every parameter with its path; one that is shared is given once."""
-        seen: set[int] = set()
-        layers = self.named_sublayers(prefix, include_self=True) if include_sublayers else [(prefix, self)]
-        for path, layer in layers:
-            for name, parameter in layer.__dict__.get("_parameters", {}).items():
-                if id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    yield (f"{path}.{name}" if path else name), parameter
-
-    def parameters(self, include_sublayers: bool = True) -> list[Any]:
-        return [parameter for _, parameter in self.named_parameters("", include_sublayers)]
-
-    def sublayers(self, include_self: bool = False) -> list[Layer]:
-        return [layer for _, layer in self.named_sublayers("", include_self)]
-
-    def children(self) -> Iterator[Layer]:
-        yield from self.__dict__.get("_sub_layers", {}).values()
+        return create_parameter(shape, dtype or self._dtype, attr, is_bias, default_initializer, name)
 
     # State
 
-    def train(self) -> None:
-        """Behave as in training."""
-        self._set_training(True)
-
-    def eval(self) -> None:
-        """Behave as in use."""
-        self._set_training(False)
-
-    def _set_training(self, training: bool) -> None:
+    def train(self: L, mode: bool = True) -> L:
+        """Behave as in training, or not."""
         for layer in self.sublayers(include_self=True):
-            layer.training = training
+            layer.training = mode
+        return self
 
-    def clear_gradients(self) -> None:
+    def eval(self: L) -> L:
+        """Behave as in use."""
+        return self.train(False)
+
+    def clear_gradients(self, set_to_zero: bool = False) -> None:
         """Forget the gradients of every parameter."""
         for parameter in self.parameters():
             parameter.clear_grad()
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Every parameter by its path."""
-        return OrderedDict(self.named_parameters())
+    def state_dict(
+        self,
+        destination: dict[str, Any] | None = None,
+        include_sublayers: bool = True,
+        structured_name_prefix: str = "",
+        use_hook: bool = True,
+    ) -> dict[str, Any]:
+        """Every parameter, and every buffer that persists, by its path."""
+        state = OrderedDict() if destination is None else destination
+        prefix = structured_name_prefix.rstrip(".")
+        state.update(self.named_parameters(prefix, include_sublayers))
+        for path, layer in self.named_sublayers(prefix, include_self=True) if include_sublayers else [(prefix, self)]:
+            passing = layer.__dict__.get("_non_persistable_buffer_names_set", ())
+            for name, buffer in layer._held("_buffers").items():
+                if buffer is not None and name not in passing:
+                    state[f"{path}.{name}" if path else name] = buffer
+        return state
 
-    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over parameters by path; every one must be there, in its shape."""
-        own = dict(self.named_parameters())
-        missing, unknown = own.keys() - state_dict.keys(), state_dict.keys() - own.keys()
-        if missing or unknown:
-            raise AppError(
-                f"{type(self).__name__}.set_state_dict: missing are {', '.join(sorted(missing)) or 'none'}, "
-                f"unknown are {', '.join(sorted(unknown)) or 'none'}"
-            )
-        for path, parameter in own.items():
-            array = np.asarray(state_dict[path])
-            if list(array.shape) != list(parameter.shape):
-                raise ShapeError(f"{path} has shape {list(parameter.shape)}, the state dict has {list(array.shape)}")
-        for path, parameter in own.items():
-            parameter.set_value(np.asarray(state_dict[path]))
+    def set_state_dict(
+        self, state_dict: Mapping[str, Any], use_structured_name: bool = True
+    ) -> tuple[list[str], list[str]]:
+        """Take over parameters and buffers by path, or by their own names; gives what was missing and what unknown.
 
-    load_dict = set_state_dict
+        What is missing is told by a warning and stays as it is. A shape that does not fit changes nothing at all.
+        """
+        own = self.state_dict()
+        found = {path: state_dict.get(path if use_structured_name else value.name) for path, value in own.items()}
+        missing = [path for path, value in found.items() if value is None]
+        known = set(own) if use_structured_name else {value.name for value in own.values()}
+        unexpected = [path for path in state_dict if path not in known]
+        for path in [path for path in own if path not in missing]:
+            shape = list(np.asarray(found[path]).shape)
+            if shape != list(own[path].shape):
+                raise ShapeError(
+                    f"{type(self).__name__}.set_state_dict: {path} has shape {list(own[path].shape)}, "
+                    f"the state dict has {shape}; nothing was changed"
+                )
+        for what, paths in (("missing, and stay as they are", missing), ("not in this layer", unexpected)):
+            if paths:
+                warnings.warn(f"{type(self).__name__}.set_state_dict: {', '.join(paths)}: {what}", stacklevel=2)
+        for path, value in own.items():
+            if path not in missing:
+                value.set_value(np.asarray(found[path]))
+        return missing, unexpected
+
+    set_dict = load_dict = set_state_dict
+
+    def to(self: L, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> L:
+        """The same layer, with parameters and buffers of another floating type; the device is the CPU."""
+        if dtype is not None:
+            self._change_type(canonical(dtype))
+        return self
+
+    def astype(self: L, dtype: Any = None) -> L:
+        """The same layer, with parameters and buffers of another floating type."""
+        return self.to(dtype=dtype)
+
+    def float(self: L, excluded_layers: Any = None) -> L:
+        """The same layer in single precision."""
+        return self.to(dtype="float32")
+
+    def double(self: L) -> L:
+        """The same layer in double precision."""
+        return self.to(dtype="float64")
+
+    def _change_type(self, dtype: str) -> None:
+        for layer in self.sublayers(include_self=True):
+            layer._dtype = dtype
+        for _, value in [*self.named_parameters(), *self.named_buffers()]:
+            if is_float(value.dtype):
+                value._array = value._array.astype(dtype)
+
+    # Printing
 
     def __repr__(self) -> str:
-        inside = [
-            f"  ({name}): {layer!r}".replace("\n", "\n  ") for name, layer in self.__dict__["_sub_layers"].items()
-        ]
+        inside = [f"  ({name}): {layer!r}".replace("\n", "\n  ") for name, layer in self.named_children()]
         head = f"{type(self).__name__}({self.extra_repr()}"
         return "\n".join([head, *inside, ")"]) if inside else head + ")"
 
     def extra_repr(self) -> str:
         """What `print` shows inside the parentheses."""
         return ""
+
+
+def _snake_case(name: str) -> str:
+    """`LayerNorm` as `layer_norm`."""
+    parted = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub("([a-z])([A-Z])", r"\1_\2", parted).lower()

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from app.errors import AppError
 from app.graph import names
 from app.graph.defaults import default_main_program, default_startup_program, in_dynamic_mode
-from app.nn.initializer import Constant, Initializer, XavierUniform
+from app.nn.initializer import Constant, Initializer, XavierUniform, global_initializer
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical, get_default_dtype
 from app.tensor import Parameter
@@ -18,19 +19,39 @@ from app.tensor import Parameter
 class ParamAttr:
     """What can be said of a parameter where a layer makes it."""
 
-    def __init__(self, name: str | None = None, initializer: Initializer | None = None, trainable: bool = True):
+    def __init__(
+        self,
+        name: str | None = None,
+        initializer: Initializer | None = None,
+        learning_rate: float = 1.0,
+        regularizer: Any = None,
+        trainable: bool = True,
+        do_model_average: bool = True,
+        need_clip: bool = True,
+    ):
         self.name = name
         self.initializer = initializer
+        self.learning_rate = learning_rate
+        """What the optimiser's learning rate is multiplied by for this parameter."""
+        self.regularizer = regularizer
+        """The regularisation of this parameter, in the place of the optimiser's."""
         self.trainable = trainable
+        self.do_model_average = do_model_average
+        self.need_clip = need_clip
+        """Whether the optimiser's `grad_clip` takes this parameter's gradient in."""
 
 
 def as_param_attr(attr: Any) -> ParamAttr:
-    """A ParamAttr from what a layer accepts: None, a name, an initializer or a ParamAttr."""
+    """A ParamAttr from what a layer accepts: None, a name, an initializer, a regularizer or a ParamAttr."""
     if isinstance(attr, ParamAttr):
         return attr
     if isinstance(attr, str):
         return ParamAttr(name=attr)
-    return ParamAttr(initializer=attr)
+    if attr is None or attr is True or callable(attr):
+        return ParamAttr(initializer=None if attr is True else attr)
+    if hasattr(attr, "penalty_gradient"):
+        return ParamAttr(regularizer=attr)
+    raise AppError(f"{attr!r} says nothing of a parameter: give a ParamAttr, a name, an initializer or a regularizer")
 
 
 def create_parameter(
@@ -44,14 +65,18 @@ def create_parameter(
     """A new parameter: Xavier's uniform numbers, or zeros for a bias, unless `attr` says otherwise."""
     attr = as_param_attr(attr)
     dtype = canonical(dtype or get_default_dtype())
-    initializer = attr.initializer or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+    default = default_initializer or global_initializer(is_bias) or (Constant(0.0) if is_bias else XavierUniform())
     shape = tuple(int(size) for size in shape)
-    definition, settings = initializer(shape)
+    definition, settings = (attr.initializer or default)(shape)
     attributes = {**definition.attributes, **settings, "shape": shape, "dtype": dtype}
     name = attr.name or name or names.generate("param")
+    parameter: Any
     if in_dynamic_mode():
-        return Parameter(np.asarray(apply(definition, [], attributes)), name, attr.trainable)
-    return _in_program(definition, attributes, name, attr.trainable)
+        parameter = Parameter(np.asarray(apply(definition, [], attributes)), name, attr.trainable)
+    else:
+        parameter = _in_program(definition, attributes, name, attr.trainable)
+    parameter.attr = attr
+    return parameter
 
 
 def _in_program(definition: OpDef, attributes: dict[str, Any], name: str, trainable: bool) -> Any:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from app.ops.composed import also_named, composed, of_package
 from app.ops.elementwise import elementwise
-from app.ops.logic import where
+from app.ops.logic import isnan, where
 from app.ops.math import log
 
 
@@ -135,3 +136,34 @@ def _(x: Any, out: Any, y: Any, dout: Any) -> Any:
 
 def _share(mine: Any, other: Any, out: Any, dout: Any) -> Any:
     return where(mine == other, dout * 0.5, where(mine == out, dout, 0.0))
+
+
+@composed
+def fmax(x: Any, y: Any, name: Any = None) -> Any:
+    """The larger of two values; where one is not a number, the other."""
+    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+
+
+@composed
+def fmin(x: Any, y: Any, name: Any = None) -> Any:
+    """The smaller of two values; where one is not a number, the other."""
+    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+
+
+@composed
+def lerp(x: Any, y: Any, weight: Any, name: Any = None) -> Any:
+    """The value that lies `weight` of the way from one to another."""
+    return x + (y - x) * weight
+
+
+@of_package
+def add_n(inputs: Any, name: Any = None) -> Any:
+    """The sum of several values of one shape."""
+    values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+also_named(remainder, "mod", "floor_mod")

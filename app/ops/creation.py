@@ -1,4 +1,4 @@
-"""Operators that make values: constants, values like another one, and random initial values."""
+"""Operators that make values: constants, and values that are like another one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from app.ops.composed import FUNCTIONS, of_package
 from app.ops.definition import operator, same_as_input
 from app.ops.form import Constant, Elementwise
-from app.ops.random import generator
 from app.ops.spec import Spec
 
 
-def _declared(*, shape: tuple[int, ...], dtype: str, **attributes: Any) -> Spec:
+def as_declared(*, shape: tuple[int, ...], dtype: str, **attributes: Any) -> Spec:
+    """Inference for an operator whose attributes say the shape and the type."""
     return Spec(tuple(shape), dtype)
 
 
-@operator(_declared, form=Constant(lambda attributes: attributes["value"]))
+@operator(as_declared, form=Constant(lambda attributes: attributes["value"]))
 def fill_constant(*, shape: Any, value: float, dtype: str = "float32") -> Any:
     """A new array with the same number everywhere."""
     return np.full(shape, value, dtype)
@@ -29,22 +30,48 @@ def assign_value(*, values: Any, dtype: str, shape: Any) -> Any:
 
 
 @operator(
-    lambda x, *, value, dtype=None: Spec(x.shape, dtype or x.dtype),
-    form=Constant(lambda attributes: attributes["value"]),
+    lambda x, *, fill_value, dtype=None: Spec(x.shape, dtype or x.dtype),
+    form=Constant(lambda attributes: attributes["fill_value"]),
 )
-def full_like(x: Any, *, value: float, dtype: str | None = None) -> Any:
+def full_like(x: Any, *, fill_value: float, dtype: str | None = None) -> Any:
     """A new array with the shape of another and the same number everywhere."""
-    return np.full_like(x, value, dtype)
+    return np.full_like(x, fill_value, dtype)
 
 
-def zeros_like(x: Any, dtype: str | None = None) -> Any:
+@of_package
+def zeros_like(x: Any, dtype: Any = None, name: Any = None) -> Any:
     """Zeros with the shape of another value."""
-    return full_like(x, value=0, dtype=dtype)
+    return full_like(x, fill_value=0, dtype=dtype)
 
 
-def ones_like(x: Any, dtype: str | None = None) -> Any:
+@of_package
+def ones_like(x: Any, dtype: Any = None, name: Any = None) -> Any:
     """Ones with the shape of another value."""
-    return full_like(x, value=1, dtype=dtype)
+    return full_like(x, fill_value=1, dtype=dtype)
+
+
+@of_package
+def empty_like(x: Any, dtype: Any = None, name: Any = None) -> Any:
+    """A value with the shape of another; what it holds at first says nothing, and is zeros here."""
+    return zeros_like(x, dtype)
+
+
+@operator(lambda x: Spec((len(x.shape),), "int64"))
+def shape_of(x: Any) -> Any:
+    """The sizes of the axes of a value, as a value."""
+    return np.array(x.shape, np.int64)
+
+
+@operator(lambda x: Spec((), "int64"))
+def number_of_elements(x: Any) -> Any:
+    """How many elements a value has, as a value."""
+    return np.array(x.size, np.int64)
+
+
+@of_package
+def rank(input: Any) -> Any:
+    """How many axes a value has, as a value."""
+    return number_of_elements(shape_of(input))
 
 
 @operator(same_as_input, form=Elementwise(lambda x: x, settings=False))
@@ -58,21 +85,4 @@ def _(dout: Any) -> Any:
     return dout
 
 
-@operator(_declared)
-def uniform_random(*, shape: Any, dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Any = None) -> Any:
-    """Random numbers, each equally likely between `min` and `max`."""
-    return generator(seed).uniform(min, max, shape).astype(dtype)
-
-
-@operator(_declared)
-def gaussian_random(
-    *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Any = None
-) -> Any:
-    """Random numbers of the normal distribution."""
-    return generator(seed).normal(mean, std, shape).astype(dtype)
-
-
-@operator(_declared)
-def integer_random(*, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Any = None) -> Any:
-    """Random whole numbers from `low` up to, and without, `high`."""
-    return generator(seed).integers(low, high, shape, dtype)
+FUNCTIONS.update(shape=shape_of, numel=number_of_elements)

@@ -1,101 +1,23 @@
 """What an operator is: one definition that every engine, autodiff, shape inference and printing read.
 
 A definition is made from a NumPy function whose positional parameters are the operator's inputs and whose
-keyword-only parameters are its attributes. Gradient rules are functions too, and take what they need by
-parameter name: an input, an output, `d` + output for the gradient that arrives there, an attribute.
+keyword-only parameters are its attributes. How gradients are made is told by its rules (see `app.ops.rules`).
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from app.errors import AppError, OperatorError
 from app.ops.dtype import canonical
+from app.ops.form import Alias
+from app.ops.plans import Plans
+from app.ops.rules import Call, Reads, Rule
 from app.ops.spec import UNKNOWN, Spec, may_stretch, spec_of
-
-
-class Call(Protocol):
-    """One use of an operator, as its gradient rules see it. A tape and a Program each have their own kind."""
-
-    @property
-    def definition(self) -> OpDef:
-        """What was called."""
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """The settings of the call."""
-
-    @property
-    def needs(self) -> Sequence[bool]:
-        """For each input, whether its gradient is wanted."""
-
-    def input(self, index: int) -> Any: ...
-    def output(self, index: int) -> Any: ...
-    def input_shape(self, index: int) -> tuple[int, ...]: ...
-    def output_shape(self, index: int) -> tuple[int, ...]: ...
-    def zeros(self, index: int) -> Any:
-        """Zeros like output `index`, for a gradient that did not arrive."""
-
-
-class Rule:
-    """How the gradients of some inputs are made out of other operators."""
-
-    def __init__(
-        self,
-        definition: OpDef,
-        function: Callable[..., Any],
-        targets: tuple[int, ...],
-        parameters: Sequence[str] | None = None,
-    ):
-        self.function = function
-        self.targets = targets
-        names = inspect.signature(function).parameters if parameters is None else parameters
-        self.takes = [_source(definition, name) for name in names]
-
-    def __call__(self, call: Call, douts: Sequence[Any]) -> Sequence[Any]:
-        result = self.function(*[_take(source, call, douts) for source in self.takes])
-        return result if isinstance(result, (tuple, list)) else (result,)
-
-
-def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
-    if parameter in ("needs", "douts"):
-        return parameter, None
-    if parameter == definition.variadic:
-        return "inputs", None
-    if parameter in definition.inputs:
-        return "input", definition.inputs.index(parameter)
-    if parameter in definition.outputs:
-        return "output", definition.outputs.index(parameter)
-    if parameter[:1] == "d" and parameter[1:] in definition.outputs:
-        return "dout", definition.outputs.index(parameter[1:])
-    if parameter.endswith("_shape") and parameter[:-6] in definition.inputs:
-        return "shape", definition.inputs.index(parameter[:-6])
-    if parameter in definition.attributes:
-        return "attribute", parameter
-    choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
-    choices += list(definition.attributes)
-    raise OperatorError(f"{definition.label}: its gradient asks for {parameter!r}; it can have {', '.join(choices)}")
-
-
-def _take(source: tuple[str, Any], call: Call, douts: Sequence[Any]) -> Any:
-    kind, key = source
-    if kind == "dout":
-        return douts[key]
-    if kind == "input":
-        return call.input(key)
-    if kind == "output":
-        return call.output(key)
-    if kind == "attribute":
-        return call.attributes[key]
-    if kind == "shape":
-        return call.input_shape(key)
-    if kind == "inputs":
-        return [call.input(i) for i in range(len(call.needs))]
-    return call.needs if kind == "needs" else douts
 
 
 class OpDef:
@@ -109,12 +31,13 @@ class OpDef:
         *,
         inputs: Sequence[str] | None = None,
         outputs: Sequence[str] = ("out",),
-        prepare: Callable[[list[Any]], list[Any]] | None = None,
+        prepare: Callable[[list[Any]], Sequence[Any]] | None = None,
         broadcasts: bool = False,
         many_outputs: bool = False,
         optional_gradients: bool = False,
         checked: bool = False,
         effects: bool = False,
+        views: bool = False,
         form: Any = None,
         where: str = "",
     ):
@@ -123,6 +46,7 @@ class OpDef:
         self.infer = infer
         self.outputs = tuple(outputs)
         self.prepare = prepare
+        """What is done to the inputs first. It may look at element types and at what Python numbers they are, alone."""
         self.broadcasts = broadcasts
         """Elementwise with broadcasting: gradients of stretched inputs are summed back to their shape."""
         self.many_outputs = many_outputs
@@ -133,6 +57,8 @@ class OpDef:
         """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
         self.effects = effects
         """The operator has to run although nothing may depend on its outputs."""
+        self.views = views or isinstance(form, Alias)
+        """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
         self.form = form
         """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
         self.accumulates: Any = None
@@ -141,7 +67,10 @@ class OpDef:
         """For a product: the operator that takes such an update's step with it at once."""
         self.where = where
         """For a custom operator, the file and line that registered it."""
+        self.plans = Plans()
         self.rules: list[Rule] = []
+        self.reads = Reads(())
+        """Which values the rules read: others need no keeping."""
         self.__doc__ = kernel.__doc__
 
         self.variadic: str | None = None
@@ -155,6 +84,9 @@ class OpDef:
         self.attributes = dict(attributes)
         self._attribute_names = tuple(attributes)
         self._complete = inspect.Parameter.empty not in self.attributes.values()
+        plainly = self._complete and self.variadic is None
+        self._arity = len(self.inputs) if plainly else -1
+        """How many arguments make a call that needs no sorting; -1 where every call does."""
 
     def _read_signature(self, kernel: Callable[..., Any]) -> list[str]:
         names = []
@@ -179,17 +111,20 @@ class OpDef:
 
     def gradient(self, function: Callable[..., Any], parameters: Sequence[str] | None = None) -> Callable[..., Any]:
         """Declare the rule that gives the gradients of all inputs, in order."""
-        self.rules = [Rule(self, function, tuple(range(len(self.inputs))), parameters)]
+        self._set_rules([Rule(self, function, tuple(range(len(self.inputs))), parameters)])
         return function
 
     def gradient_of(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare the rule for one input, run only where that gradient is wanted."""
 
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.rules.append(Rule(self, function, (self.inputs.index(name),)))
+            self._set_rules([*self.rules, Rule(self, function, (self.inputs.index(name),))])
             return function
 
         return declare
+
+    def _set_rules(self, rules: list[Rule]) -> None:
+        self.rules, self.reads = rules, Reads(rules)
 
     @property
     def differentiable(self) -> bool:
@@ -197,13 +132,13 @@ class OpDef:
 
     def differentiate(self, call: Call, douts: Sequence[Any]) -> list[Any]:
         """The gradients of the inputs of `call`, None where there is none, from those of its outputs."""
-        if not self.optional_gradients:
+        if not self.optional_gradients and len(douts) > 1:
             douts = [call.zeros(j) if d is None else d for j, d in enumerate(douts)]
         needs = call.needs
         gradients: list[Any] = [None] * len(needs)
         for rule in self.rules:
             targets = rule.targets if self.variadic is None else range(len(needs))
-            if not any(needs[i] for i in targets):
+            if not any(needs[i] for i in targets):  # a list, as it is short and this is met often
                 continue
             for i, gradient in zip(targets, rule(call, douts), strict=True):
                 if gradient is not None and needs[i]:
@@ -211,18 +146,15 @@ class OpDef:
         return gradients
 
     def _unstretched(self, call: Call, index: int, gradient: Any) -> Any:
-        shape = call.input_shape(index)
+        shape, result = call.input_shape(index), call.output_shape(0)
+        if shape == result and UNKNOWN not in shape:
+            return gradient
         others = [call.input_shape(i) for i in range(len(call.needs)) if i != index]
-        if not may_stretch(shape, call.output_shape(0), others):
+        if not may_stretch(shape, result, others):
             return gradient
         if UNKNOWN in shape:
-            return REGISTRY["sum_like"](gradient, call.input(index))
+            return REGISTRY["sum_like"](gradient, call.like(index))
         return REGISTRY["sum_to"](gradient, shape=shape)
-
-    def uses_value(self, kind: str, index: int) -> bool:
-        """Whether a rule reads the value of `kind` ('input' or 'output') number `index`: others need no keeping."""
-        wanted = {(kind, index), (kind + "s", None)}
-        return any(source in wanted for rule in self.rules for source in rule.takes)
 
     # Shapes and types
 
@@ -237,13 +169,22 @@ class OpDef:
     # Application
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        inputs, attributes = self.bind(args, kwargs)
-        if self.prepare is not None:
-            try:
-                inputs = self.prepare(inputs)
-            except Exception as error:
-                raise _explained(self.label, error) from error
-        return apply(self, inputs, attributes)
+        if kwargs or len(args) != self._arity:
+            return apply(self, *self.bind(args, kwargs))
+        for value in args:
+            applier = getattr(value, "apply_operator", None)
+            if applier is not None:
+                return applier(self, args, self.attributes)
+        return apply(self, args, self.attributes)
+
+    def prepared(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The inputs as the kernel takes them: brought to a common element type, for most operators."""
+        if self.prepare is None:
+            return inputs
+        try:
+            return self.prepare(list(inputs))
+        except Exception as error:
+            raise _explained(self.label, error) from error
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Sort the arguments of a call into input values and attributes."""
@@ -301,6 +242,7 @@ def apply(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any
         applier = getattr(value, "apply_operator", None)
         if applier is not None:
             return applier(definition, inputs, attributes, into)
+    inputs = definition.prepared(inputs)
     try:
         return definition.kernel(*inputs, **attributes)
     except Exception as error:

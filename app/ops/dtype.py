@@ -15,11 +15,15 @@ NAMES = ("bool", *INTEGERS, *FLOATS)
 
 _SPELLINGS = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "long": "int64"}
 _PYTHON_TYPES = {float: "float32", int: "int64", bool: "bool"}
+_OF_NUMPY = {np.dtype(name): name for name in NAMES}
+"""Asked often, where NumPy works out the name each time."""
 _default_float = "float32"
 
 
 def canonical(dtype: Any) -> str:
     """The one name of an element type, from a name, a NumPy type or a Python type."""
+    if isinstance(dtype, np.dtype) and dtype in _OF_NUMPY:
+        return _OF_NUMPY[dtype]
     if isinstance(dtype, str):
         name = _SPELLINGS.get(dtype, dtype)
         if name in NAMES:
@@ -32,6 +36,11 @@ def canonical(dtype: Any) -> str:
     if name not in NAMES:
         raise DtypeError(f"{dtype!r} is not an element type; there are {', '.join(NAMES)}")
     return name
+
+
+def name_of(dtype: np.dtype) -> str:
+    """The name of an array's element type, whether operators know it or not."""
+    return _OF_NUMPY.get(dtype) or dtype.name
 
 
 def is_float(dtype: Any) -> bool:

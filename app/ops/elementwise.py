@@ -20,14 +20,15 @@ def elementwise(
     result: str | None = None,
     floating: bool = False,
     numbers: bool = False,
+    whole: bool = False,
     scalar: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """Declare an operator whose kernel works on one element as on a whole array.
 
     Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
-    `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values. `scalar`
-    computes one element where the kernel itself cannot, or not as well.
+    `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values, and `whole`
+    refuses floats. `scalar` computes one element where the kernel itself cannot, or not as well.
     """
 
     def infer(*specs: Spec, **attributes: Any) -> Spec:
@@ -36,6 +37,8 @@ def elementwise(
             raise DtypeError(f"expected inputs of one element type, found {' and '.join(sorted(dtypes))}")
         if numbers and "bool" in dtypes:
             raise DtypeError("expected numbers, found truth values; use .astype")
+        if whole and not dtypes.isdisjoint(FLOATS):
+            raise DtypeError(f"expected whole numbers or truth values, found {specs[0].dtype}; use .astype")
         return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
 
     def prepare(values: list[Any]) -> list[Any]:
@@ -55,6 +58,8 @@ def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
         if not floating or first in FLOATS:
             return values
         return [REGISTRY["cast"](v, dtype=get_default_dtype()) for v in values]
+    if any(hasattr(v, "apply_operator") for v in values):  # NumPy's float says that it is a Python float
+        values = [float(v) if isinstance(v, np.float64) else v for v in values]
     arrays = [canonical(v.dtype) for v in values if hasattr(v, "dtype")]
     target = common(*arrays, *_weak_types(arrays, values))
     if floating and target not in FLOATS:

@@ -116,3 +116,7 @@ class Accumulates:
     base: str
     scale: str
     term: str
+
+    def places(self, inputs: Sequence[str]) -> tuple[int, int, int]:
+        """Which of the operator's inputs these are."""
+        return inputs.index(self.base), inputs.index(self.scale), inputs.index(self.term)

@@ -91,6 +91,16 @@ def isfinite(x: Any) -> Any:
     return np.isfinite(x)
 
 
+def _is_close_one(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    return x == y or bool(abs(x - y) <= atol + rtol * abs(y) < np.inf) or (equal_nan and x != x and y != y)
+
+
+@elementwise(floating=True, result="bool", scalar=_is_close_one)
+def isclose(x: Any, y: Any, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether two values differ by at most `atol`, and `rtol` of the second one, together."""
+    return np.isclose(x, y, rtol, atol, equal_nan)
+
+
 def _infer_where(condition: Spec, x: Spec, y: Spec) -> Spec:
     return Spec(broadcast(condition.shape, x.shape, y.shape), x.dtype)
 

@@ -9,8 +9,10 @@ import numpy as np
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
+from app.ops.elementwise import elementwise
 from app.ops.form import Filling
 from app.ops.reduction import sum
+from app.ops.rounding import clip
 from app.ops.spec import UNKNOWN, Spec
 
 
@@ -79,8 +81,8 @@ def softmax_with_cross_entropy(logits: Any, label: Any) -> Any:
     shifted = logits - np.max(logits, axis=1, keepdims=True) if logits.size else logits
     e = np.exp(shifted)
     total = np.sum(e, axis=1, keepdims=True)
-    picked = np.take_along_axis(shifted, rows[:, None], axis=1)
-    return np.log(total) - picked, e / total
+    picked = shifted[np.arange(len(rows)), rows]
+    return np.log(total) - picked[:, None], e / total
 
 
 @softmax_with_cross_entropy.gradient_of("logits")
@@ -168,7 +170,33 @@ def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
 @operator(_infer_accuracy, form=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
 def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
     """The share of rows whose label is among the k largest values."""
-    rows = _rows(x, label)[:, None]
+    rows = _rows(x, label)
+    if k == 1 and x.size:  # the first of the largest, and nan is the largest of all
+        best = x.argmax(axis=1)
+        largest = x[np.arange(len(rows)), best]
+        return np.mean((best == rows) & (largest == largest), dtype=np.float32)
+    rows = rows[:, None]
     mine = np.take_along_axis(x, rows, axis=1)
     behind = (x < mine) | ((x == mine) & (np.arange(x.shape[1]) >= rows))
     return np.mean(np.sum(~behind, axis=1) < k, dtype=np.float32)
+
+
+def _binary_one(x: Any, label: Any) -> Any:
+    return -(label * max(np.log(x), -_STEEPEST) + (1 - label) * max(np.log(1 - x), -_STEEPEST))
+
+
+_STEEPEST = 100.0
+"""What the logarithm of 0 counts as, so that a wrong certainty has a loss."""
+
+
+@elementwise(floating=True, scalar=_binary_one)
+def binary_cross_entropy(x: Any, label: Any) -> Any:
+    """-log(x) and -log(1 - x) in the proportions of a label, which is between 0 and 1 as the probability is."""
+    with np.errstate(divide="ignore"):
+        yes, no = (np.maximum(np.log(share), x.dtype.type(-_STEEPEST)) for share in (x, 1 - x))
+    return -(label * yes + (1 - label) * no)
+
+
+@binary_cross_entropy.gradient_of("x")
+def _(x: Any, label: Any, dout: Any) -> Any:
+    return dout * (x - label) / clip(x * (1.0 - x), min=1e-12)

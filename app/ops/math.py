@@ -1,13 +1,16 @@
-"""Mathematical functions of one value, element by element."""
+"""Powers, exponentials and logarithms of one value, element by element."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from app.ops.creation import zeros_like
+from app.ops.composed import also_named, composed
+from app.ops.definition import REGISTRY
 from app.ops.elementwise import elementwise
+from app.ops.rounding import sign
 
 
 @elementwise(numbers=True)
@@ -52,39 +55,6 @@ def log1p(x: Any) -> Any:
 @log1p.gradient
 def _(x: Any, dout: Any) -> Any:
     return dout / (x + 1.0)
-
-
-@elementwise(floating=True)
-def sin(x: Any) -> Any:
-    """The sine."""
-    return np.sin(x)
-
-
-@sin.gradient
-def _(x: Any, dout: Any) -> Any:
-    return dout * cos(x)
-
-
-@elementwise(floating=True)
-def cos(x: Any) -> Any:
-    """The cosine."""
-    return np.cos(x)
-
-
-@cos.gradient
-def _(x: Any, dout: Any) -> Any:
-    return -dout * sin(x)
-
-
-@elementwise(floating=True)
-def tanh(x: Any) -> Any:
-    """The hyperbolic tangent."""
-    return np.tanh(x)
-
-
-@tanh.gradient
-def _(out: Any, dout: Any) -> Any:
-    return dout * (1.0 - out * out)
 
 
 @elementwise(floating=True)
@@ -142,55 +112,72 @@ def _(x: Any, dout: Any) -> Any:
     return dout * sign(x)
 
 
-@elementwise(numbers=True)
-def sign(x: Any) -> Any:
-    """-1, 0 or 1."""
-    return np.sign(x)
+@elementwise(floating=True)
+def log2(x: Any) -> Any:
+    """The logarithm to base 2."""
+    return np.log2(x)
+
+
+@log2.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout / (x * math.log(2.0))
 
 
 @elementwise(floating=True)
-def floor(x: Any) -> Any:
-    """The largest whole number that is not above the value."""
-    return np.floor(x)
+def log10(x: Any) -> Any:
+    """The logarithm to base 10."""
+    return np.log10(x)
+
+
+@log10.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout / (x * math.log(10.0))
 
 
 @elementwise(floating=True)
-def ceil(x: Any) -> Any:
-    """The smallest whole number that is not below the value."""
-    return np.ceil(x)
+def expm1(x: Any) -> Any:
+    """e to the power of the value, less 1: exact for small values."""
+    return np.expm1(x)
 
 
-@elementwise(floating=True)
-def round(x: Any) -> Any:
-    """The nearest whole number; halves go to the even one."""
-    return np.rint(x)
+@expm1.gradient
+def _(out: Any, dout: Any) -> Any:
+    return dout * (out + 1.0)
 
 
-@sign.gradient
-@floor.gradient
-@ceil.gradient
-@round.gradient
-def _(dout: Any) -> Any:
-    return zeros_like(dout)
+@elementwise(floating=True, scalar=lambda x: math.erf(x))
+def erf(x: Any) -> Any:
+    """The error function."""
+    from scipy import special  # imported late: it takes a tenth of a second
+
+    return special.erf(x).astype(x.dtype, copy=False)
 
 
-def _clip_one(x: Any, min: Any, max: Any) -> Any:
-    if min is not None and max is not None and min > max:
-        return max
-    if min is not None and x < min:
-        return min
-    if max is not None and x > max:
-        return max
-    return x
+@erf.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout * (exp(-square(x)) * (2.0 / math.sqrt(math.pi)))
 
 
-@elementwise(scalar=_clip_one, numbers=True)
-def clip(x: Any, *, min: float | None = None, max: float | None = None) -> Any:
-    """The value kept between `min` and `max`; outside, the gradient is zero."""
-    low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
-    return np.clip(x, low, high)
+@composed
+def scale(
+    x: Any, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: Any = None, name: Any = None
+) -> Any:
+    """`x * scale + bias`, or with the bias added first; `act` names an operator that works on the result."""
+    out = x * scale + bias if bias_after_scale else (x + bias) * scale
+    return out if act is None else REGISTRY[act](out)
 
 
-@clip.gradient
-def _(x: Any, out: Any, dout: Any) -> Any:
-    return dout * (x == out)
+@composed
+def stanh(x: Any, scale_a: float = 0.67, scale_b: float = 1.7159, name: Any = None) -> Any:
+    """`scale_b * tanh(scale_a * x)`."""
+    return REGISTRY["tanh"](x * scale_a) * scale_b
+
+
+@composed
+def logit(x: Any, eps: float | None = None, name: Any = None) -> Any:
+    """`log(x / (1 - x))`, with x first kept `eps` away from 0 and 1."""
+    kept = x if eps is None else REGISTRY["clip"](x, min=eps, max=1.0 - eps)
+    return log(kept / (1.0 - kept))
+
+
+also_named(negative, "neg")

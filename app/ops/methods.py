@@ -8,19 +8,27 @@ from typing import Any
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
+from app.ops.composed import METHODS
 from app.ops.definition import REGISTRY, OpDef
-from app.ops.shaping import plain_index
+from app.ops.dtype import canonical
+from app.ops.indexing import array_index
 from app.ops.spec import UNKNOWN
 
 _UFUNCS = {
     "absolute": "abs",
-    "bitwise_and": "logical_and",
-    "bitwise_or": "logical_or",
-    "bitwise_xor": "logical_xor",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
     "greater": "greater_than",
-    "invert": "logical_not",
+    "invert": "bitwise_not",
+    "left_shift": "bitwise_left_shift",
     "less": "less_than",
     "power": "pow",
+    "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
 """NumPy's names for operators that have another one here."""
@@ -32,22 +40,14 @@ def _binary(name: str, swapped: bool = False) -> Any:
     def method(self: Any, other: Any) -> Any:
         if other is None or isinstance(other, str):
             return NotImplemented
-        return operator(other, self) if swapped else operator(self, other)
+        return self.apply_operator(operator, (other, self) if swapped else (self, other), operator.attributes)
 
     return method
 
 
 def _unary(name: str) -> Any:
     operator = REGISTRY[name]
-    return lambda self: operator(self)
-
-
-def _index_parts(index: Any) -> tuple[Any, ...]:
-    return index if isinstance(index, tuple) else (index,)
-
-
-def _is_array(index: Any) -> bool:
-    return hasattr(index, "dtype") and not isinstance(index, np.generic)
+    return lambda self: self.apply_operator(operator, (self,), operator.attributes)
 
 
 class ValueMethods:
@@ -56,6 +56,7 @@ class ValueMethods:
     __slots__ = ()
     __array_priority__ = 100.0  # an array on the left of an operator leaves the work to the value on the right
     shape: Any
+    apply_operator: Any
 
     __add__, __radd__ = _binary("add"), _binary("add", swapped=True)
     __sub__, __rsub__ = _binary("subtract"), _binary("subtract", swapped=True)
@@ -65,8 +66,11 @@ class ValueMethods:
     __mod__, __rmod__ = _binary("remainder"), _binary("remainder", swapped=True)
     __pow__, __rpow__ = _binary("pow"), _binary("pow", swapped=True)
     __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", swapped=True)
-    __and__, __or__ = _binary("logical_and"), _binary("logical_or")
-    __xor__, __invert__ = _binary("logical_xor"), _unary("logical_not")
+    __and__, __or__ = _binary("bitwise_and"), _binary("bitwise_or")
+    __rand__, __ror__ = _binary("bitwise_and", swapped=True), _binary("bitwise_or", swapped=True)
+    __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True)
+    __invert__ = _unary("bitwise_not")
+    __lshift__, __rshift__ = _binary("bitwise_left_shift"), _binary("bitwise_right_shift")
     __lt__, __le__ = _binary("less_than"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater_than"), _binary("greater_equal")
     __eq__, __ne__ = _binary("equal"), _binary("not_equal")
@@ -101,12 +105,12 @@ class ValueMethods:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        arrays = [i for i in _index_parts(index) if isinstance(i, list) or _is_array(i)]
+        arrays, items = array_index(index)
         if not arrays:
-            return REGISTRY["getitem"](self, index=plain_index(index))
-        if len(_index_parts(index)) == 1:
-            return REGISTRY["gather"](self, np.asarray(index) if isinstance(index, list) else arrays[0])
-        raise ShapeError("only one array of whole numbers can be an index, and only alone")
+            return REGISTRY["getitem"](self, index=items)
+        if items == (("array", 0),) and canonical(arrays[0].dtype) != "bool":
+            return REGISTRY["gather"](self, arrays[0])
+        return REGISTRY["take_items"]([self, *arrays], items=items)
 
     # The names that Paddle's tensors have beside those of the operators
 
@@ -120,11 +124,7 @@ class ValueMethods:
 
     def astype(self, dtype: Any) -> Any:
         """The value with another element type."""
-        return REGISTRY["cast"](self, dtype=dtype)
-
-    def t(self) -> Any:
-        """The matrix with its two axes exchanged."""
-        return REGISTRY["transpose"](self)
+        return self.apply_operator(REGISTRY["cast"], (self,), {"dtype": canonical(dtype)})
 
 
 def _method(operator: OpDef) -> Any:
@@ -138,3 +138,7 @@ def _method(operator: OpDef) -> Any:
 for _operator in REGISTRY.values():
     if _operator.inputs and not hasattr(ValueMethods, _operator.name):
         setattr(ValueMethods, _operator.name, _method(_operator))
+
+for _name, _function in METHODS.items():
+    if not hasattr(ValueMethods, _name):
+        setattr(ValueMethods, _name, _method(_function) if isinstance(_function, OpDef) else _function)

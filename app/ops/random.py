@@ -18,6 +18,17 @@ def seed(number: int) -> None:
     _state.update(seed=int(number), count=0)
 
 
+def get_rng_state() -> list[tuple[int, int]]:
+    """Where the random streams stand, for `set_rng_state`."""
+    return [(int(_state["seed"]), int(_state["count"]))]
+
+
+def set_rng_state(state_list: list[tuple[int, int]]) -> None:
+    """Go on drawing from where the streams stood at `get_rng_state`."""
+    (number, count), *_ = state_list
+    _state.update(seed=number, count=count)
+
+
 def next_stream() -> tuple[int, int]:
     """The name of the next stream of the global seed."""
     _state["count"] += 1

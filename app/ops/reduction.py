@@ -1,4 +1,4 @@
-"""Reductions: sums, means and extremes over axes, and their counterparts that spread a value out again."""
+"""Reductions: sums, means and extremes over axes, and the counterpart that spreads a value out again."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ShapeError
+from app.ops.composed import also_named
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import to_common_type
-from app.ops.form import Elementwise, Reduction, Spread, ToShape
+from app.ops.form import Reduction, Spread
 from app.ops.logic import where
 from app.ops.shaping import cast_like
-from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis, reduced_axes
+from app.ops.spec import Spec, reduced_axes
 
 
 def _reduced_shape(shape: tuple[int, ...], axis: Any, keepdim: bool) -> tuple[int, ...]:
@@ -24,13 +24,14 @@ def _reduced_shape(shape: tuple[int, ...], axis: Any, keepdim: bool) -> tuple[in
     return tuple(size for i, size in enumerate(shape) if i not in axes)
 
 
-def _infer_reduction(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
+def infer_reduction(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
+    """The shape that is left, and the same element type."""
     return Spec(_reduced_shape(x.shape, axis, keepdim), x.dtype)
 
 
-def _infer_sum(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
-    dtype = "int64" if x.dtype == "bool" or x.dtype in INTEGERS else x.dtype
-    return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
+def _infer_sum(x: Spec, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Spec:
+    natural = "int64" if x.dtype == "bool" or x.dtype in INTEGERS else x.dtype
+    return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or natural)
 
 
 def _axes_of(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
@@ -42,30 +43,35 @@ def _add(x: Any, y: Any) -> Any:
 
 
 @operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0, _add))
-def sum(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def sum(x: Any, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Any:
     """The sum over axes; whole numbers and truth values add up as int64."""
-    wide = np.int64 if x.dtype.kind in "biu" else None
-    return np.sum(x, axis=axis, keepdims=keepdim, dtype=wide)
+    natural = np.int64 if x.dtype.kind in "biu" else None
+    return np.sum(x, axis=axis, keepdims=keepdim, dtype=dtype or natural)
 
 
 @sum.gradient
-def _(x: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
-    return spread(dout, x, axis=axis, keepdim=keepdim)
+def _(x_like: Any, dout: Any, axis: Any, dtype: str | None, keepdim: bool) -> Any:
+    gradient = spread(dout, x_like, axis=axis, keepdim=keepdim)
+    return gradient if dtype is None else cast_like(gradient, x_like)
 
 
 @operator(
-    _infer_reduction,
+    infer_reduction,
     prepare=lambda values: to_common_type(values, floating=True),
     form=Reduction(_axes_of, lambda dtype: 0, _add, mean=True),
 )
 def mean(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The mean over axes."""
-    return np.mean(x, axis=axis if x.ndim else None, keepdims=keepdim)
+    axis = axis if x.ndim else None
+    if x.dtype.itemsize < 4 or not x.size:  # NumPy's mean is exact for half precision, and slow for small arrays
+        return np.mean(x, axis=axis, keepdims=keepdim)
+    total: Any = np.sum(x, axis=axis, keepdims=keepdim)
+    return total / x.dtype.type(x.size / total.size)
 
 
 @mean.gradient
-def _(x: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
-    return spread(dout, x, axis=axis, keepdim=keepdim, share=True)
+def _(x_like: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
+    return spread(dout, x_like, axis=axis, keepdim=keepdim, share=True)
 
 
 def _infer_spread(y: Spec, like: Spec, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Spec:
@@ -88,13 +94,13 @@ def _(dout: Any, axis: Any, keepdim: bool, share: bool) -> Any:
     return reduce(dout, axis=axis, keepdim=keepdim)
 
 
-@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
+@operator(infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
 def max(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
-@operator(_infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
+@operator(infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
 def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
@@ -108,14 +114,19 @@ def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
     return where(chosen, spread(share, x, axis=axis, keepdim=keepdim), 0.0)
 
 
-@operator(_infer_reduction)
-def prod(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def _infer_prod(x: Spec, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Spec:
+    return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or x.dtype)
+
+
+@operator(_infer_prod)
+def prod(x: Any, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Any:
     """The product over axes."""
-    return np.prod(x, axis=axis, keepdims=keepdim, dtype=x.dtype)
+    return np.prod(x, axis=axis, keepdims=keepdim, dtype=dtype or x.dtype)
 
 
 @prod.gradient
-def _(x: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
+def _(x: Any, dout: Any, axis: Any, keepdim: bool, dtype: str | None) -> Any:
+    dout = dout if dtype is None else cast_like(dout, x)
     # the product of the other elements: out / x, but for elements that are zero
     zero = x == 0
     filled = where(zero, 1.0, x)
@@ -150,126 +161,21 @@ def _limits(dtype: str) -> tuple[Any, Any]:
     return int(info.min), int(info.max)
 
 
-def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False) -> Spec:
-    return Spec(_reduced_shape(x.shape, axis, keepdim), "int64")
+def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Spec:
+    return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
 
 
 @operator(_infer_position)
-def argmax(x: Any, *, axis: int | None = None, keepdim: bool = False) -> Any:
+def argmax(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
     """The position of the largest element, the first of several."""
-    return np.argmax(x, axis=axis, keepdims=keepdim)
+    return np.argmax(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
 
 @operator(_infer_position)
-def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False) -> Any:
+def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
     """The position of the smallest element, the first of several."""
-    return np.argmin(x, axis=axis, keepdims=keepdim)
+    return np.argmin(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
 
-def _infer_cumsum(x: Spec, *, axis: int = -1, reverse: bool = False) -> Spec:
-    normal_axis(axis, len(x.shape))
-    return x
-
-
-@operator(_infer_cumsum)
-def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Any:
-    """Running sums along an axis, from its end where `reverse` says so."""
-    if not x.ndim:
-        return np.copy(x)
-    if reverse:
-        return np.flip(np.cumsum(np.flip(x, axis), axis, x.dtype), axis)
-    return np.cumsum(x, axis, x.dtype)
-
-
-@cumsum.gradient
-def _(dout: Any, axis: int, reverse: bool) -> Any:
-    return cumsum(dout, axis=axis, reverse=not reverse)
-
-
-# Broadcasting undone and done
-
-
-def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
-    broadcast(x.shape, shape)
-    return Spec(shape, x.dtype)
-
-
-def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
-    if x.shape == shape:
-        return x
-    extra = x.ndim - len(shape)
-    axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
-    return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
-
-
-def _axes_to(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
-    """The axes that summing to a shape removes or makes 1."""
-    shape = attributes["shape"]
-    extra = rank - len(shape)
-    return (*range(extra), *(extra + i for i, size in enumerate(shape) if size == 1))
-
-
-@operator(_infer_sum_to, form=Reduction(_axes_to, lambda dtype: 0, _add))
-def sum_to(x: Any, *, shape: tuple[int, ...]) -> Any:
-    """The sum over the axes along which `shape` would be broadcast."""
-    return _sum_to(x, shape)
-
-
-@sum_to.gradient
-def _(x: Any, dout: Any) -> Any:
-    return expand_as(dout, x)
-
-
-@operator(lambda x, like: Spec(like.shape, x.dtype), form=ToShape(sum_to))
-def sum_like(x: Any, like: Any) -> Any:
-    """The sum over the axes along which `like` would be broadcast, its shape being known only when it runs."""
-    return _sum_to(x, like.shape)
-
-
-@sum_like.gradient_of("x")
-def _(x: Any, dout: Any) -> Any:
-    return expand_as(dout, x)
-
-
-def _same(x: Any) -> Any:
-    return x
-
-
-def _infer_expand(x: Spec, *, shape: tuple[int, ...]) -> Spec:
-    sizes = _expanded(x.shape, shape)
-    kept = zip(reversed(x.shape), reversed(sizes), strict=False)
-    if {old for old, new in kept if old != new} - {1, UNKNOWN}:
-        raise ShapeError(f"a value of shape {list(x.shape)} cannot be expanded to {list(shape)}")
-    return Spec(sizes, x.dtype)
-
-
-def _expanded(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """`shape` with the sizes that -1 keeps."""
-    extra = len(shape) - len(sizes)
-    if extra < 0:
-        raise ShapeError(f"shape {list(shape)} has fewer axes than the value")
-    if -1 in shape[:extra]:
-        raise ShapeError(f"shape {list(shape)} keeps an axis (-1) that the value does not have")
-    return tuple(sizes[i - extra] if size == -1 else size for i, size in enumerate(shape))
-
-
-@operator(_infer_expand, form=Elementwise(_same, settings=False))
-def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
-    """The value repeated along axes of size 1, and new ones in front; -1 keeps an axis as it is."""
-    return np.broadcast_to(x, _expanded(x.shape, shape))
-
-
-@expand.gradient
-def _(x: Any, dout: Any) -> Any:
-    return sum_like(dout, x)
-
-
-@operator(lambda x, like: Spec(like.shape, x.dtype), form=Elementwise(_same, takes=(0,), settings=False))
-def expand_as(x: Any, like: Any) -> Any:
-    """The value repeated to the shape of another."""
-    return np.broadcast_to(x, like.shape)
-
-
-@expand_as.gradient_of("x")
-def _(x: Any, dout: Any) -> Any:
-    return sum_like(dout, x)
+also_named(max, "amax")
+also_named(min, "amin")

@@ -1,4 +1,4 @@
-"""Operators that rearrange values: shape, axes, joining, cutting and element type."""
+"""Operators that keep all elements of a value: another element type, another shape, another order of axes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import DtypeError, ShapeError
+from app.errors import ShapeError
+from app.ops.composed import also_named, composed
 from app.ops.definition import operator
-from app.ops.dtype import INTEGERS
-from app.ops.elementwise import to_common_type
 from app.ops.form import Alias, Elementwise
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, reduced_axes
 
@@ -29,8 +28,8 @@ def cast(x: Any, *, dtype: str) -> Any:
 
 
 @cast.gradient
-def _(x: Any, dout: Any) -> Any:
-    return cast_like(dout, x)
+def _(x_like: Any, dout: Any) -> Any:
+    return cast_like(dout, x_like)
 
 
 @operator(lambda x, like: Spec(x.shape, like.dtype), form=Elementwise(_same, takes=(0,), settings=False))
@@ -40,8 +39,8 @@ def cast_like(x: Any, like: Any) -> Any:
 
 
 @cast_like.gradient_of("x")
-def _(x: Any, dout: Any) -> Any:
-    return cast_like(dout, x)
+def _(x_like: Any, dout: Any) -> Any:
+    return cast_like(dout, x_like)
 
 
 # Shape
@@ -75,8 +74,8 @@ def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
 
 
 @reshape.gradient
-def _(x: Any, dout: Any) -> Any:
-    return reshape_like(dout, x)
+def _(x_like: Any, dout: Any) -> Any:
+    return reshape_like(dout, x_like)
 
 
 @operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())
@@ -86,8 +85,8 @@ def reshape_like(x: Any, like: Any) -> Any:
 
 
 @reshape_like.gradient_of("x")
-def _(x: Any, dout: Any) -> Any:
-    return reshape_like(dout, x)
+def _(x_like: Any, dout: Any) -> Any:
+    return reshape_like(dout, x_like)
 
 
 def _infer_flatten(x: Spec, *, start_axis: int = 0, stop_axis: int = -1) -> Spec:
@@ -142,8 +141,8 @@ def unsqueeze(x: Any, *, axis: Any) -> Any:
 @flatten.gradient
 @squeeze.gradient
 @unsqueeze.gradient
-def _(x: Any, dout: Any) -> Any:
-    return reshape_like(dout, x)
+def _(x_like: Any, dout: Any) -> Any:
+    return reshape_like(dout, x_like)
 
 
 # Axes
@@ -161,7 +160,7 @@ def _order(perm: Any, rank: int) -> tuple[int, ...]:
     return order
 
 
-@operator(_infer_transpose)
+@operator(_infer_transpose, views=True)
 def transpose(x: Any, *, perm: Any = None) -> Any:
     """The value with its axes in another order; without one, reversed."""
     return np.transpose(x, _order(perm, x.ndim))
@@ -174,172 +173,46 @@ def _(dout: Any, perm: Any) -> Any:
     return transpose(dout, perm=tuple(int(i) for i in np.argsort(_order(perm, len(perm)))))
 
 
-# Joining and cutting
+@composed
+def t(input: Any, name: Any = None) -> Any:
+    """The matrix with its two axes exchanged; a value with fewer axes as it is."""
+    if len(input.shape) > 2:
+        raise ShapeError(f"t() exchanges the axes of a matrix, found shape {list(input.shape)}; use transpose")
+    return transpose(input) if len(input.shape) == 2 else input.assign()
 
 
-def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
-    if not x:
-        raise ShapeError("there is nothing to join")
-    if len({s.dtype for s in x}) > 1:
-        raise DtypeError(f"expected one element type, found {', '.join(s.dtype for s in x)}")
-    along = _cut_axis(axis, len(x[0].shape))
-    if len({len(s.shape) for s in x}) > 1 or len({(*s.shape[:along], *s.shape[along + 1 :]) for s in _known(x)}) > 1:
-        raise ShapeError(f"the shapes differ outside axis {axis}")
-    sizes = [s.shape[along] for s in x]
-    total = UNKNOWN if UNKNOWN in sizes else sum(sizes)
-    return Spec((*x[0].shape[:along], total, *x[0].shape[along + 1 :]), x[0].dtype)
+@composed
+def swapaxes(x: Any, axis0: int, axis1: int, name: Any = None) -> Any:
+    """The value with two of its axes exchanged."""
+    order = list(range(len(x.shape)))
+    first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))
+    order[first], order[second] = second, first
+    return transpose(x, perm=order)
 
 
-def _cut_axis(axis: int, rank: int) -> int:
-    """The axis along which values are joined or cut."""
-    if not rank:
-        raise ShapeError("a value without axes cannot be joined or cut")
-    return normal_axis(axis, rank)
+@composed
+def moveaxis(x: Any, source: Any, destination: Any, name: Any = None) -> Any:
+    """The value with some of its axes moved to other places; the others keep their order."""
+    rank = len(x.shape)
+    moved = [normal_axis(a, rank) for a in ([source] if isinstance(source, int) else source)]
+    places = [normal_axis(a, rank) for a in ([destination] if isinstance(destination, int) else destination)]
+    order = [a for a in range(rank) if a not in moved]
+    for place, axis in sorted(zip(places, moved, strict=True)):
+        order.insert(place, axis)
+    return transpose(x, perm=order)
 
 
-def _known(specs: tuple[Spec, ...]) -> list[Spec]:
-    """The Specs with each unknown size replaced by a size known from another, so that they can be compared."""
-    columns = list(zip(*(s.shape for s in specs), strict=True))
-    best = [max(column) for column in columns]
-    return [Spec(tuple(b if n == UNKNOWN else n for n, b in zip(s.shape, best, strict=True)), s.dtype) for s in specs]
-
-
-@operator(_infer_concat, prepare=lambda values: to_common_type(values) if values else values)
-def concat(*x: Any, axis: int = 0) -> Any:
-    """Values joined along an axis."""
-    return np.concatenate(x, axis)
-
-
-@concat.gradient
-def _(x: Any, dout: Any, axis: int) -> Any:
-    return split_like(dout, x, axis)
-
-
-def split_like(value: Any, parts: list[Any], axis: int) -> list[Any]:
-    """Cut a value into pieces as long as `parts` are along an axis."""
-    sizes = [part.shape[axis] for part in parts]
-    if sizes.count(UNKNOWN) > 1:
-        raise ShapeError("values with more than one unknown size along the axis that joins them have no gradient")
-    return list(split(value, num_or_sections=tuple(int(s) for s in sizes), axis=axis))
-
-
-def _sections(size: int, num_or_sections: Any, axis: int) -> list[int]:
-    if isinstance(num_or_sections, int):
-        if size == UNKNOWN:
-            return [UNKNOWN] * num_or_sections
-        if num_or_sections < 1 or size % num_or_sections:
-            raise ShapeError(f"axis {axis} of size {size} cannot be cut into {num_or_sections} equal parts")
-        return [size // num_or_sections] * num_or_sections
-    sizes = list(num_or_sections)
-    if UNKNOWN in sizes and size != UNKNOWN:
-        sizes[sizes.index(UNKNOWN)] = size - sum(s for s in sizes if s != UNKNOWN)
-    if size != UNKNOWN and (sum(sizes) != size or min(sizes, default=0) < 0):
-        raise ShapeError(f"axis {axis} of size {size} cannot be cut into parts of {list(num_or_sections)}")
-    return sizes
-
-
-def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec, ...]:
-    along = _cut_axis(axis, len(x.shape))
-    sizes = _sections(x.shape[along], num_or_sections, axis)
-    return tuple(Spec((*x.shape[:along], size, *x.shape[along + 1 :]), x.dtype) for size in sizes)
-
-
-@operator(_infer_split, many_outputs=True)
-def split(x: Any, *, num_or_sections: Any, axis: int = 0) -> Any:
-    """The value cut along an axis, into a number of equal parts or into parts of the sizes listed."""
-    along = _cut_axis(axis, x.ndim)
-    sizes = _sections(x.shape[along], num_or_sections, axis)
-    return tuple(np.split(x, np.cumsum(sizes[:-1]), along))
-
-
-@split.gradient
-def _(douts: Any, axis: int) -> Any:
-    return concat(list(douts), axis=axis)
-
-
-def stack(x: Any, axis: int = 0) -> Any:
-    """Values of one shape joined along a new axis."""
-    return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
-
-
-# Indexing
-
-
-def _index(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index that the plain attribute of `getitem` stands for: ("slice", a, b, c), a number, None or "..."."""
-    return tuple(slice(*i[1:]) if isinstance(i, tuple) else Ellipsis if i == "..." else i for i in items)
-
-
-def plain_index(index: Any) -> tuple[Any, ...]:
-    """A Python index as the plain data that a `getitem` operator carries."""
-    items = index if isinstance(index, tuple) else (index,)
-    return tuple(
-        ("slice", i.start, i.stop, i.step) if isinstance(i, slice) else "..." if i is Ellipsis else i for i in items
-    )
-
-
-def _infer_getitem(x: Spec, *, index: tuple[Any, ...]) -> Spec:
-    items = _index(index)
-    value = np.broadcast_to(False, [_ANY_SIZE if size == UNKNOWN else size for size in x.shape])
-    uncut = value[tuple(slice(None) if isinstance(i, slice) else i for i in items)]
-    sizes = zip(value[items].shape, uncut.shape, strict=True)
-    return Spec(tuple(UNKNOWN if full == _ANY_SIZE else size for size, full in sizes), x.dtype)
-
-
-_ANY_SIZE = 1_000_003
-"""Stands for an unknown size: in the uncut value it shows which axes of a part have one."""
-
-
-@operator(_infer_getitem)
-def getitem(x: Any, *, index: tuple[Any, ...]) -> Any:
-    """A part of the value, by numbers and slices."""
-    return x[_index(index)]
-
-
-@getitem.gradient
-def _(x: Any, dout: Any, index: tuple[Any, ...]) -> Any:
-    return place(dout, x, index=index)
-
-
-@operator(lambda y, like, *, index: Spec(like.shape, y.dtype))
-def place(y: Any, like: Any, *, index: tuple[Any, ...]) -> Any:
-    """Zeros in the shape of `like`, with `y` in the part that the index names."""
-    out = np.zeros(like.shape, y.dtype)
-    out[_index(index)] = y
-    return out
-
-
-@place.gradient_of("y")
-def _(dout: Any, index: tuple[Any, ...]) -> Any:
-    return getitem(dout, index=index)
-
-
-def _infer_gather(x: Spec, index: Spec, *, axis: int = 0) -> Spec:
-    if index.dtype not in INTEGERS:
-        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
+@composed
+def unflatten(x: Any, axis: int, shape: Any, name: Any = None) -> Any:
+    """One axis made several, of the sizes in `shape`; -1 stands for what is left."""
     along = normal_axis(axis, len(x.shape))
-    return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
+    return reshape(x, [*[0] * along, *shape, *x.shape[along + 1 :]])
 
 
-@operator(_infer_gather, checked=True)
-def gather(x: Any, index: Any, *, axis: int = 0) -> Any:
-    """The rows, or slices along another axis, that an array of whole numbers names."""
-    return np.take(x, index, axis)
+@composed
+def view_as(x: Any, other: Any, name: Any = None) -> Any:
+    """The same elements in the shape of another value."""
+    return reshape_like(x, other)
 
 
-@gather.gradient_of("x")
-def _(x: Any, index: Any, dout: Any, axis: int) -> Any:
-    return scatter_add(dout, index, x, axis=axis)
-
-
-@operator(lambda y, index, like, *, axis=0: Spec(like.shape, y.dtype))
-def scatter_add(y: Any, index: Any, like: Any, *, axis: int = 0) -> Any:
-    """Zeros in the shape of `like`, to whose slices named by `index` those of `y` are added."""
-    out = np.zeros(like.shape, y.dtype)
-    np.add.at(out, (*[slice(None)] * normal_axis(axis, out.ndim), index), y)
-    return out
-
-
-@scatter_add.gradient_of("y")
-def _(index: Any, dout: Any, axis: int) -> Any:
-    return gather(dout, index, axis=axis)
+also_named(swapaxes, "swapdims")

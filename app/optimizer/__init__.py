@@ -1,6 +1,18 @@
 """Optimisers and learning-rate schedules."""
 
 from app.optimizer import lr
-from app.optimizer.optimizer import SGD, Adam, Momentum, Optimizer
+from app.optimizer.kinds import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Momentum, RMSProp
+from app.optimizer.optimizer import Optimizer
 
-__all__ = ["SGD", "Adam", "Momentum", "Optimizer", "lr"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Momentum",
+    "Optimizer",
+    "RMSProp",
+    "lr",
+]

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import AppError
+from app.errors import AppError, ShapeError
 from app.graph import names
 from app.graph.backward import append_backward
 from app.graph.defaults import default_startup_program
 from app.graph.program import OPTIMIZE, Program, Variable
 from app.nn.parameter import initialise
-from app.ops import update
 from app.ops.creation import fill_constant
 from app.ops.definition import OpDef, apply
+from app.optimizer.groups import Group, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
 from app.tensor import Tensor, no_grad
+
+SCHEDULER = "LR_Scheduler"
 
 
 class Optimizer:
@@ -32,22 +34,28 @@ class Optimizer:
         self,
         learning_rate: float | LRScheduler = 0.001,
         parameters: Iterable[Any] | None = None,
-        weight_decay: float | None = None,
+        weight_decay: Any = None,
+        grad_clip: Any = None,
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ):
         self._learning_rate = learning_rate
-        self._parameters = None if parameters is None else list(parameters)
-        self._weight_decay = float(weight_decay or 0.0)
-        self._settings = {**self.definition.attributes, **(settings or {})}
-        self._memory: dict[int, list[Any]] = {}
+        self.default = Group([], 1.0, weight_decay, grad_clip, {**self.definition.attributes, **(settings or {})})
+        """How parameters are changed of which nothing else is said."""
+        self.groups = groups_of(parameters, self.default, self.definition.attributes)
+        """The parameters; None where a Program's are found when the steps are appended."""
+        self._memory: dict[int, list[Tensor]] = {}
+
+    @property
+    def _parameter_list(self) -> list[Any] | None:
+        return None if self.groups is None else [p for group in self.groups for p in group.params]
 
     # The learning rate
 
     def get_lr(self) -> float:
         """The learning rate now."""
         rate = self._learning_rate
-        return rate.get_lr() if isinstance(rate, LRScheduler) else float(rate)
+        return rate() if isinstance(rate, LRScheduler) else float(rate)
 
     def set_lr(self, value: float) -> None:
         """Set the learning rate; it holds from the next step, or the next run of the Program."""
@@ -55,40 +63,105 @@ class Optimizer:
             raise AppError("the learning rate follows a schedule; set it by the schedule's step()")
         self._learning_rate = value
 
+    def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
+        """Let the learning rate follow a schedule."""
+        if not isinstance(scheduler, LRScheduler):
+            raise AppError(f"set_lr_scheduler takes an LRScheduler, not {scheduler!r}")
+        self._learning_rate = scheduler
+
     # One step, for Tensors and Variables alike
 
-    def _step_one(self, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
-        if self._weight_decay:
-            gradient = gradient + parameter * self._weight_decay
+    def _step_one(self, group: Group, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
+        gradient = self._regularized(group, parameter, gradient)
         inputs = [parameter, gradient, learning_rate, *states]
-        apply(self.definition, inputs, self._settings, into=[parameter, *states])
+        apply(self.definition, inputs, self._settings_of(group, parameter), into=[parameter, *states])
+
+    def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
+        """The gradient with that of the parameter's own regularizer, or of its group's, added."""
+        own = getattr(getattr(parameter, "attr", None), "regularizer", None)
+        regularizer = as_regularizer(group.weight_decay) if own is None else own
+        return gradient if regularizer is None else gradient + regularizer.penalty_gradient(parameter)
+
+    def _settings_of(self, group: Group, parameter: Any) -> dict[str, Any]:
+        """The attributes of the operator for one parameter."""
+        return group.settings
+
+    def _factor(self, group: Group, parameter: Any) -> float:
+        """What the learning rate is multiplied by for one parameter."""
+        attr = getattr(parameter, "attr", None)
+        return group.learning_rate * (1.0 if attr is None else float(attr.learning_rate))
 
     # Eagerly
 
     @no_grad()
     def step(self) -> None:
         """Change every parameter that has a gradient."""
-        if self._parameters is None:
+        if self.groups is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to change")
-        for parameter in self._parameters:
-            if parameter.grad is not None and not parameter.stop_gradient:
-                rate = np.asarray(self.get_lr(), parameter.dtype)
-                self._step_one(parameter, parameter.grad, rate, self._eager_states(parameter))
+        rate = self.get_lr()
+        for group in self.groups:
+            pairs = [(p, p.grad) for p in group.params if p.grad is not None and not p.stop_gradient]
+            for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
+                here = np.asarray(rate * self._factor(group, parameter), str(parameter.dtype))
+                self._step_one(group, parameter, gradient, here, self._states_of(parameter))
 
-    def _eager_states(self, parameter: Tensor) -> list[Tensor]:
+    def _states_of(self, parameter: Tensor) -> list[Tensor]:
         if id(parameter) not in self._memory:
             self._memory[id(parameter)] = [
-                Tensor(np.full(parameter.shape if shaped else (), value, parameter.dtype))
+                Tensor(np.full(tuple(parameter.shape) if shaped else (), value, str(parameter.dtype)))
                 for shaped, value in self.states.values()
             ]
         return self._memory[id(parameter)]
 
-    def clear_grad(self) -> None:
+    def states_of(self, parameter: Tensor) -> dict[str, Tensor]:
+        """What is remembered of a parameter, by name."""
+        return dict(zip(self.states, self._states_of(parameter), strict=True))
+
+    def clear_grad(self, set_to_zero: bool = True) -> None:
         """Forget the gradients of every parameter."""
-        for parameter in self._parameters or []:
+        for parameter in self._parameter_list or []:
             parameter.clear_grad()
 
     clear_gradients = clear_grad
+
+    # What is remembered, for a file
+
+    def _names_of_states(self, parameter: Any) -> list[str]:
+        return [f"{parameter.name}_{state}_0" for state in self.states]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is remembered of every parameter that has been changed, and where the schedule of the rate stands."""
+        state: dict[str, Any] = {}
+        for parameter in self._parameter_list or []:
+            if id(parameter) in self._memory:
+                state.update(zip(self._names_of_states(parameter), self._memory[id(parameter)], strict=True))
+        if isinstance(self._learning_rate, LRScheduler):
+            state[SCHEDULER] = self._learning_rate.state_dict()
+        return state
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Remember what `state_dict` of such an optimiser gave."""
+        schedule = state_dict.get(SCHEDULER)
+        if schedule is not None and isinstance(self._learning_rate, LRScheduler):
+            self._learning_rate.set_state_dict(schedule)
+        known = {name: p for p in self._parameter_list or [] for name in self._names_of_states(p)}
+        unknown = [name for name in state_dict if name not in known and name != SCHEDULER]
+        if unknown:
+            raise AppError(
+                f"{type(self).__name__}.set_state_dict: {', '.join(unknown)} belong to none of its parameters, "
+                f"whose names are {', '.join(p.name for p in self._parameter_list or []) or 'none'}"
+            )
+        for name, parameter in known.items():
+            if name in state_dict:
+                self._states_of(parameter)
+                self._set_state(parameter, name, state_dict[name])
+
+    def _set_state(self, parameter: Any, name: str, value: Any) -> None:
+        place = self._names_of_states(parameter).index(name)
+        remembered, array = self._memory[id(parameter)][place], np.asarray(value)
+        if array.size != np.asarray(remembered).size:
+            raise ShapeError(f"{name} has shape {list(remembered.shape)}, the state dict has {list(array.shape)}")
+        remembered.set_value(array.reshape(tuple(remembered.shape)))
 
     # In a Program
 
@@ -102,9 +175,23 @@ class Optimizer:
         """Make a loss smaller: append what does so, or, for a Tensor whose backward() has run, take a step."""
         if isinstance(loss, Tensor):
             self.step()
-            return [], [(p, p.grad) for p in self._parameters or []]
-        pairs = append_backward(loss, parameters or self._parameters, no_grad_set)
+            return [], [(p, p.grad) for p in self._parameter_list or []]
+        pairs = self.backward(loss, startup_program, parameters, no_grad_set)
         return self.apply_gradients(pairs, startup_program), pairs
+
+    def backward(
+        self,
+        loss: Any,
+        startup_program: Program | None = None,
+        parameters: Sequence[Any] | None = None,
+        no_grad_set: Any = None,
+        callbacks: Any = None,
+    ) -> list[tuple[Any, Any]]:
+        """Append, or run, the backward pass of a loss; gives each parameter with its gradient."""
+        if isinstance(loss, Tensor):
+            loss.backward()
+            return [(p, p.grad) for p in self._parameter_list or [] if p.grad is not None]
+        return append_backward(loss, parameters or self._parameter_list, no_grad_set)
 
     def apply_gradients(
         self, params_grads: Sequence[tuple[Any, Any]], startup_program: Program | None = None
@@ -117,9 +204,22 @@ class Optimizer:
         before = len(program.global_block().ops)
         with program.appending(OPTIMIZE):
             rate = self._rate_variable(program, startup, params_grads[0][0].dtype)
-            for parameter, gradient in params_grads:
-                self._step_one(parameter, gradient, rate, self._program_states(parameter, startup))
+            for group, pairs in self._grouped(params_grads):
+                for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
+                    factor = self._factor(group, parameter)
+                    here = rate if factor == 1.0 else rate * factor
+                    self._step_one(group, parameter, gradient, here, self._program_states(parameter, startup))
         return program.global_block().ops[before:]
+
+    def _grouped(self, params_grads: Sequence[tuple[Any, Any]]) -> list[tuple[Group, list[tuple[Any, Any]]]]:
+        """The pairs of each group; parameters of no group are changed as the optimiser says by default."""
+        groups = self.groups or [self.default]
+        group_of = {getattr(p, "name", p): group for group in groups for p in group.params}
+        found: dict[int, tuple[Group, list[tuple[Any, Any]]]] = {}
+        for parameter, gradient in params_grads:
+            group = group_of.get(parameter.name, self.default)
+            found.setdefault(id(group), (group, []))[1].append((parameter, gradient))
+        return list(found.values())
 
     def _rate_variable(self, program: Program, startup: Program, dtype: str) -> Variable:
         variable = _persistable(program, startup, names.generate("learning_rate"), (), dtype, self.get_lr())
@@ -145,67 +245,3 @@ def _persistable(
 ) -> Variable:
     initialise(startup, fill_constant, {"shape": shape, "value": value, "dtype": dtype}, name)
     return program.global_block().create_var(name, shape, dtype, persistable=True, stop_gradient=True)
-
-
-class SGD(Optimizer):
-    """Steps against the gradient; with `momentum`, those of `Momentum`."""
-
-    definition = update.sgd
-
-    def __init__(
-        self,
-        learning_rate: float | LRScheduler = 0.001,
-        parameters: Iterable[Any] | None = None,
-        weight_decay: float | None = None,
-        name: str | None = None,
-        momentum: float = 0.0,
-    ):
-        if momentum:
-            self.definition, self.states = Momentum.definition, Momentum.states
-        super().__init__(learning_rate, parameters, weight_decay, name, {"mu": float(momentum)} if momentum else {})
-
-
-class Momentum(Optimizer):
-    """Steps along a velocity that remembers earlier gradients."""
-
-    definition = update.momentum
-    states = MappingProxyType({"velocity": (True, 0.0)})
-
-    def __init__(
-        self,
-        learning_rate: float | LRScheduler = 0.001,
-        momentum: float = 0.9,
-        parameters: Iterable[Any] | None = None,
-        use_nesterov: bool = False,
-        weight_decay: float | None = None,
-        name: str | None = None,
-    ):
-        settings = {"mu": float(momentum), "use_nesterov": use_nesterov}
-        super().__init__(learning_rate, parameters, weight_decay, name, settings)
-
-
-class Adam(Optimizer):
-    """Steps of a size that adapts to each element of a parameter."""
-
-    definition = update.adam
-    states = MappingProxyType(
-        {
-            "moment1": (True, 0.0),
-            "moment2": (True, 0.0),
-            "beta1_pow": (False, 1.0),
-            "beta2_pow": (False, 1.0),
-        }
-    )
-
-    def __init__(
-        self,
-        learning_rate: float | LRScheduler = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        parameters: Iterable[Any] | None = None,
-        weight_decay: float | None = None,
-        name: str | None = None,
-    ):
-        settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
-        super().__init__(learning_rate, parameters, weight_decay, name, settings)

@@ -1,15 +1,12 @@
 """Programs: building them, differentiating them, running them."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
 from app.custom.py_func import py_func
+from app.device import cpu_places
 from app.engine import Executor, Scope, global_scope, scope_guard
 from app.graph import (
     Block,
     Operator,
+    Parameter,
     Program,
     Variable,
     append_backward,
@@ -18,51 +15,46 @@ from app.graph import (
     gradients,
     program_guard,
 )
-from app.ops.dtype import canonical
 from app.ops.loss import accuracy
 from app.static import nn
-
-
-def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_level: int = 0) -> Variable:
-    """A variable that is fed at every run; -1 or None is an axis of any size."""
-    block = default_main_program().global_block()
-    return block.create_var(name, shape, dtype, is_data=True, stop_gradient=True)
-
-
-class InputSpec:
-    """A shape, an element type and perhaps a name: what is said of a value that does not exist yet."""
-
-    def __init__(self, shape: Sequence[int | None], dtype: Any = "float32", name: str | None = None):
-        self.shape = tuple(-1 if size is None else int(size) for size in shape)
-        self.dtype = canonical(dtype)
-        self.name = name
-
-    @classmethod
-    def from_tensor(cls, tensor: Any, name: str | None = None) -> InputSpec:
-        """The shape and type of a Tensor or a Variable."""
-        return cls(tensor.shape, tensor.dtype, name or tensor.name)
-
-    def __repr__(self) -> str:
-        return f"InputSpec(shape={self.shape}, dtype={self.dtype}, name={self.name})"
-
+from app.static.compiled_program import BuildStrategy, CompiledProgram, ExecutionStrategy
+from app.static.inputs import DataFeeder, InputSpec, data
+from app.static.saving import load, load_inference_model, save, save_inference_model
+from app.static.variables import create_global_var, create_parameter, device_guard, name_scope
+from app.static.watching import Print
 
 __all__ = [
     "Block",
+    "BuildStrategy",
+    "CompiledProgram",
+    "DataFeeder",
+    "ExecutionStrategy",
     "Executor",
     "InputSpec",
     "Operator",
+    "Parameter",
+    "Print",
     "Program",
     "Scope",
     "Variable",
     "accuracy",
     "append_backward",
+    "cpu_places",
+    "create_global_var",
+    "create_parameter",
     "data",
     "default_main_program",
     "default_startup_program",
+    "device_guard",
     "global_scope",
     "gradients",
+    "load",
+    "load_inference_model",
+    "name_scope",
     "nn",
     "program_guard",
     "py_func",
+    "save",
+    "save_inference_model",
     "scope_guard",
 ]

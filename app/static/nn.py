@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.custom.lookup import find_operator
-from app.errors import ShapeError
+from app.custom.pylayer import PyLayer
+from app.errors import CustomOperatorError, ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode
 from app.nn import create_parameter, functional
 from app.ops.shaping import reshape
+
+__all__ = ["fc", "static_pylayer"]
 
 
 def fc(
@@ -39,6 +42,26 @@ def fc(
     if activation is None:
         return out
     return functional.softmax(out) if activation == "softmax" else find_operator(activation)(out)
+
+
+def static_pylayer(
+    forward_fn: Callable[..., Any],
+    inputs: Sequence[Any],
+    backward_fn: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """A function over Tensors as an operator of the Program, with another one for its gradient."""
+    if backward_fn is None and not all(v.stop_gradient for v in inputs):
+        raise CustomOperatorError(
+            "static_pylayer: without backward_fn all inputs must have stop_gradient=True; "
+            f"{next(v.name for v in inputs if not v.stop_gradient)} has not"
+        )
+    members = {
+        "forward": staticmethod(lambda ctx, *values: forward_fn(*values)),
+        "backward": staticmethod(lambda ctx, *gradients: backward_fn(*gradients)),  # type: ignore[misc]
+    }
+    layer: Any = type(name or forward_fn.__name__, (PyLayer,), members)
+    return layer.apply(*inputs)
 
 
 def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:

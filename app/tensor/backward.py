@@ -1,96 +1,220 @@
-"""Backward passes of eager values: into the `.grad` of leaves, or as the result of `grad`."""
+"""Backward passes of eager values: into the `.grad` of leaves, or as the result of `grad`.
+
+Values are known here by what they hold: an array, the place on the tape that it came from, and the class of results.
+"""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
 from app.graph.autodiff import reverse_walk
-from app.tensor.modes import set_grad_enabled
-from app.tensor.tape import GraphCall, leading_to, reachable
-from app.tensor.tensor import Tensor, on_tape
+from app.tensor.modes import recording
+from app.tensor.tape import GraphCall, Hooks, Node, leading_to, on_tape, reachable
+from app.tensor.versions import note_change
+
+Complete = Callable[[Any, Any], Any]
 
 
 def _walk(
-    tensors: Sequence[Tensor],
-    starts: Sequence[Tensor | None],
+    tensors: Sequence[Any],
+    starts: Sequence[Any],
     retain_graph: bool,
     create_graph: bool,
-    complete: Callable[[Hashable, Any], Any] = lambda key, gradient: gradient,
+    complete: Complete | None = None,
     wanted: Container[Hashable] | None = None,
     blocked: Container[Hashable] = (),
-) -> dict[Hashable, Any]:
+) -> dict[Any, Any]:
     """Walk back from `tensors`, as far as `wanted` where that is given, on ways around `blocked`.
 
     Gives the gradients of where the walk ended, as arrays or, with `create_graph`, as Tensors.
     """
     if len(starts) != len(tensors):
         raise OperatorError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
-    gradients: dict[Hashable, Any] = {}
-    with set_grad_enabled(create_graph):
-        for tensor, start in zip(tensors, starts, strict=True):
-            value = _start(tensor, start, create_graph)
+    kind = tensors[0].result_class
+    gradients: dict[Any, Any] = {}
+    outside, recording.on = recording.on, create_graph
+    try:
+        for place, tensor in enumerate(tensors):
+            value = _start(tensor, starts[place], create_graph)
             key = tensor.source
             gradients[key] = gradients[key] + value if key in gradients else value
         nodes = reachable(gradients, blocked)
         if wanted is not None:
             nodes = leading_to(wanted, nodes)
-        calls: Iterable[Any] = (GraphCall(node, on_tape) for node in nodes) if create_graph else nodes
+        for node in nodes:
+            if node.hooks is not None:
+                complete = partial(_after_hooks, kind, complete)
+                break
+        calls: Iterable[Any] = nodes
+        if create_graph:
+            calls = [GraphCall(node, partial(on_tape, kind)) for node in nodes]
         reverse_walk(calls, gradients, complete)
+    finally:
+        recording.on = outside
     if not (retain_graph or create_graph):
         for node in nodes:
             node.release()
     return gradients
 
 
-def _start(tensor: Tensor, start: Any, create_graph: bool) -> Any:
+def _start(tensor: Any, start: Any, create_graph: bool) -> Any:
+    array = tensor._array
     if tensor.stop_gradient:
         raise OperatorError(
-            "backward from a Tensor with stop_gradient=True: nothing that it was computed from wants a gradient"
+            "backward from a Tensor with stop_gradient=True, which does not require grad: nothing that it was "
+            "computed from wants a gradient"
         )
     if start is None:
-        return on_tape(np.ones_like(tensor._array), None) if create_graph else np.ones_like(tensor._array)
-    shape = list(np.shape(start))
-    if shape != tensor.shape:
-        raise ShapeError(f"the gradient of a Tensor of shape {tensor.shape} cannot have shape {shape}")
-    if create_graph and isinstance(start, Tensor):
-        return start if start.dtype == tensor.dtype else start.astype(tensor.dtype)
-    array = np.array(start, dtype=tensor._array.dtype)
-    return Tensor(array) if create_graph else array
+        if tensor.backward_is_strict and array.size != 1:
+            raise OperatorError(
+                f"backward from a Tensor of shape {list(array.shape)} without a gradient for it: grad can be "
+                "implicitly created only for scalar outputs; sum it, or pass the gradient"
+            )
+        ones = np.ones(array.shape, array.dtype)
+        return tensor.result_class(ones) if create_graph else ones
+    is_tensor = hasattr(start, "_array")
+    given = start._array if is_tensor else np.array(start)
+    if given.shape != array.shape:
+        raise ShapeError(f"the gradient of a Tensor of shape {list(array.shape)} cannot have shape {list(given.shape)}")
+    if given.dtype is not array.dtype:
+        start = start.astype(tensor.dtype) if is_tensor and create_graph else start
+        given = given.astype(array.dtype, copy=False)
+    if create_graph:
+        return start if is_tensor else tensor.result_class(given)
+    return given
 
 
 def _counted(values: Sequence[Any], what: str) -> str:
     return f"{len(values)} {what}" if len(values) == 1 else f"{len(values)} {what}s"
 
 
+# Hooks
+
+
+def _after_hooks(kind: Any, complete: Complete | None, key: tuple[Node, int], gradient: Any) -> Any:
+    node, slot = key
+    hooks = None if node.hooks is None else node.hooks.get(slot)
+    if hooks:
+        gradient = run_hooks(hooks, gradient, kind)
+    return gradient if complete is None else complete(key, gradient)
+
+
+def run_hooks(hooks: Hooks, gradient: Any, kind: Any) -> Any:
+    """The gradient after each function has seen it, as a Tensor, and may have returned another one."""
+    arrays = not hasattr(gradient, "_array")
+    tensor = kind(np.asarray(gradient)) if arrays else gradient
+    for hook in list(hooks.values()):
+        changed = hook(tensor)
+        tensor = tensor if changed is None else changed
+    return tensor._array if arrays else tensor
+
+
+# What arrives at leaves
+
+
+def _holders(array: np.ndarray) -> int:
+    return sys.getrefcount(array)
+
+
+def _alone() -> int:
+    """What `_holders` counts for an array that nobody else holds, with this Python."""
+    gradients = {0: np.zeros(1)}
+    gradient = gradients.pop(0)
+    return _holders(gradient)
+
+
+_ALONE = _alone()
+
+
+def _deliver(leaf: Any, gradients: dict[Any, Any]) -> None:
+    """Add a gradient to that of a leaf; the leaf's own array is changed in place, and shared with nobody."""
+    gradient, before, kind = gradients.pop(leaf), leaf.grad, leaf.result_class
+    if leaf._hooks:
+        gradient = run_hooks(leaf._hooks, gradient, kind)
+    if not isinstance(gradient, np.ndarray):
+        if hasattr(gradient, "_array"):  # on the tape: made to be differentiated again
+            leaf.grad = gradient.clone() if before is None else before + gradient
+            return
+        gradient = np.asarray(gradient)
+    dtype = leaf._array.dtype
+    if gradient.dtype is not dtype and dtype.kind == "f":
+        gradient = gradient.astype(dtype, copy=False)
+    if before is None:
+        alone = gradient.base is None and gradient.flags.writeable and _holders(gradient) <= _ALONE
+        leaf.grad = kind(gradient if alone else gradient.copy(), leaf.grad_stops)
+    elif before._node is None and before._array.dtype is gradient.dtype and before._array.flags.writeable:
+        array = before._array
+        np.add(array, gradient, array)
+        note_change(array)
+    else:
+        leaf.grad = kind(before._array + gradient, leaf.grad_stops)
+
+
 def backward(
-    tensors: Tensor | Sequence[Tensor],
-    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
-    retain_graph: bool = False,
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = False,
+    create_graph: bool = False,
+    inputs: Any = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `.grad` of every leaf that wants one."""
+    """Add the gradients of `tensors` to the `.grad` of every leaf that wants one, or of `inputs` alone.
+
+    With `create_graph` these can be differentiated again. From a Tensor with `stop_gradient=True` nothing flows.
+    """
     tensors = _listed(tensors)
     starts = [None] * len(tensors) if grad_tensors is None else _listed(grad_tensors)
-    leaves = _walk(tensors, starts, retain_graph, False)
-    for leaf, gradient in leaves.items():
-        if isinstance(leaf, Tensor):
-            gradient = np.asarray(gradient)
-            leaf.grad = Tensor(gradient if leaf.grad is None else leaf.grad._array + gradient)
+    run_backward(tensors, starts, retain_graph, create_graph, inputs)
+
+
+def run_backward(
+    tensors: Sequence[Any], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any = None
+) -> None:
+    """`backward`, of lists."""
+    if not _some_want_gradients(tensors):
+        return
+    if inputs is not None:
+        for tensor, gradient in zip(
+            inputs, grad(tensors, inputs, starts, retain_graph, create_graph, allow_unused=True), strict=True
+        ):
+            if gradient is not None:
+                _deliver(tensor, {tensor: gradient if create_graph else gradient._array})
+        return
+    ends = _walk(tensors, starts, bool(retain_graph), create_graph)
+    for key in list(ends):
+        if key.__class__ is not tuple:
+            _deliver(key, ends)
+
+
+def _some_want_gradients(tensors: Sequence[Any]) -> bool:
+    """Whether there is anything to do; where there is not, that is an error for strict classes of Tensors."""
+    for tensor in tensors:
+        if not tensor.stop_gradient or tensor.backward_is_strict:
+            return True
+    warnings.warn(
+        "backward from a Tensor with stop_gradient=True does nothing: nothing that it was computed from wants "
+        "a gradient",
+        stacklevel=4,
+    )
+    return False
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Any,
+    inputs: Any,
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool = False,
     no_grad_vars: Any = None,
-) -> list[Tensor | None]:
+) -> list[Any]:
     """The gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is touched.
 
     With `create_graph` the result can be differentiated again.
@@ -99,25 +223,30 @@ def grad(
     starts = [None] * len(outputs) if grad_outputs is None else _listed(grad_outputs)
     wanted = {tensor.source for tensor in inputs}
     blocked = {tensor.source for tensor in _listed(no_grad_vars or [])}
-    found: dict[Hashable, Any] = {}
+    found: dict[Any, Any] = {}
 
-    def complete(key: Hashable, gradient: Any) -> Any:
+    def complete(key: Any, gradient: Any) -> Any:
         if key in wanted:
             found[key] = gradient
         return None if key in blocked else gradient
 
     keep = create_graph if retain_graph is None else retain_graph
     ends = _walk(outputs, starts, keep, create_graph, complete, wanted, blocked)
-    found.update((key, gradient) for key, gradient in ends.items() if key in wanted)
-    results: list[Tensor | None] = []
+    for key, gradient in ends.items():
+        if key in wanted:
+            hooks = (key[0].hooks or {}).get(key[1]) if type(key) is tuple else key._hooks
+            found[key] = run_hooks(hooks, gradient, outputs[0].result_class) if hooks else gradient
+    results: list[Any] = []
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)
         if gradient is None and not allow_unused:
             raise OperatorError(
-                f"input {position} of grad, of shape {tensor.shape}, was not used for the outputs; "
-                "allow_unused=True gives None for it"
+                f"input {position} of grad, of shape {list(tensor._array.shape)}, was not used for the outputs. "
+                "Set allow_unused=True to get None for it"
             )
-        results.append(gradient if gradient is None or isinstance(gradient, Tensor) else Tensor(np.asarray(gradient)))
+        if gradient is not None and not hasattr(gradient, "_array"):
+            gradient = tensor.result_class(np.array(gradient))
+        results.append(gradient)
     return results
 
 

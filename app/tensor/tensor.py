@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
-from app.errors import DtypeError, OperatorError, ShapeError
+from app.errors import ShapeError
 from app.graph import names
-from app.ops.definition import REGISTRY, OpDef, kernel_error
-from app.ops.dtype import canonical, get_default_dtype
-from app.ops.methods import ValueMethods
-from app.ops.spec import spec_of
-from app.tensor.modes import recording
-from app.tensor.tape import Node
+from app.ops.definition import REGISTRY
+from app.ops.dtype import canonical, get_default_dtype, name_of
+from app.tensor.backward import run_backward
+from app.tensor.dispatch import RunsOperators
+from app.tensor.hooks import HookHandle, add_hook, retain
+from app.tensor.inplace import ChangesInPlace, add_methods
+from app.tensor.tape import Hooks, Node
+from app.tensor.views import View
 
 
 def _in_place(name: str) -> Any:
@@ -23,10 +26,28 @@ def _in_place(name: str) -> Any:
     return lambda self, other: self.become(definition(self, other))
 
 
-class Tensor(ValueMethods):
+class Tensor(ChangesInPlace, RunsOperators):
     """An array on which operators run at once. With `stop_gradient=False` they are recorded for `backward`."""
 
-    __slots__ = ("__weakref__", "_array", "_name", "_node", "_slot", "grad", "persistable", "stop_gradient")
+    __slots__ = (
+        "__weakref__",
+        "_array",
+        "_hooks",
+        "_name",
+        "_node",
+        "_slot",
+        "_view",
+        "_views",
+        "grad",
+        "persistable",
+        "stop_gradient",
+    )
+    result_class: ClassVar[Callable[..., Tensor]]
+    """What operators, and backward passes, make of values of this class: Tensors, unless a subclass says otherwise."""
+    backward_is_strict: ClassVar[bool] = False
+    """Whether backward from a value with `stop_gradient=True`, or without a gradient from many numbers, is an error."""
+    grad_stops: ClassVar[bool] = False
+    """The `stop_gradient` of a `.grad`, which is a leaf."""
 
     def __init__(self, array: np.ndarray, stop_gradient: bool = True, name: str | None = None):
         self._array = array
@@ -36,6 +57,9 @@ class Tensor(ValueMethods):
         self._name = name
         self._node: Node | None = None
         self._slot = 0
+        self._hooks: Hooks | None = None
+        self._view: View | None = None
+        self._views: list[weakref.ref[Tensor]] | None = None
 
     # What it is
 
@@ -45,7 +69,7 @@ class Tensor(ValueMethods):
 
     @property
     def dtype(self) -> str:
-        return self._array.dtype.name
+        return name_of(self._array.dtype)
 
     @property
     def size(self) -> int:
@@ -91,8 +115,10 @@ class Tensor(ValueMethods):
         """The numbers as a NumPy array of its own."""
         return self._array.copy()
 
-    def item(self) -> Any:
-        """The one number of a Tensor with a single element."""
+    def item(self, *index: int) -> Any:
+        """One number: that of a Tensor with a single element, or the one at an index."""
+        if index:
+            return self._array.item(*index)
         if self._array.size != 1:
             raise ShapeError(f"item() needs a Tensor with one element, this one has shape {self.shape}")
         return self._array.item()
@@ -132,133 +158,51 @@ class Tensor(ValueMethods):
 
     # Gradients
 
-    def backward(self, grad_tensor: Any = None, retain_graph: bool = False) -> None:
+    def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:
         """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
-        from app.tensor.backward import backward
+        run_backward([self], [grad_tensor], retain_graph, create_graph)
 
-        backward([self], [grad_tensor], retain_graph)
-
-    def clear_grad(self) -> None:
-        """Forget the gradient."""
-        self.grad = None
+    def clear_grad(self, set_to_zero: bool = False) -> None:
+        """Forget the gradient, or make it zero."""
+        if set_to_zero and self.grad is not None:
+            self.grad.set_value(np.zeros_like(self.grad._array))
+        else:
+            self.grad = None
 
     clear_gradient = clear_grad
 
+    def gradient(self) -> np.ndarray | None:
+        """The gradient as a NumPy array."""
+        return None if self.grad is None else self.grad.numpy()
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
+        """Let a function see the gradient of this Tensor in each backward pass; what it returns takes its place."""
+        return add_hook(self, hook)
+
+    def retain_grads(self) -> None:
+        """Keep the gradient in `.grad`, although an operator made this Tensor."""
+        retain(self)
+
     def detach(self) -> Tensor:
-        """The same numbers, with no gradient flowing back through them."""
-        return Tensor(self._array)
+        """The same numbers, in the same memory, with no gradient flowing back through them."""
+        return self.result_class(self._array)
 
     def clone(self) -> Tensor:
         """A copy through which gradients flow."""
         copied: Tensor = self.assign()  # type: ignore[attr-defined]
         return copied
 
-    # Changes in place: the Tensor gets new numbers; what was saved for a backward pass keeps the old ones
-
-    def set_value(self, value: Any) -> None:
-        """Replace the numbers by others of the same shape."""
-        array = np.array(value, dtype=self._array.dtype)
-        if array.shape != self._array.shape:
-            raise ShapeError(f"set_value on a Tensor of shape {self.shape} got shape {list(array.shape)}")
-        self._array = array
-
-    def become(self, result: Tensor) -> Tensor:
-        """Take the numbers, and the place in the record, of a result."""
-        if recording.on and self._node is None and not self.stop_gradient:
-            raise OperatorError(
-                "a leaf Tensor with stop_gradient=False cannot be changed in place while gradients are recorded; "
-                "do it inside app.no_grad(), or write x = x + ... for a new Tensor"
-            )
-        if result._array.shape != self._array.shape:
-            raise ShapeError(f"a Tensor of shape {self.shape} cannot be changed in place to shape {result.shape}")
-        if result.dtype != self.dtype:
-            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
-                raise DtypeError(f"a Tensor of {self.dtype} cannot be changed in place to {result.dtype}; use .astype")
-            result = result.astype(self.dtype)
-        self._array = result._array
-        if recording.on:
-            self._node, self._slot, self.stop_gradient = result._node, result._slot, result.stop_gradient
-        return self
-
     def take_place_of(self, result: Tensor) -> None:
         """Become the same value as a result: its numbers, and its place in the record."""
         self._array, self._node, self._slot = result._array, result._node, result._slot
-        self.stop_gradient = result.stop_gradient
+        self._view, self.stop_gradient = result._view, result.stop_gradient
 
     __iadd__, __isub__ = _in_place("add"), _in_place("subtract")
     __imul__, __itruediv__ = _in_place("multiply"), _in_place("divide")
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if recording.on and not (self.stop_gradient and getattr(value, "stop_gradient", True)):
-            raise OperatorError("assigning to a part of a Tensor is not recorded; do it inside app.no_grad()")
-        changed = self._array.copy()
-        changed[index] = np.asarray(value)
-        self._array = changed
 
-    # Applying operators
-
-    def apply_operator(
-        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
-    ) -> Any:
-        """Run the operator now, and record it if a gradient may be asked for."""
-        arrays = [x._array if isinstance(x, Tensor) else _plain_array(definition, x) for x in inputs]
-        if definition.checked:
-            definition.infer_outputs([spec_of(a) for a in arrays], attributes)
-        try:
-            results = definition.kernel(*arrays, **attributes)
-        except Exception as error:
-            raise kernel_error(definition, arrays, attributes, error) from error
-        if not isinstance(results, tuple):
-            results = (results,) if results is not None else ()
-        outputs = [np.asarray(r) for r in results]
-        if into is not None:
-            for target, array in zip(into, outputs, strict=True):
-                target._array = array
-            return into
-        node = _record(definition, inputs, arrays, outputs, attributes)
-        tensors = [_result(array, node, slot) for slot, array in enumerate(outputs)]
-        return tensors[0] if len(tensors) == 1 and not definition.many_outputs else tuple(tensors) or None
-
-
-def _plain_array(definition: OpDef, value: Any) -> Any:
-    if value is None or isinstance(value, (np.ndarray, np.generic)):
-        return value
-    if hasattr(value, "apply_operator"):
-        raise OperatorError(
-            f"{definition.label}: a Tensor and a {type(value).__name__} were mixed; "
-            "a Tensor has a value now, a Variable only when its Program runs"
-        )
-    return np.asarray(value)
-
-
-def _record(
-    definition: OpDef,
-    inputs: Sequence[Any],
-    arrays: Sequence[Any],
-    outputs: Sequence[np.ndarray],
-    attributes: Mapping[str, Any],
-) -> Node | None:
-    if not (recording.on and definition.differentiable):
-        return None
-    needs = [isinstance(x, Tensor) and not x.stop_gradient for x in inputs]
-    return Node(definition, inputs, arrays, outputs, attributes, needs) if any(needs) else None
-
-
-def _result(array: np.ndarray, node: Node | None, slot: int) -> Tensor:
-    tensor = Tensor(array)
-    if node is not None and array.dtype.kind == "f":
-        tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
-    return tensor
-
-
-def on_tape(array: Any, source: Any) -> Tensor:
-    """A Tensor over an array that stands where `source` says; with None, one without gradient."""
-    if isinstance(source, Tensor) and source._array is array:
-        return source
-    tensor = Tensor(np.asarray(array), stop_gradient=source is None)
-    if isinstance(source, tuple):
-        tensor._node, tensor._slot = source
-    return tensor
+add_methods(Tensor)
+Tensor.result_class = Tensor
 
 
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
@@ -274,11 +218,12 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
 class Parameter(Tensor):
     """A Tensor that training changes."""
 
-    __slots__ = ()
+    __slots__ = ("attr",)
 
     def __init__(self, array: np.ndarray, name: str | None = None, trainable: bool = True):
         super().__init__(array, stop_gradient=not trainable, name=name or names.generate("param"))
         self.persistable = True
+        self.attr: Any = None  # the ParamAttr that it was made with
 
     @property
     def trainable(self) -> bool:

@@ -177,9 +177,8 @@ def test_a_type_is_kept_where_backward_returns_another():
     ("backward", "kind", "message"),
     [
         (lambda ctx, dy: (dy, dy), OperatorError, "backward returned 2 gradients, but forward had 1 Tensors as input"),
-        (lambda ctx, dy: None, OperatorError, "backward returned None as gradient 0, expected a Tensor"),
         (lambda ctx, dy: dy.numpy(), OperatorError, "backward returned ndarray as gradient 0"),
-        (lambda ctx, dy: dy[0], ShapeError, r"backward returned shape \[\] as gradient 0, expected .*\[2\]"),
+        (lambda ctx, dy: dy[0], ShapeError, r"backward returned shape \[\] as gradient 0, but expected shape \[2\]"),
         (lambda ctx, dy: 1 / 0, OperatorError, "raised ZeroDivisionError"),
     ],
 )
@@ -194,7 +193,7 @@ def test_what_backward_returns_is_checked_when_it_runs(backward: Any, kind: type
     ("forward", "message"),
     [
         (lambda ctx, x: x.shape, "forward must return at least one Tensor, found int"),
-        (lambda ctx, x: None, "forward returned None"),
+        (lambda ctx, x: None, "forward must return at least one Tensor, found NoneType"),
         (lambda ctx, x: (x * 1.0, x.shape), "in a Program, forward can return Tensors only"),
         (lambda ctx, x: 1 / 0, "raised ZeroDivisionError"),
     ],

@@ -82,3 +82,10 @@ def test_importing_the_package_imports_nothing_that_downloads():
         [sys.executable, "-c", "import numpy; " + code], capture_output=True, text=True, check=True
     )
     assert with_numpy.stdout.split() == []
+
+
+def test_the_environment_can_say_the_source_where_none_is_given(monkeypatch):
+    monkeypatch.setenv("OPSMITH_DATA", "sample")
+    assert load().is_sample
+    with pytest.raises(DataError):
+        load("a folder that is not there")

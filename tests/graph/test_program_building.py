@@ -187,3 +187,22 @@ def test_a_program_keeps_the_exact_value_of_a_number_of_its_type():
     np.testing.assert_array_equal(
         static.Executor().run(feed={"x": np.ones(1, "float32")}, fetch_list=["multiply.out_0"])[0], np.float32(0.1)
     )
+
+
+# --- What is said of the lines of a Program ---
+
+
+def test_an_operator_says_its_variables_and_settings():
+    app.matmul(static.data("x", [2, 3]), static.data("y", [2, 3]), transpose_y=True)
+    (op,) = static.default_main_program().global_block().ops
+    assert (op.type, op.input_arg_names, op.output_arg_names) == ("matmul", ["x", "y"], ["matmul.out_0"])
+    assert op.attr_names == ["transpose_x", "transpose_y"]
+    assert (op.attr("transpose_x"), op.attr("transpose_y")) == (False, True)
+
+
+def test_python_may_ask_whether_variables_are_the_same_and_is_warned():
+    x, y = static.data("x", [1]), static.data("y", [1])
+    with pytest.warns(RuntimeWarning, match="the result of ==, for true"):
+        assert x == y
+    assert x in [x, y]
+    assert [op.type for op in static.default_main_program().global_block().ops] == ["equal"]

@@ -223,8 +223,18 @@ def test_parameters_can_be_chosen_by_variable_or_name():
     weight, bias = static.default_main_program().all_parameters()
     assert [p.name for p, _ in static.append_backward(loss, [bias.name])] == ["fc_0.b_0"]
     assert [p.name for p, _ in static.append_backward(loss, [weight])] == ["fc_0.w_0"]
-    with pytest.raises(ProgramError, match="x is no parameter"):
-        static.append_backward(loss, ["x"])
+    with pytest.raises(ProgramError, match="block 0 has no variable 'w'"):
+        static.append_backward(loss, ["w"])
+
+
+def test_gradients_of_other_variables_can_be_asked_for_too():
+    x = static.data("x", [1])
+    y = x * 3.0
+    loss = app.tanh(y)
+    assert static.append_backward(loss, [x]) == []
+    x.stop_gradient = y.stop_gradient = loss.stop_gradient = False
+    pairs = static.append_backward(loss, [x, y])
+    assert [(v.name, g.name) for v, g in pairs] == [("x", "x@GRAD"), (y.name, f"{y.name}@GRAD")]
 
 
 def test_parameters_in_no_grad_set_and_those_not_trainable_are_left_out():

@@ -175,7 +175,7 @@ def test_settings_may_be_infinite_or_not_a_number(slope: float):
     line = app.custom_op(lambda x, slope: x, elementwise=True)
     x = static.data("x", [2])
     line = app.custom_op(elementwise=True, name="line")(lambda x, slope=2.0: x * slope)
-    outs = [line(x, float(slope)), app.clip(x, -np.inf, 0.5), app.full_like(x, value=float(slope))]
+    outs = [line(x, float(slope)), app.clip(x, -np.inf, 0.5), app.full_like(x, fill_value=float(slope))]
     feed = {"x": np.array([1, -2], F32)}
     reference, compiled = (static.Executor(engine=e).run(feed=feed, fetch_list=outs) for e in ("reference", "compiled"))
     np.testing.assert_array_equal(compiled, reference)

@@ -74,7 +74,7 @@ def test_each_statement_inserts_what_it_needs_and_no_more():
             "var learning_rate_0 : float32[] persistable stop_gradient",
         ],
         [
-            (BACKWARD, "mean.out_0@GRAD = full_like(mean.out_0, value=1)"),
+            (BACKWARD, "mean.out_0@GRAD = full_like(mean.out_0, fill_value=1)"),
             (BACKWARD, "add.out_0@GRAD = spread(mean.out_0@GRAD, add.out_0, share=True)"),
             (BACKWARD, "fc_0.b_0@GRAD = sum_to(add.out_0@GRAD, shape=(10,))"),
             (BACKWARD, "fc_0.w_0@GRAD = matmul(X, add.out_0@GRAD, transpose_x=True)"),
@@ -128,7 +128,7 @@ def test_a_printed_program_shows_variables_with_flags_and_operators_under_the_pa
     mean.out_0 = mean(matmul.out_0)
 
     // backward
-    mean.out_0@GRAD = full_like(mean.out_0, value=1)
+    mean.out_0@GRAD = full_like(mean.out_0, fill_value=1)
     matmul.out_0@GRAD = spread(mean.out_0@GRAD, matmul.out_0, share=True)
     fc_0.w_0@GRAD = matmul(x, matmul.out_0@GRAD, transpose_x=True)
 

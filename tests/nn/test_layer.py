@@ -84,7 +84,7 @@ def test_layers_and_parameters_can_be_added_under_any_name():
     assert dict(net.named_parameters()) == {"w": weight, "0.weight": layer.weight}
 
 
-@pytest.mark.parametrize("wrong", [nn.functional.relu, nn.ReLU, "relu", None])
+@pytest.mark.parametrize("wrong", [nn.functional.relu, nn.ReLU, "relu", 3])
 def test_what_is_no_layer_cannot_be_added_as_one(wrong: Any):
     with pytest.raises(AppError, match="Sequential: sublayer '1' must be a Layer, found"):
         nn.Sequential(nn.Linear(1, 1), wrong)
@@ -141,12 +141,16 @@ def test_state_is_taken_from_arrays_and_keeps_the_parameters_type_and_identity()
     assert weight.tolist() == [[4.0], [5.0]]
 
 
-def test_a_state_with_other_names_is_refused():
+def test_what_is_missing_in_a_state_or_unknown_is_told_and_the_rest_is_taken():
     net = nn.Linear(2, 1)
     state = {"weight": np.ones((2, 1)), "biass": np.ones(1), "extra": 1}
-    with pytest.raises(AppError) as caught:
-        net.set_state_dict(state)
-    assert str(caught.value) == "Linear.set_state_dict: missing are bias, unknown are biass, extra"
+    with pytest.warns(UserWarning, match="Linear.set_state_dict: ") as told:
+        assert net.set_state_dict(state) == (["bias"], ["biass", "extra"])
+    assert [str(w.message) for w in told] == [
+        "Linear.set_state_dict: bias: missing, and stay as they are",
+        "Linear.set_state_dict: biass, extra: not in this layer",
+    ]
+    assert net.weight.tolist() == [[1.0], [1.0]]
 
 
 def test_a_state_of_another_shape_changes_nothing():
@@ -176,7 +180,8 @@ def test_gradients_are_cleared():
 
 def test_repr_shows_the_layers_inside():
     assert repr(nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.ReLU()))) == (
-        "Sequential(\n  (0): Linear(in_features=3, out_features=4)\n  (1): Sequential(\n    (0): ReLU()\n  )\n)"
+        "Sequential(\n  (0): Linear(in_features=3, out_features=4, dtype=float32)\n"
+        "  (1): Sequential(\n    (0): ReLU()\n  )\n)"
     )
 
 
@@ -256,3 +261,110 @@ def test_layers_without_parameters(layer: nn.Layer, function: Any):
     assert layer(x).shape == function(x).shape
     np.testing.assert_array_equal(layer(x).numpy(), function(x).numpy())
     assert layer.parameters() == []
+
+
+# Buffers, hooks and what is done to every layer
+
+
+class Counting(nn.Layer):
+    """Counts its calls in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", to_tensor([0.0]))
+        self.register_buffer("passing", to_tensor([1.0]), persistable=False)
+        self.inner = nn.Linear(2, 2)
+
+    def forward(self, x: Any) -> Any:
+        self.calls = self.calls + 1.0
+        return self.inner(x)
+
+
+def test_buffers_are_state_but_no_parameters():
+    net = Counting()
+    net(app.ones([1, 2]))
+    assert [name for name, _ in net.named_buffers()] == ["calls", "passing"]
+    assert net.buffers()[0].tolist() == [1.0]
+    assert list(net.state_dict()) == ["inner.weight", "inner.bias", "calls"]
+    other = Counting()
+    other.set_state_dict(net.state_dict())
+    assert other.calls.tolist() == [1.0]
+    with pytest.raises(AppError, match="there is an attribute 'inner' already"):
+        net.register_buffer("inner", to_tensor(0.0))
+    with pytest.raises(AppError, match="buffer 'x' must be a Tensor, found int"):
+        net.register_buffer("x", 3)
+
+
+def test_hooks_see_and_replace_inputs_and_outputs_until_they_are_removed():
+    layer, seen = nn.Identity(), []
+    before = layer.register_forward_pre_hook(lambda layer, inputs: (inputs[0] * 2.0,))
+    after = layer.register_forward_post_hook(lambda layer, inputs, output: output + 1.0)
+    watching = layer.register_forward_post_hook(lambda layer, inputs, output: seen.append(output.item()))
+    assert layer(to_tensor(3.0)).item() == 7.0
+    assert seen == [7.0]
+    before.remove()
+    after.remove()
+    assert layer(to_tensor(3.0)).item() == 3.0
+    watching.remove()
+    watching.remove()
+    assert layer(to_tensor(3.0)).item() == 3.0
+    assert seen == [7.0, 3.0]
+
+
+def test_a_function_is_applied_to_every_layer_the_inner_ones_first():
+    net, seen = Net(), []
+    assert net.apply(lambda layer: seen.append(type(layer).__name__)) is net
+    assert seen == ["Linear", "ReLU", "Linear", "Tanh", "Sequential", "Net"]
+
+
+def test_train_and_eval_give_the_layer():
+    net = Net()
+    assert net.eval() is net
+    assert net.train() is net
+    assert net.training
+
+
+def test_another_element_type():
+    net = Counting()
+    assert net.to(dtype="float64") is net
+    assert {v.dtype for v in (*net.parameters(), *net.buffers())} == {"float64"}
+    assert net(app.ones([1, 2], "float64")).dtype == "float64"
+    assert net.float().inner.weight.dtype == "float32"
+    assert nn.Layer(dtype="float64").create_parameter([1]).dtype == "float64"
+
+
+def test_layers_and_parameters_set_too_early_are_told():
+    class Early(nn.Layer):
+        def __init__(self) -> None:
+            self.inner = nn.Linear(1, 1)
+
+    with pytest.raises(AppError, match=r"Early.__init__ must call super\(\).__init__\(\) before it sets 'inner'"):
+        Early()
+
+
+def test_a_shared_layer_is_found_once():
+    shared = nn.Linear(1, 1)
+    net = nn.Sequential(shared, nn.ReLU(), shared)
+    assert [path for path, _ in net.named_sublayers()] == ["0", "1"]
+    assert len(net.parameters()) == 2
+
+
+def test_a_state_by_the_parameters_own_names():
+    net = nn.Linear(2, 1)
+    state = {p.name: np.full(p.shape, 3.0) for p in net.parameters()}
+    assert net.set_state_dict(state, use_structured_name=False) == ([], [])
+    assert net.bias.tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("made", "name"), [(nn.LayerNorm(2), "layer_norm"), (nn.BatchNorm1D(2), "batch_norm1d"), (nn.ReLU(), "re_lu")]
+)
+def test_full_names_have_words_apart(made: nn.Layer, name: str):
+    assert made.full_name().rpartition("_")[0] == name
+
+
+def test_a_layer_without_bias_says_so_by_false():
+    assert nn.Linear(1, 1, bias_attr=False).bias is None
+    assert list(nn.LayerNorm(2, weight_attr=False).state_dict()) == ["bias"]
+    with pytest.raises(AppError, match="3 says nothing of a parameter"):
+        nn.Linear(1, 1, weight_attr=3)

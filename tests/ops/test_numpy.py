@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from op_calls import CALLS, Call
+from part_calls import np_items
 from scipy import special
 
 import app
@@ -22,7 +24,9 @@ def over(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, axis, keepdim: function(x, axis=axis if x.ndim else None, keepdims=keepdim)
 
 
-def running_sum(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+def running_sum(x: np.ndarray, axis: int | None, reverse: bool = False, dtype: str | None = None) -> np.ndarray:
+    if axis is None:
+        return np.cumsum(x, dtype=dtype)
     turned = np.flip(x, axis) if reverse and x.ndim else x
     sums = np.cumsum(turned, axis).reshape(x.shape)
     return np.flip(sums, axis) if reverse and x.ndim else sums
@@ -76,15 +80,62 @@ def one_hot(x: np.ndarray, num_classes: int) -> np.ndarray:
     return out
 
 
+def log_above(x: np.ndarray) -> np.ndarray:
+    return np.array([max(math.log(n), -100.0) if n > 0 else -100.0 for n in x.ravel().tolist()]).reshape(x.shape)
+
+
 def among_best(scores: np.ndarray, labels: np.ndarray, k: int) -> float:
     """The share of rows whose label comes among the first k when classes are ordered by score, then by number."""
     orders = [sorted(range(len(row)), key=lambda c, row=row: (-float(row[c]), c))[:k] for row in scores]
     return float(np.mean([label in order for label, order in zip(labels.ravel(), orders, strict=True)]))
 
 
+def p_norm(x: np.ndarray, p: float, axis: Any, keepdim: bool) -> np.ndarray:
+    sizes = np.abs(x.astype(np.float64))
+    if np.isinf(p):
+        return (np.max if p > 0 else np.min)(sizes, axis=axis, keepdims=keepdim)
+    total = np.sum(sizes**p if p else sizes != 0, axis=axis, keepdims=keepdim)
+    return total ** (1 / p) if p else total
+
+
+def put(out: np.ndarray, index: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
+    np.put_along_axis(out, index, values, axis)
+    return out
+
+
+def row_by_row(x: np.ndarray, index: np.ndarray, updates: np.ndarray) -> np.ndarray:
+    out = x.copy()
+    for row, update in zip(index, updates, strict=True):
+        out[row] = update
+    return out
+
+
+def diagonals(x: np.ndarray, offset: int) -> np.ndarray:
+    size = x.shape[-1] + abs(offset)
+    out = np.zeros((*x.shape[:-1], size, size))
+    for place in np.ndindex(x.shape):
+        row = place[-1] + max(-offset, 0)
+        out[(*place[:-1], row, row + offset)] = x[place]
+    return out
+
+
+def in_order(x: np.ndarray, axis: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """By sorting each line in Python, which keeps equal ones as they stood."""
+    if not x.ndim:
+        return x, np.zeros((), int)
+    places = np.empty(x.shape, int)
+    lines = np.moveaxis(x, axis, -1)
+    found = np.moveaxis(places, axis, -1)
+    for place in np.ndindex(lines.shape[:-1]):
+        line = lines[place].tolist()
+        found[place] = sorted(range(len(line)), key=lambda i, line=line: -line[i] if descending else line[i])
+    return np.take_along_axis(x, places, axis), places
+
+
 NUMPY: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in ("negative", "exp", "log", "log1p", "sin", "cos", "tanh", "sqrt")},
-    **{name: getattr(np, name) for name in ("square", "abs", "sign", "floor", "ceil", "round", "reciprocal")},
+    **{name: getattr(np, name) for name in ("square", "abs", "sign", "floor", "ceil", "reciprocal")},
+    "round": lambda x, decimals: (np.rint(x * 10.0**decimals) / 10.0**decimals).astype(x.dtype),
     **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or")},
     **{name: getattr(np, name) for name in ("logical_xor", "equal", "not_equal", "less_equal", "greater_equal")},
     **{name: getattr(np, name) for name in ("add", "subtract", "multiply", "divide", "floor_divide", "remainder")},
@@ -97,7 +148,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "prod": lambda x, axis, keepdim: np.prod(x, axis if x.ndim else None, keepdims=keepdim, dtype=x.dtype),
     "clip": lambda x, min, max: np.clip(x, *(bound if bound is None else x.dtype.type(bound) for bound in (min, max))),
     "increment": lambda x, value: x + value,
-    "full_like": lambda x, value, dtype: np.full(x.shape, value, dtype or x.dtype),
+    "full_like": lambda x, fill_value, dtype: np.full(x.shape, fill_value, dtype or x.dtype),
     "cast": lambda x, dtype: x.astype(dtype),
     "cast_like": lambda x, like: x.astype(like.dtype),
     "relu": lambda x: x * (x > 0),
@@ -120,7 +171,45 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "getitem": lambda x, index: x[index_of(index)],
     "place": placed,
     "gather": lambda x, index, axis: np.take(x, index, axis),
-    "scatter_add": scattered,
+    "add_at": scattered,
+    **{name: getattr(np, name) for name in ("tan", "sinh", "cosh", "trunc", "expm1", "log2", "log10", "isclose")},
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
+    **{name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "flip")},
+    "counts_of_numbers": np.bincount,
+    "weights_of_numbers": np.bincount,
+    "roll": lambda x, shifts, axis: np.roll(x, shifts, None if axis is None else tuple(axis)),
+    "bitwise_not": np.invert,
+    "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift,
+    "erf": special.erf,
+    "logsumexp": lambda x, axis, keepdim: (
+        np.asarray(x, float)
+        if axis == () and x.ndim
+        else special.logsumexp(x, axis=axis if x.ndim else None, keepdims=keepdim)
+    ),
+    "p_norm": lambda x, p, axis, keepdim: p_norm(x, p, axis if x.ndim else None, keepdim),
+    "cumprod": lambda x, dim: np.cumprod(x, dim, x.dtype).reshape(x.shape),
+    "take_along_axis": np.take_along_axis,
+    "add_along_axis": lambda y, index, like, axis: put(np.zeros(like.shape), index, y, axis),
+    "replace_along_axis": lambda x, index, values, axis: put(x.copy(), index, values, axis),
+    "take_items": lambda *values, items: values[0][np_items(Call(list(values), {"items": items}))],
+    "scatter": lambda x, index, updates, overwrite: row_by_row(x, index, updates),
+    "places_of_nonzero": lambda x: np.stack(np.nonzero(np.atleast_1d(x)), 1)[:, : x.ndim],
+    "bordered": lambda x, widths, value: np.pad(x, widths, constant_values=value) if x.ndim else x,
+    "split_like": lambda *values, axis: tuple(values[1:]),
+    "sorted_with_places": in_order,
+    "largest_with_places": lambda x, k, axis, largest: tuple(
+        np.take(part, range(k), axis) for part in in_order(x, axis, largest)
+    ),
+    "different": lambda x, axis: tuple(
+        np.ravel(v) if i else v for i, v in enumerate(np.unique(x, True, True, True, axis))
+    ),
+    "tril": lambda x, diagonal: np.tril(x, diagonal),
+    "triu": lambda x, diagonal: np.triu(x, diagonal),
+    "diagonal": np.diagonal,
+    "diag_embed": diagonals,
+    "shape_of": lambda x: np.array(x.shape),
+    "number_of_elements": lambda x: np.array(x.size),
     "matmul": product,
     "matmul_step": lambda c, scale, x, y, **turned: c - scale * product(x, y, **turned),
     "one_hot": one_hot,
@@ -130,6 +219,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
         -np.take_along_axis(special.log_softmax(x, axis=1), label.reshape(-1, 1).astype(int), axis=1),
         special.softmax(x, axis=1),
     ),
+    "binary_cross_entropy": lambda x, label: -(label * log_above(x) + (1 - label) * log_above(1 - x)),
     "accuracy": among_best,
 }
 NEAR = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
@@ -261,9 +351,11 @@ def test_python_numbers_alone_have_the_default_types():
     assert app.where(chosen, 1, 0.5).dtype == "float32"
 
 
-def test_a_numpy_scalar_keeps_its_type_as_in_numpy():
-    assert (app.ones([1], "float32") * np.float64(2)).dtype == "float64"
+def test_a_numpy_float_beside_a_tensor_is_a_python_float_and_other_numpy_scalars_keep_their_type():
+    assert (app.ones([1], "float32") * np.float64(2)).dtype == "float32"
+    assert (np.float64(2) * app.ones([1], "float32")).dtype == "float32"
     assert (app.ones([1], "float32") * np.int64(2)).dtype == "float32"
+    assert (app.ones([1], "int32") * np.int64(2)).dtype == "int64"
 
 
 @pytest.mark.parametrize("whole", ["bool", *INTEGERS])

@@ -292,7 +292,7 @@ def test_the_startup_program_can_be_named():
         assert len(static.default_startup_program().global_block().ops) == before
     made = {name for op in elsewhere.global_block().ops for name in op.outputs}
     assert {name.rsplit("_", 1)[0] for name in made} == {
-        *["learning_rate", "w_moment1", "w_moment2", "w_beta1_pow", "w_beta2_pow"]
+        *["learning_rate", "w_moment1", "w_moment2", "w_beta1_pow_acc", "w_beta2_pow_acc"]
     }
 
 

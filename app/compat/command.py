@@ -1,0 +1,92 @@
+"""`python -m app run`: run a program that was written for Paddle or PyTorch on this framework."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+
+from app.command_line import FAILED
+from app.compat import importing
+from app.compat.coverage import listing
+from app.errors import AppError
+
+
+class ScriptError(AppError):
+    """A script that cannot be run."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("script", nargs="?", help="the program, run as `python SCRIPT` would run it")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    parser.add_argument("--coverage", choices=importing.FACADES, help="list the names that are there, and run nothing")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.coverage:
+        print(listing(options.coverage))
+        return 0
+    if not options.script:
+        raise ScriptError("which script? Give the path of a Python file, or --coverage paddle")
+    return run_script(options.script, options.arguments)
+
+
+def run_script(script: str, arguments: list[str]) -> int:
+    """Run a script as Python runs one, with the façades in place of the packages; gives the exit status."""
+    path = Path(script).absolute()
+    source = _read(script)
+    _set_the_stage(script, path, arguments)
+    importing.install()
+    try:
+        exec(_compile(source, path), sys.modules["__main__"].__dict__)
+    except ScriptError:
+        raise
+    except Exception as error:  # the script's own: shown as Python shows it, without the frames that are not its
+        shown = error.with_traceback(_from_the_script(error.__traceback__, str(path)))
+        sys.excepthook(type(shown), shown, shown.__traceback__)
+        return FAILED
+    return 0
+
+
+def _read(script: str) -> bytes:
+    try:
+        source = Path(script).read_bytes()
+    except OSError as error:
+        raise ScriptError(f"{script} cannot be run: {error.strerror}") from error
+    if b"\0" in source:
+        raise ScriptError(f"{script} cannot be run: it is no Python file, but has bytes that are no text")
+    return source
+
+
+def _compile(source: bytes, path: Path) -> CodeType:
+    try:
+        return compile(source, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if path.suffix in (".py", ".pyw"):
+            raise
+        raise ScriptError(
+            f"{path.name} cannot be run: it is no Python file; line {error.lineno}: {error.msg}"
+        ) from error
+
+
+def _set_the_stage(script: str, path: Path, arguments: list[str]) -> None:
+    """Make `sys` and `__main__` what a script finds when Python itself runs it."""
+    main = ModuleType("__main__")
+    main.__dict__.update(
+        __file__=str(path),
+        __cached__=None,
+        __loader__=SourceFileLoader("__main__", str(path)),
+        __builtins__=__builtins__,
+    )
+    sys.modules["__main__"] = main
+    sys.argv = [script, *arguments]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = str(path.resolve().parent)
+
+
+def _from_the_script(traceback: TracebackType | None, path: str) -> TracebackType | None:
+    while traceback is not None and traceback.tb_frame.f_code.co_filename != path:
+        traceback = traceback.tb_next
+    return traceback

@@ -1,0 +1,69 @@
+"""What a façade answers when it is asked for a name that it does not have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from types import ModuleType
+from typing import NoReturn
+
+from app.errors import AppError
+
+PREFIX = "app.compat."
+"""What stands before a façade's own name in the names of its modules."""
+
+
+class MissingNameError(AppError, AttributeError):
+    """A name that is not part of a façade."""
+
+
+class MissingImportError(AppError, ImportError):
+    """A name that was to be imported from a façade, and is not part of it."""
+
+
+class MissingModuleError(AppError, ModuleNotFoundError):
+    """A module that is not part of a façade."""
+
+
+def missing(module: str) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a façade's module: it says that a name is not there, and what is closest."""
+
+    def __getattr__(name: str) -> NoReturn:  # noqa: N807 - what Python calls
+        raise MissingNameError(f"{shown(module)} has no {name!r} in this façade{closest(module, name)}")
+
+    return __getattr__
+
+
+def shown(module: str) -> str:
+    """A module's name as programs write it."""
+    return module.removeprefix(PREFIX)
+
+
+def closest(module: str, name: str) -> str:
+    """The end of a message about a name: where else the façade has it, or which name of the module is like it."""
+    root = shown(module).partition(".")[0]
+    own = names_of(sys.modules[module]) if module in sys.modules else []
+    found = [f"{other}.{name}" for other, names in _modules(root) if name in names]
+    if not found:
+        alike = _same_letters(name, own) or get_close_matches(name, own)
+        found = [f"{shown(module)}.{other}" for other in alike]
+    if found:
+        return f"; closest: {', '.join(found[:3])}"
+    return f"; `python -m app run --coverage {root}` lists what is there"
+
+
+def names_of(module: ModuleType) -> list[str]:
+    """What a façade's module offers."""
+    return list(getattr(module, "__all__", ()))
+
+
+def _modules(root: str) -> Iterator[tuple[str, list[str]]]:
+    """The modules of a façade that are loaded, the outer ones first, with their names."""
+    inside = [name for name in sys.modules if f"{name}.".startswith(f"{PREFIX}{root}.")]
+    for name in sorted(inside, key=lambda name: (name.count("."), name)):
+        yield shown(name), names_of(sys.modules[name])
+
+
+def _same_letters(name: str, names: list[str]) -> list[str]:
+    return [other for other in names if other.lower() == name.lower()]

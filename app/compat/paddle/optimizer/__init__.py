@@ -1,0 +1,13 @@
+"""paddle.optimizer"""
+
+from app import optimizer as _below
+from app.compat.missing import missing
+from app.compat.paddle.optimizer import lr
+from app.compat.table import everything
+
+_TAKEN = everything(_below)
+globals().update(_TAKEN)
+
+__all__ = ["lr", *_TAKEN]
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,237 @@
+"""Tensors from data, from sizes, and from random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import app
+from app.compat.torch._device import check_device
+from app.compat.torch._dtype import get_default_dtype, named
+from app.compat.torch._random import default_generator
+from app.compat.torch._size import sizes
+from app.compat.torch._table import METHODS
+from app.compat.torch._tensor import KINDS, Tensor
+from app.errors import DtypeError
+from app.ops.dtype import canonical
+from app.tensor import Tensor as FrameworkTensor
+
+CREATORS: dict[str, Callable[..., Any]] = {}
+"""The functions of the module `torch` that make Tensors."""
+
+
+def creator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function that makes numbers the settings that all of them have, and make a Tensor of its result."""
+
+    def create(
+        *args: Any, requires_grad: bool = False, device: Any = None, generator: Any = None, **settings: Any
+    ) -> Any:
+        check_device(device)
+        for ignored in ("layout", "memory_format", "pin_memory"):
+            settings.pop(ignored, None)
+        out = settings.pop("out", None)
+        with generator or default_generator:
+            made = function(*args, **settings)
+        result: Any = Tensor.result_class(made._array if isinstance(made, FrameworkTensor) else np.asarray(made))
+        if out is not None:
+            return out.copy_(result)
+        return result.requires_grad_() if requires_grad else result
+
+    create.__name__, create.__doc__ = function.__name__, function.__doc__
+    CREATORS[function.__name__.rstrip("_")] = create
+    return create
+
+
+def _of_kind(name: str) -> Callable[..., Any]:
+    """What `torch.FloatTensor(...)` and its like do: numbers become that type, and sizes an empty Tensor."""
+
+    def create(*data: Any) -> Any:
+        if not data or isinstance(data[0], int):
+            return CREATORS["empty"](*data or (0,), dtype=name)
+        return tensor(data[0], dtype=name)
+
+    return create
+
+
+CREATORS.update({kind: _of_kind(name) for name, kind in KINDS.items()})
+
+# From data
+
+
+def _number_type(array: np.ndarray, data: Any) -> Any:
+    """Arrays and Tensors keep their type; Python's floats get the default one."""
+    if hasattr(data, "dtype") or array.dtype.kind != "f":
+        return array.dtype
+    first = data
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    return first.dtype if hasattr(first, "dtype") else get_default_dtype()
+
+
+@creator
+def tensor(data: Any, *, dtype: Any = None) -> Any:
+    """A Tensor of a copy of the data."""
+    array = np.array(_plain(data))
+    if array.dtype.kind not in "biuf":
+        raise DtypeError(f"torch.tensor takes numbers, found {type(data).__name__} of {array.dtype}")
+    return array.astype(canonical(dtype or _number_type(array, data)), copy=False)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, FrameworkTensor):
+        return data._array
+    if isinstance(data, (list, tuple)):
+        return [_plain(item) for item in data]
+    return data
+
+
+@creator
+def as_tensor(data: Any, dtype: Any = None) -> Any:
+    """A Tensor of the data, which is shared where its type allows it."""
+    array = data._array if isinstance(data, FrameworkTensor) else data
+    if not isinstance(array, np.ndarray):
+        return tensor(data, dtype=dtype)
+    return array if dtype is None else array.astype(canonical(dtype), copy=False)
+
+
+CREATORS["asarray"] = as_tensor
+
+
+def from_numpy(array: Any) -> Any:
+    """A Tensor that shares the memory of an array."""
+    if not isinstance(array, np.ndarray):
+        raise DtypeError(f"from_numpy takes a NumPy array, found {type(array).__name__}; use torch.tensor")
+    canonical(array.dtype)
+    return Tensor.result_class(array)
+
+
+CREATORS["from_numpy"] = from_numpy
+
+
+# Of a shape
+
+
+def _of_shape(name: str, make: Callable[..., Any]) -> None:
+    def function(*size: Any, dtype: Any = None, **settings: Any) -> Any:
+        shape = sizes(size if size else (settings.pop("size"),))
+        return make(shape, canonical(dtype or get_default_dtype()), **settings)
+
+    function.__name__, function.__doc__ = name, f"`{name}` of the sizes given."
+    creator(function)
+
+
+_of_shape("zeros", app.zeros)
+_of_shape("ones", app.ones)
+_of_shape("empty", app.zeros)
+_of_shape("rand", app.rand)
+_of_shape("randn", app.randn)
+
+
+@creator
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+    """The same number everywhere."""
+    number = _number(fill_value)
+    kind = get_default_dtype() if isinstance(number, float) else canonical(type(number))
+    return app.full(list(size), number, dtype or kind)
+
+
+@creator
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
+    """The numbers from `start` up to, and without, `end`."""
+    return app.arange(_number(start), _number(end), _number(step), dtype)
+
+
+def _number(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+@creator
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Any:
+    """Numbers at equal distances, the ends included."""
+    return app.linspace(_number(start), _number(end), steps, dtype)
+
+
+@creator
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None) -> Any:
+    """Powers of `base`, whose exponents are at equal distances."""
+    return app.cast(app.pow(base, app.linspace(start, end, steps, "float64")), dtype or get_default_dtype())
+
+
+@creator
+def eye(n: int, m: int | None = None, *, dtype: Any = None) -> Any:
+    """The unit matrix."""
+    return app.eye(n, m, dtype)
+
+
+@creator
+def randint(low: int, high: Any, size: Any = None, *, dtype: Any = None) -> Any:
+    """Random whole numbers from `low` up to, and without, `high`; from 0 where only one is given."""
+    if size is None:
+        low, high, size = 0, low, high
+    return app.randint(low, high, list(size), dtype)
+
+
+@creator
+def randperm(n: int, *, dtype: Any = None) -> Any:
+    """The whole numbers below `n` in random order."""
+    return app.randperm(n, dtype or "int64")
+
+
+@creator
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, dtype: Any = None) -> Any:
+    """Random numbers of normal distributions."""
+    if size is not None:
+        return app.normal(mean, std, list(size), dtype)
+    like = mean if hasattr(mean, "dtype") else std
+    return app.randn(list(like.shape), canonical(like.dtype)) * std + mean
+
+
+@creator
+def bernoulli(input: Any) -> Any:
+    """One with the probability that the input says, zero else."""
+    return app.bernoulli(input)
+
+
+@creator
+def multinomial(input: Any, num_samples: int, replacement: bool = False) -> Any:
+    """Places drawn with probabilities that the input says."""
+    return app.multinomial(input, num_samples, replacement)
+
+
+# Like another Tensor
+
+
+def _like(name: str, make: Callable[..., Any]) -> None:
+    def function(input: Any, *args: Any, dtype: Any = None, **settings: Any) -> Any:
+        return make(list(input.shape), *args, canonical(dtype or input.dtype), **settings)
+
+    function.__name__, function.__doc__ = f"{name}_like", f"`{name}` in the shape of another Tensor."
+    creator(function)
+
+
+_like("zeros", app.zeros)
+_like("ones", app.ones)
+_like("empty", app.zeros)
+_like("full", app.full)
+_like("rand", app.rand)
+_like("randn", app.randn)
+
+
+@creator
+def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None) -> Any:
+    """Random whole numbers in the shape of another Tensor."""
+    low, high = (0, low) if high is None else (low, high)
+    return app.randint(low, high, list(input.shape), "int64").astype(dtype or input.dtype)
+
+
+def _new(name: str) -> Any:
+    def method(self: Any, *args: Any, dtype: Any = None, **settings: Any) -> Any:
+        return CREATORS[name](*args, dtype=dtype or named(self.dtype), **settings)
+
+    return method
+
+
+for _name in ("zeros", "ones", "empty", "full", "tensor"):
+    METHODS[f"new_{_name}"] = _new(_name)

@@ -1,0 +1,45 @@
+"""`torch.device` and the modules that ask for accelerators: everything here is computed by the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.device import DeviceError
+
+
+class device:
+    """Where a Tensor is: always the CPU."""
+
+    def __init__(self, type: Any = "cpu", index: int | None = None):
+        name, _, number = str(type).partition(":")
+        if name != "cpu":
+            raise DeviceError(f"device {str(type)!r} is not there: this framework computes on the CPU, device 'cpu'")
+        self.type = name
+        self.index = int(number) if number else index
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r})" if self.index is None else f"device(type='cpu', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, device) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __enter__(self) -> device:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+
+CPU = device("cpu")
+
+
+def check_device(given: Any) -> None:
+    """Refuse a device that is not there."""
+    if given is not None and not isinstance(given, device):
+        device(given)

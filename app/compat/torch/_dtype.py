@@ -1,0 +1,88 @@
+"""`torch.float32` and its like: names of element types that print, compare and are passed as PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.ops import dtype as types
+
+
+class dtype(str):
+    """An element type. It is the framework's own name for it, and prints as PyTorch does."""
+
+    def __repr__(self) -> str:
+        return f"torch.{str.__str__(self)}"
+
+    __str__ = __repr__
+
+    @property
+    def is_floating_point(self) -> bool:
+        return types.is_float(self)
+
+    @property
+    def is_complex(self) -> bool:
+        return False
+
+    @property
+    def is_signed(self) -> bool:
+        return np.dtype(self).kind in "if"
+
+    @property
+    def itemsize(self) -> int:
+        return np.dtype(self).itemsize
+
+    def __reduce__(self) -> Any:
+        return named, (str.__str__(self),)
+
+
+DTYPES = {name: dtype(name) for name in types.NAMES}
+"""Every element type by the framework's name."""
+
+ALIASES = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+}
+"""PyTorch's other names for them. `int` is 32 bits wide there."""
+
+NAMED = {**DTYPES, **{alias: DTYPES[name] for alias, name in ALIASES.items()}}
+
+
+def named(spelling: Any) -> dtype:
+    """The element type that a name, a NumPy type or a Python type stands for."""
+    return DTYPES[types.canonical(spelling)]
+
+
+def get_default_dtype() -> dtype:
+    """The floating type of what is made without one."""
+    return named(types.get_default_dtype())
+
+
+def set_default_dtype(d: Any) -> None:
+    """Choose the floating type of what is made without one."""
+    types.set_default_dtype(d)
+
+
+class finfo:
+    """The limits of a floating type."""
+
+    def __init__(self, type: Any = None):
+        limits = np.finfo(type or get_default_dtype())
+        self.dtype, self.bits = str.__str__(named(limits.dtype)), limits.bits
+        self.min, self.max = float(limits.min), float(limits.max)
+        self.eps, self.tiny = float(limits.eps), float(limits.tiny)
+        self.smallest_normal, self.resolution = self.tiny, float(limits.resolution)
+
+
+class iinfo:
+    """The limits of a type of whole numbers."""
+
+    def __init__(self, type: Any):
+        limits = np.iinfo(type)
+        self.dtype, self.bits = str.__str__(named(limits.dtype)), limits.bits
+        self.min, self.max = int(limits.min), int(limits.max)

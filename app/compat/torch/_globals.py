@@ -1,0 +1,42 @@
+"""Functions of the module `torch` that are about Tensors in general, or about what is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import app
+from app.compat.torch._dtype import named
+from app.compat.torch._tensor import Tensor
+from app.ops.dtype import common
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether something is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Any) -> int:
+    """How many elements a Tensor has."""
+    return input.numel()
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the elements are of a floating type."""
+    return input.is_floating_point()
+
+
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The element type that two Tensors meet in."""
+    return named(common(str.__str__(tensor1.dtype), str.__str__(tensor2.dtype)))
+
+
+class inference_mode(app.no_grad):
+    """Operators inside are not recorded."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if callable(mode):
+            return super().__new__(cls, mode)
+        return super().__new__(cls) if mode else app.enable_grad()
+
+    def __init__(self, mode: Any = True):
+        super().__init__()

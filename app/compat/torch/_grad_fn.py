@@ -1,0 +1,129 @@
+"""`grad_fn`: the operator that made a Tensor, under the name that PyTorch prints for it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from app.tensor import Tensor as FrameworkTensor
+
+NAMES = {
+    "assign": "Clone",
+    "broadcast_to": "Expand",
+    "cast": "ToCopy",
+    "clip": "Clamp",
+    "concat": "Cat",
+    "divide": "Div",
+    "flatten": "View",
+    "gather": "Index",
+    "index_select": "IndexSelect",
+    "multiply": "Mul",
+    "negative": "Neg",
+    "pick": "NllLoss",
+    "reshape": "View",
+    "softmax_with_cross_entropy": "NllLoss",
+    "square": "Pow",
+    "subtract": "Sub",
+    "take_along_axis": "Gather",
+}
+"""PyTorch's names for operators that the framework calls otherwise."""
+
+_composed: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+"""The names of functions that are one operator in PyTorch and several here, by the last of these."""
+
+
+def called(name: str, result: Any) -> Any:
+    """Name what made a result after the function that did, which is one operator in PyTorch."""
+    if result._node is not None:
+        _composed[result._node] = name
+    return result
+
+
+class Node:
+    """An operator of the recorded graph. It is made when it is asked for, and equal to others for the same one."""
+
+    def __init__(self, node: Any):
+        self._node = node
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Where the gradients of the operator's inputs go, and to which output there."""
+        return tuple((node_of(source), source[1] if isinstance(source, tuple) else 0) for source in self._node.sources)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Node) and self._node is other._node
+
+    def __hash__(self) -> int:
+        return hash(self._node)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self._node):#x}>"
+
+
+class AccumulateGrad(Node):
+    """The end of the graph: a leaf, to whose `.grad` the gradient is added."""
+
+    def __init__(self, leaf: Any):
+        super().__init__(leaf)
+        self.variable = leaf
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return ()
+
+
+def node_of(source: Any) -> Node | None:
+    """The node of where a gradient goes: an operator, a leaf, or nowhere."""
+    if source is None:
+        return None
+    if isinstance(source, FrameworkTensor):
+        return AccumulateGrad(source)
+    return _kind(name_of(source[0]))(source[0])
+
+
+def name_of(node: Any) -> str:
+    """The name of the operator's backward: of a custom Function without the 0 that built-in ones have."""
+    definition = node.definition
+    if definition.where:
+        return f"{definition.name}Backward"
+    if definition.name == "put_part":
+        return "CopySlices"
+    name = _composed.get(node) or _by_form(node) or NAMES.get(definition.name)
+    kind = name or "".join(part.capitalize() for part in definition.name.split("_"))
+    return f"{kind}Backward{_NUMBERS.get(definition.name, lambda attributes: 0)(node.attributes)}"
+
+
+_NUMBERS: dict[str, Callable[[Any], int]] = {
+    "clip": lambda attributes: int(None not in (attributes["min"], attributes["max"])),
+    "max": lambda attributes: 1,
+    "mean": lambda attributes: int(attributes["axis"] is not None),
+    "min": lambda attributes: 1,
+    "sum": lambda attributes: int(attributes["axis"] is not None),
+}
+"""The number after `Backward`, where it tells the forms of a function apart."""
+
+
+def _by_form(node: Any) -> str | None:
+    """The name of an operator that PyTorch splits into several, by what it was called with."""
+    if node.definition.name == "matmul":
+        ranks = len(node.input_shape(0)), len(node.input_shape(1))
+        return {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}.get(ranks, "UnsafeView")
+    if node.definition.name == "getitem":
+        return "Slice" if all(isinstance(part, tuple) for part in node.attributes["index"]) else "Select"
+    if node.definition.name == "transpose":
+        perm = node.attributes["perm"]
+        return "Permute" if perm is None or sum(i != p for i, p in enumerate(perm)) > 2 else "Transpose"
+    return None
+
+
+@cache
+def _kind(name: str) -> type[Node]:
+    return type(name, (Node,), {})

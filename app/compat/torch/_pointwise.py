@@ -1,0 +1,132 @@
+"""Functions that work element by element; each is also a method, and one that ends in `_` changes the Tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import app
+from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
+
+rows(
+    """
+    abs absolute = abs(input)
+    acos arccos = acos(input)
+    acosh arccosh = acosh(input)
+    asin arcsin = asin(input)
+    asinh arcsinh = asinh(input)
+    atan arctan = atan(input)
+    atan2 arctan2 = atan2(input, other)
+    atanh arctanh = atanh(input)
+    bitwise_and = bitwise_and(input, other)
+    bitwise_not = bitwise_not(input)
+    bitwise_or = bitwise_or(input, other)
+    bitwise_xor = bitwise_xor(input, other)
+    ceil = ceil(input)
+    clamp clip = clip(input, min, max)
+    cos = cos(input)
+    cosh = cosh(input)
+    deg2rad = deg2rad(input)
+    erf = erf(input)
+    exp = exp(input)
+    expm1 = expm1(input)
+    floor = floor(input)
+    floor_divide = floor_divide(input, other)
+    frac = frac(input)
+    lerp = lerp(input, end:y, weight)
+    log = log(input)
+    log10 = log10(input)
+    log1p = log1p(input)
+    log2 = log2(input)
+    logical_and = logical_and(input, other)
+    logical_not = logical_not(input)
+    logical_or = logical_or(input, other)
+    logical_xor = logical_xor(input, other)
+    multiply mul = multiply(input, other)
+    nan_to_num = nan_to_num(input, nan, posinf, neginf)
+    neg negative = negative(input)
+    pow = pow(input, exponent)
+    rad2deg = rad2deg(input)
+    reciprocal = reciprocal(input)
+    relu = relu(input)
+    remainder = remainder(input, other)
+    rsqrt = rsqrt(input)
+    sigmoid = sigmoid(input)
+    sign sgn = sign(input)
+    sin = sin(input)
+    sinh = sinh(input)
+    sqrt = sqrt(input)
+    square = square(input)
+    tan = tan(input)
+    tanh = tanh(input)
+    trunc fix = trunc(input)
+    """,
+    in_place=True,
+)
+
+rows(
+    """
+    eq = equal(input, other)
+    fmax = fmax(input, other)
+    fmin = fmin(input, other)
+    ge greater_equal = greater_equal(input, other)
+    gt greater = greater_than(input, other)
+    isclose = isclose(input, other:y, rtol, atol, equal_nan)
+    isfinite = isfinite(input)
+    isinf = isinf(input)
+    isnan = isnan(input)
+    le less_equal = less_equal(input, other)
+    lt less = less_than(input, other)
+    maximum = maximum(input, other)
+    minimum = minimum(input, other)
+    ne not_equal = not_equal(input, other)
+    """
+)
+
+
+@register(in_place=True)
+def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """`input + alpha * other`."""
+    return app.add(input, other if alpha == 1 else app.multiply(other, alpha))
+
+
+@register("subtract", in_place=True)
+def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """`input - alpha * other`."""
+    return app.subtract(input, other if alpha == 1 else app.multiply(other, alpha))
+
+
+@register("divide", "true_divide", in_place=True)
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """`input / other`, rounded down or toward zero where `rounding_mode` is "floor" or "trunc"."""
+    if rounding_mode == "floor":
+        return app.floor_divide(input, other)
+    quotient = app.divide(input, other)
+    return quotient if rounding_mode is None else app.cast(app.trunc(quotient), dtype=input.dtype)
+
+
+@register(in_place=True)
+def round(input: Any, *, decimals: int = 0) -> Any:
+    """The nearest whole number, or the nearest with so many decimals; halves go to the even one."""
+    return app.round(input) if not decimals else app.round(input * 10.0**decimals) / 10.0**decimals
+
+
+@register(in_place=True)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 * tensor2`."""
+    return input + app.multiply(tensor1, tensor2) * value
+
+
+@register(in_place=True)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """`input + value * tensor1 / tensor2`."""
+    return input + app.divide(tensor1, tensor2) * value
+
+
+@register(in_place=True)
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """`value` where the mask is true, `input` elsewhere."""
+    return app.where(mask, app.cast_like(value, input) if hasattr(value, "dtype") else value, input)
+
+
+METHODS["where"] = lambda self, condition, other: app.where(condition, self, other)
+FUNCTIONS["where"] = app.where

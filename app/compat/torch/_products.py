@@ -1,0 +1,40 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import app
+from app.compat.torch._table import FUNCTIONS, register, rows
+
+rows(
+    """
+    bmm = bmm(input, mat2:y)
+    dot vdot = dot(input, tensor:y)
+    inner = inner(input, other:y)
+    kron = kron(input, other:y)
+    matmul mm mv = matmul(input, other)
+    outer ger = outer(input, vec2:y)
+    trace = trace(input)
+    """
+)
+
+FUNCTIONS["einsum"] = lambda equation, *operands: app.einsum(equation, *operands)
+
+
+@register()
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """`beta * input + alpha * mat1 @ mat2`."""
+    return app.addmm(input, mat1, mat2, beta, alpha)
+
+
+@register()
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether two Tensors are equal to rounding."""
+    return bool(app.allclose(input, other, rtol, atol, equal_nan))
+
+
+@register()
+def equal(input: Any, other: Any) -> bool:
+    """Whether two Tensors have one shape and the same elements."""
+    return tuple(input.shape) == tuple(other.shape) and bool(app.all(app.equal(input, other)))

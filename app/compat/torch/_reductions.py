@@ -1,0 +1,178 @@
+"""Functions that fold elements together over axes, or put them in order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import app
+from app.compat.torch._table import register, rows
+
+
+class Chosen(NamedTuple):
+    """The values that a function chose along an axis, and where they stood."""
+
+    values: Any
+    indices: Any
+
+    def __repr__(self) -> str:
+        return f"torch.return_types.{type(self).__name__}(\nvalues={self.values!r},\nindices={self.indices!r})"
+
+
+CHOSEN = {name: type(name, (Chosen,), {}) for name in ("max", "min", "sort", "topk", "median")}
+"""The kind of pair that each function gives: it prints the function's name."""
+
+
+rows(
+    """
+    amax = amax(input, dim:axis, keepdim)
+    amin = amin(input, dim:axis, keepdim)
+    argmax = argmax(input, dim:axis, keepdim)
+    argmin = argmin(input, dim:axis, keepdim)
+    argsort = argsort(input, dim:axis, descending)
+    bincount = bincount(input, weights, minlength)
+    count_nonzero = count_nonzero(input, dim:axis)
+    logsumexp = logsumexp(input, dim:axis, keepdim)
+    nanmean = nanmean(input, dim:axis, keepdim)
+    nansum = nansum(input, dim:axis, keepdim)
+    """
+)
+
+
+def _typed(input: Any, dtype: Any) -> Any:
+    return input if dtype is None else app.cast(input, dtype=dtype)
+
+
+def _axis(dim: Any) -> Any:
+    """No axes listed means all of them."""
+    return None if dim == () or dim == [] else dim
+
+
+@register()
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum over axes."""
+    return app.sum(_typed(input, dtype), axis=_axis(dim), keepdim=keepdim)
+
+
+@register()
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean over axes."""
+    return app.mean(_typed(input, dtype), axis=_axis(dim), keepdim=keepdim)
+
+
+@register()
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The product over axes."""
+    return app.prod(_typed(input, dtype), axis=dim, keepdim=keepdim)
+
+
+@register()
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether every element is true."""
+    return app.all(input, axis=dim, keepdim=keepdim)
+
+
+@register()
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether some element is true."""
+    return app.any(input, axis=dim, keepdim=keepdim)
+
+
+@register(in_place=True)
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The sums of the elements so far along an axis."""
+    return app.cumsum(_typed(input, dtype), axis=dim)
+
+
+@register(in_place=True)
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The products of the elements so far along an axis."""
+    return app.cumprod(_typed(input, dtype), dim)
+
+
+def _extreme(name: str, of_two: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+    if dim is None:
+        return getattr(app, name)(input)
+    if hasattr(dim, "dtype"):
+        return of_two(input, dim)
+    places = getattr(app, f"arg{name}")(input, axis=dim, keepdim=True)
+    return _pair(name, app.take_along_axis(input, places, dim) if input.ndim else input, places, dim, keepdim)
+
+
+def _pair(name: str, values: Any, places: Any, dim: int, keepdim: bool) -> Any:
+    if not keepdim and values.ndim:
+        values, places = app.squeeze(values, axis=dim), app.squeeze(places, axis=dim)
+    return CHOSEN[name](values, places)
+
+
+@register()
+def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element; along an axis also where it stands; of two Tensors the larger elements."""
+    return _extreme("max", app.maximum, input, dim, keepdim)
+
+
+@register()
+def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element; along an axis also where it stands; of two Tensors the smaller elements."""
+    return _extreme("min", app.minimum, input, dim, keepdim)
+
+
+@register()
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The elements in order along an axis, and where they stood."""
+    places = app.argsort(input, axis=dim, descending=descending)
+    return CHOSEN["sort"](app.take_along_axis(input, places, dim), places)
+
+
+@register()
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The k largest, or smallest, elements along an axis, and where they stood."""
+    return CHOSEN["topk"](*app.topk(input, k, axis=dim, largest=largest, sorted=sorted))
+
+
+@register()
+def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The lower of the middle elements; along an axis also where it stands."""
+    if dim is None:
+        flat = app.flatten(input)
+        return app.sort(flat)[(flat.numel() - 1) // 2]
+    places = app.argsort(input, axis=dim)
+    middle = app.index_select(places, app.full([1], (input.shape[dim] - 1) // 2, "int64"), dim)
+    return _pair("median", app.take_along_axis(input, middle, dim), middle, dim, keepdim)
+
+
+def _unbiased(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, bool]:
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is not None:
+        if correction not in (0, 1):
+            raise ValueError(f"correction is 0 or 1, found {correction}")
+        unbiased = bool(correction)
+    return _axis(dim), unbiased
+
+
+@register()
+def std(input: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """The standard deviation over axes; divided by n - 1 unless told otherwise."""
+    axis, unbiased = _unbiased(dim, unbiased, correction)
+    return app.std(input, axis, unbiased, keepdim)
+
+
+@register()
+def var(input: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """The variance over axes; divided by n - 1 unless told otherwise."""
+    axis, unbiased = _unbiased(dim, unbiased, correction)
+    return app.var(input, axis, unbiased, keepdim)
+
+
+@register()
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The norm over axes: at first the square root of the sum of squares."""
+    return app.norm(_typed(input, dtype), 2 if p == "fro" else p, _axis(dim), keepdim)
+
+
+@register()
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """The different elements, in order; with places and numbers of each where asked for."""
+    return app.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)

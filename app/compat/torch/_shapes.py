@@ -1,0 +1,241 @@
+"""Functions that rearrange elements: shape, axes, joining, cutting, choosing."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+import app
+from app.compat.torch._grad_fn import called
+from app.compat.torch._size import along, sizes
+from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
+from app.errors import ShapeError
+
+rows(
+    """
+    broadcast_to = broadcast_to(input, size:shape)
+    diag = diag(input, diagonal:offset)
+    diagonal = diagonal(input, offset, dim1:axis1, dim2:axis2)
+    flatten = flatten(input, start_dim:start_axis, end_dim:stop_axis)
+    moveaxis movedim = moveaxis(input, source, destination)
+    tril = tril(input, diagonal)
+    triu = triu(input, diagonal)
+    unsqueeze = unsqueeze(input, dim:axis)
+    """
+)
+
+rows(
+    """
+    unflatten = unflatten(input, dim:axis, sizes:shape)
+    gather = take_along_axis(input, dim:axis, index)
+    index_select = index_select(input, dim:axis, index)
+    """
+)
+
+
+@register()
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """The value without its axes of size 1, or without the one named."""
+    return app.squeeze(input, axis=dim)
+
+
+@register()
+def reshape(input: Any, *shape: Any) -> Any:
+    """The same elements in another shape."""
+    target = sizes(shape)
+    if 0 in target:  # here 0 is a size, and copies none
+        return _to_empty(input, target)
+    return app.reshape(input, shape=target)
+
+
+def _to_empty(input: Any, target: tuple[int, ...]) -> Any:
+    shape = np.empty(input.shape, bool).reshape(target).shape
+    return app.zeros_like(input).expand(shape) if shape == tuple(input.shape) else type(input)(np.empty(shape))
+
+
+METHODS["view"] = METHODS["reshape"]
+
+
+@register()
+def ravel(input: Any) -> Any:
+    """All elements in one axis."""
+    return app.flatten(input)
+
+
+@register()
+def permute(input: Any, *dims: Any) -> Any:
+    """The axes in another order."""
+    return app.transpose(input, perm=sizes(dims))
+
+
+@register("swapaxes", "swapdims")
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    """Two axes exchanged."""
+    order = list(range(input.ndim))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return app.transpose(input, perm=order)
+
+
+def _of_itself(name: str) -> Any:
+    def method(self: Any, *args: Any, **settings: Any) -> Any:
+        self.take_place_of(METHODS[name](self, *args, **settings))
+        return self
+
+    return method
+
+
+for _name in ("squeeze", "swapaxes", "t", "transpose", "unsqueeze"):
+    METHODS[f"{_name}_"] = _of_itself(_name)
+
+
+@register()
+def t(input: Any) -> Any:
+    """The matrix with its two axes exchanged; a vector is left as it is."""
+    if input.ndim > 2:
+        raise ShapeError(f"t() takes a matrix or a vector, found a Tensor with {input.ndim} axes; use transpose")
+    return called("T", app.transpose(input))
+
+
+@register(function=False)
+def expand(input: Any, *shape: Any) -> Any:
+    """The value repeated along axes of size 1; -1 keeps a size."""
+    target = list(sizes(shape))
+    own = [1] * (len(target) - input.ndim) + list(input.shape)
+    return app.broadcast_to(input, [o if s == -1 else s for s, o in zip(target, own, strict=True)])
+
+
+@register(function=False)
+def repeat(input: Any, *repeats: Any) -> Any:
+    """The value repeated as often as said along each axis."""
+    return app.tile(input, sizes(repeats))
+
+
+@register()
+def tile(input: Any, *dims: Any) -> Any:
+    """The value repeated as often as said along each axis."""
+    return app.tile(input, sizes(dims))
+
+
+@register()
+def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Any:
+    """Each element repeated."""
+    return app.repeat_interleave(input, repeats, dim)
+
+
+@register()
+def flip(input: Any, *dims: Any) -> Any:
+    """The order along axes turned round."""
+    return app.flip(input, sizes(dims))
+
+
+@register()
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    """Elements moved along axes, those at the end to the front."""
+    return app.roll(input, shifts, dims)
+
+
+@register()
+def narrow(input: Any, dim: int, start: int, length: int) -> Any:
+    """A part of an axis."""
+    return input[along(input, dim, slice(start, start + length))]
+
+
+@register()
+def select(input: Any, dim: int, index: int) -> Any:
+    """One place of an axis."""
+    return input[along(input, dim, index)]
+
+
+# Joining and cutting
+
+
+def _joined(tensors: Any) -> list[Any]:
+    return list(tensors)
+
+
+FUNCTIONS.update(
+    cat=lambda tensors, dim=0, *, axis=None: app.concat(_joined(tensors), axis=dim if axis is None else axis),
+    stack=lambda tensors, dim=0: app.stack(_joined(tensors), dim),
+    hstack=lambda tensors: app.hstack(_joined(tensors)),
+    vstack=lambda tensors: app.vstack(_joined(tensors)),
+    meshgrid=lambda *tensors, indexing="ij": app.meshgrid(*tensors),
+)
+FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = FUNCTIONS["cat"]
+
+
+@register()
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Parts of an axis: each of that size, the last perhaps smaller, or of the sizes listed."""
+    size = tensor.shape[dim]
+    sections = split_size_or_sections
+    if isinstance(sections, int):
+        rest = size % sections
+        sections = [sections] * (size // sections) + [rest] * builtins.bool(rest)
+    return tuple(app.split(tensor, num_or_sections=list(sections), axis=dim))
+
+
+@register()
+def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+    """Parts of an axis, as many as said, or fewer where it does not go up."""
+    return split(input, -(-input.shape[dim] // chunks), dim)
+
+
+@register()
+def unbind(input: Any, dim: int = 0) -> Any:
+    """The places of an axis, as a tuple."""
+    return tuple(app.unbind(input, dim))
+
+
+# Choosing
+
+
+@register()
+def masked_select(input: Any, mask: Any) -> Any:
+    """The elements where the mask is true."""
+    return app.masked_select(input, mask)
+
+
+@register()
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Where the elements are that are not zero."""
+    return app.nonzero(input, as_tuple)
+
+
+@register()
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """Where values would have to stand in a sequence that is in order."""
+    return app.searchsorted(sorted_sequence, input, out_int32, right)
+
+
+@register()
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """Between which boundaries values are."""
+    return app.searchsorted(boundaries, input, out_int32, right)
+
+
+@register()
+def take(input: Any, index: Any) -> Any:
+    """Elements by their number in the flat value."""
+    return app.take(input, index)
+
+
+@register(in_place=True)
+def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: Any = None) -> Any:
+    """A copy into which `src` is put at the places that `index` names along an axis."""
+    put = value if src is None else src
+    index = index if index.ndim else index.reshape(1)
+    return app.put_along_axis(input, index, put, dim, {None: "assign", "add": "add", "multiply": "mul"}[reduce])
+
+
+@register(in_place=True)
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
+    """A copy to which parts of `source` are added at the places of an axis that `index` names."""
+    return app.index_add(input, index, dim, source if alpha == 1 else source * alpha)
+
+
+@register(in_place=True)
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """A copy to which `src` is added at the places that `index` names along an axis."""
+    return app.put_along_axis(input, index, src, dim, "add")

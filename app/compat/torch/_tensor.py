@@ -1,0 +1,255 @@
+"""`torch.Tensor`: the framework's Tensor with PyTorch's names, and what it says of itself in PyTorch's form.
+
+Operators give the class of what they work on, so the framework's own operators make such Tensors of such Tensors.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import app
+from app.compat.missing import MissingNameError
+from app.compat.torch import _changes, _pointwise, _products, _reductions, _shapes  # noqa: F401 - they fill METHODS
+from app.compat.torch._device import CPU, check_device, device
+from app.compat.torch._dtype import DTYPES, NAMED, dtype, get_default_dtype
+from app.compat.torch._grad_fn import Node, name_of, node_of
+from app.compat.torch._printing import tensor_text
+from app.compat.torch._size import Size, sizes
+from app.compat.torch._table import METHODS
+from app.errors import OperatorError
+from app.tensor import Tensor as FrameworkTensor
+from app.tensor import backward
+
+
+class _Constructor(type):
+    """What `torch.Tensor(...)` does: numbers become float32, and sizes an empty Tensor. Operators go round it."""
+
+    def __call__(cls, *data: Any, **settings: Any) -> Any:
+        if cls is not Tensor:
+            return super().__call__(*data, **settings)
+        kind = get_default_dtype()
+        if not data or isinstance(data[0], (int, Size)):
+            return cls.result_class(np.empty(sizes(data) if data else (0,), kind))
+        return cls.result_class(np.array(data[0], kind))
+
+
+class Tensor(FrameworkTensor, metaclass=_Constructor):
+    """An array on which operators run at once. With `requires_grad=True` they are recorded for `backward`."""
+
+    __slots__ = ()
+    backward_is_strict = True
+    grad_stops = True
+
+    # What it is
+
+    @property
+    def shape(self) -> Any:
+        return Size(self._array.shape)
+
+    def size(self, dim: int | None = None) -> Any:  # type: ignore[override]
+        """The shape, or the size of one axis."""
+        return self.shape if dim is None else self._array.shape[dim]
+
+    @property
+    def dtype(self) -> Any:
+        return DTYPES[self._array.dtype.name]
+
+    @property
+    def device(self) -> device:
+        return CPU
+
+    is_cuda = property(lambda self: False)
+    is_sparse = property(lambda self: False)
+    itemsize = property(lambda self: self._array.itemsize)
+    nbytes = property(lambda self: self._array.nbytes)
+    layout = property(lambda self: "torch.strided")
+
+    @property
+    def mT(self) -> Any:
+        """The matrix, or each of a stack of matrices, with its two axes exchanged."""
+        return METHODS["transpose"](self, -2, -1)
+
+    def ndimension(self) -> int:
+        return self._array.ndim
+
+    def nelement(self) -> int:
+        return int(self._array.size)
+
+    def element_size(self) -> int:
+        return self._array.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements further the next place along each axis is."""
+        steps = tuple(step // self._array.itemsize for step in self._array.strides)
+        return steps if dim is None else steps[dim]
+
+    def is_contiguous(self) -> bool:
+        return bool(self._array.flags.c_contiguous)
+
+    def data_ptr(self) -> int:
+        return self._array.__array_interface__["data"][0]
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    @property
+    def _version(self) -> int:
+        """How often the numbers were changed in place."""
+        return self.inplace_version
+
+    # Gradients
+
+    @property
+    def requires_grad(self) -> bool:
+        return not self.stop_gradient
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask, or stop asking, for gradients."""
+        if requires_grad and not self.dtype.is_floating_point:
+            raise RequiresGradError(f"only Tensors of floating point dtype can require gradients, this is {self.dtype}")
+        if not requires_grad and self._node is not None:
+            raise RequiresGradError("requires_grad of a result cannot be switched off; take its detach()")
+        self.stop_gradient = not requires_grad
+        return self
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The operator that made it, where that is recorded."""
+        return None if self._node is None else node_of(self.source)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient in `.grad`, although an operator made this Tensor."""
+        self.retain_grads()
+
+    def backward(
+        self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
+        backward([self], [gradient], create_graph if retain_graph is None else retain_graph, create_graph, inputs)
+
+    @property
+    def data(self) -> Any:
+        """The same numbers, out of the graph."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._array = np.asarray(value)
+
+    def detach_(self) -> Tensor:
+        """Leave the graph."""
+        self._node, self.stop_gradient = None, True
+        return self
+
+    # Its numbers
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The numbers, as an array that shares the memory."""
+        if self.requires_grad and not force:
+            raise RequiresGradError("numpy() of a Tensor that requires grad: use tensor.detach().numpy()")
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self.requires_grad:
+            raise RequiresGradError("a Tensor that requires grad becomes no array: use tensor.detach().numpy()")
+        return super().__array__(dtype, copy)
+
+    def type(self, dtype: Any = None) -> Any:
+        """The name of its kind, or its numbers as another element type."""
+        if dtype is None:
+            return f"torch.{KINDS[self._array.dtype.name]}"
+        by_kind = {kind: name for name, kind in KINDS.items()}
+        return app.cast(self, dtype=by_kind.get(str(dtype).removeprefix("torch."), dtype))
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """The Tensor with the element type, or the place, of the arguments; itself where it has them."""
+        wanted = self.dtype
+        for argument in (*args, kwargs.get("dtype"), kwargs.get("device"), kwargs.get("other")):
+            if isinstance(argument, dtype):
+                wanted = argument
+            elif isinstance(argument, FrameworkTensor):
+                wanted = DTYPES[argument._array.dtype.name]
+            elif not isinstance(argument, bool):
+                check_device(argument)
+        copied = self.clone() if kwargs.get("copy") and wanted == self.dtype else self
+        return copied if wanted == self.dtype else app.cast(self, dtype=wanted)
+
+    def cpu(self) -> Tensor:
+        return self
+
+    # What it says of itself
+
+    def __getattr__(self, name: str) -> Any:
+        raise MissingNameError(f"torch.Tensor has no {name!r} in this façade{_closest(name)}")
+
+    def __repr__(self) -> str:
+        about: tuple[str, ...] = ()
+        if self._node is not None:
+            about = (f"grad_fn=<{name_of(self._node)}>",)
+        elif self.requires_grad:
+            about = ("requires_grad=True",)
+        return tensor_text(self._array, "tensor(", about)
+
+    def __format__(self, form: str) -> str:
+        return format(self.item(), form) if not self._array.ndim and self._array.size else format(str(self), form)
+
+
+def _closest(name: str) -> str:
+    found = get_close_matches(name, [known for known in dir(Tensor) if known[0] != "_"])
+    return f"; closest: {', '.join(found)}" if found else ""
+
+
+class _ResultClass:
+    """The class of results: `torch.Tensor`, made by the framework's own constructor and not by PyTorch's."""
+
+    def __call__(self, array: np.ndarray, stop_gradient: bool = True) -> Any:
+        return type.__call__(Tensor, array, stop_gradient)
+
+    def __getattr__(self, name: str) -> Any:
+        method = partial(getattr(Tensor, name).__func__, self)  # a class method, with this in place of the class
+        setattr(self, name, method)
+        return method
+
+
+Tensor.__module__ = "torch"  # as it prints
+Tensor.result_class = _ResultClass()
+
+
+class RequiresGradError(OperatorError, RuntimeError):
+    """A Tensor that asks for gradients, where that cannot be, or the other way round."""
+
+
+KINDS = {
+    "bool": "BoolTensor",
+    "uint8": "ByteTensor",
+    "int8": "CharTensor",
+    "int16": "ShortTensor",
+    "int32": "IntTensor",
+    "int64": "LongTensor",
+    "float16": "HalfTensor",
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+}
+"""The names of kinds of Tensors, by element type."""
+
+
+def _converter(name: str) -> Any:
+    return lambda self: self.to(NAMED[name])
+
+
+for _name in ("half", "float", "double", "short", "int", "long", "bool"):
+    setattr(Tensor, _name, _converter(_name))
+
+
+def add_methods() -> None:
+    """Give Tensors their methods, once all that tables and functions offer is known."""
+    for name, method in METHODS.items():
+        setattr(Tensor, name, method)

@@ -1,0 +1,69 @@
+"""torch.autograd"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from app.compat.missing import missing
+from app.compat.torch._globals import inference_mode
+from app.compat.torch.autograd import function, functional
+from app.compat.torch.autograd.function import Function
+from app.compat.torch.autograd.gradcheck import gradcheck, gradgradcheck
+from app.tensor import backward as run_backward
+from app.tensor import grad as gradients
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of `tensors` to the `.grad` of every leaf that wants one."""
+    run_backward(tensors, grad_tensors, create_graph if retain_graph is None else retain_graph, create_graph, inputs)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is touched."""
+    listed = [inputs] if hasattr(inputs, "dtype") else list(inputs)
+    unused = materialize_grads if allow_unused is None else allow_unused
+    found = gradients(outputs, listed, grad_outputs, retain_graph, create_graph, allow_unused=unused)
+    if materialize_grads:
+        found = [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, listed, strict=True)]
+    return tuple(found)
+
+
+def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+    """A Tensor over the same numbers: what was a class of its own once."""
+    return data.detach().requires_grad_(requires_grad)
+
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "function",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,9 @@
+"""torch.autograd.function"""
+
+from app.autograd import Function, once_differentiable
+from app.compat.missing import missing
+from app.custom.context import PyLayerContext as FunctionCtx
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,194 @@
+"""`torch.nn.Module`: the framework's Layer with PyTorch's names and PyTorch's way to print."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from app.compat.torch._device import check_device
+from app.compat.torch._dtype import dtype
+from app.errors import AppError
+from app.nn import Layer
+
+
+class StateDictError(AppError, RuntimeError):
+    """A state dict that does not fit a Module."""
+
+
+class Keys(NamedTuple):
+    """What a state dict did not have, and what it had too much."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not any(self):
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class Module(Layer):
+    """The base of every layer and network. Parameters and modules that are set as attributes are found by name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    # Finding
+
+    def modules(self) -> Iterator[Module]:
+        """This module and every one inside."""
+        return (module for _, module in self.named_modules())
+
+    def named_modules(self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[Any]:
+        """This module and every one inside, with the path of names that leads to it; a shared one is given once."""
+        return self.named_sublayers(prefix, True, memo, remove_duplicate)
+
+    @property
+    def _modules(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.__dict__.setdefault("_sub_layers", OrderedDict())
+        return found
+
+    def parameters(self, recurse: bool = True) -> Any:
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Any:
+        """Every parameter with its path; one that is shared is given once."""
+        return super().named_parameters(prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Any:
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Any:
+        """Every buffer with its path."""
+        return super().named_buffers(prefix, recurse, remove_duplicate)
+
+    def get_submodule(self, target: str) -> Any:
+        """The module that a path of names leads to."""
+        found: Any = self
+        for name in target.split(".") if target else ():
+            if name not in found._modules:
+                raise ModuleError(f"{type(found).__name__} has no module {name!r}; it has {', '.join(found._modules)}")
+            found = found._modules[name]
+        return found
+
+    def get_parameter(self, target: str) -> Any:
+        """The parameter that a path of names leads to."""
+        path, _, name = target.rpartition(".")
+        return getattr(self.get_submodule(path), name)
+
+    # Making
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """Set a parameter by name; None leaves the place empty."""
+        setattr(self, name, param)
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """Set a Tensor that belongs to the module's state, and is no parameter."""
+        super().register_buffer(name, tensor, persistent)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Set a module by name."""
+        setattr(self, name, module)
+
+    register_module = add_module
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(module, inputs, output)` after `forward`; what it returns, if anything, is the output."""
+        return self.register_forward_post_hook(hook)
+
+    # State
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of every parameter, or set them to zero."""
+        for parameter in self.parameters():
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad = parameter.grad.detach().zero_()
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Let gradients of every parameter be computed, or not."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Turn the parameters to another element type."""
+        for argument in (*args, kwargs.get("dtype"), kwargs.get("device")):
+            if isinstance(argument, dtype):
+                self._convert(argument)
+            elif not isinstance(argument, bool):
+                check_device(argument)
+        return self
+
+    def _convert(self, kind: str) -> Any:
+        for value in (*self.parameters(), *self.buffers()):
+            if value.is_floating_point():
+                value.data = value.detach().to(kind)
+        return self
+
+    def float(self) -> Any:  # type: ignore[override]
+        return self._convert(dtype("float32"))
+
+    def double(self) -> Any:
+        return self._convert(dtype("float64"))
+
+    def half(self) -> Any:
+        return self._convert(dtype("float16"))
+
+    def cpu(self) -> Any:
+        return self
+
+    def state_dict(  # type: ignore[override]
+        self, *, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
+        """Every parameter and buffer that is to be saved, by its path, module after module."""
+        own: dict[str, Any] = OrderedDict()
+        for path, module in self.named_modules(prefix=prefix.rstrip(".")):
+            Layer.state_dict(module, own, include_sublayers=False, structured_name_prefix=path)
+        return OrderedDict((path, value if keep_vars else value.detach()) for path, value in own.items())
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
+        """Take over parameters and buffers by path."""
+        own = self.state_dict()
+        keys = Keys([k for k in own if k not in state_dict], [k for k in state_dict if k not in own])
+        problems = [
+            f"size mismatch for {k}: found {tuple(state_dict[k].shape)}, expected {tuple(value.shape)}"
+            for k, value in own.items()
+            if k in state_dict and tuple(state_dict[k].shape) != tuple(value.shape)
+        ]
+        if strict:
+            named = {"Missing": keys.missing_keys, "Unexpected": keys.unexpected_keys}
+            problems += [f"{word} key(s) in state_dict: {', '.join(map(repr, k))}" for word, k in named.items() if k]
+        if problems:
+            raise StateDictError(f"Error(s) in loading state_dict for {type(self).__name__}: " + "; ".join(problems))
+        for path, tensor in own.items():
+            if path in state_dict:
+                tensor.set_value(state_dict[path])
+        return keys
+
+    # Printing
+
+    def extra_repr(self) -> str:
+        """What `print` shows inside the parentheses."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        inside = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
+        if not inside and len(lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + inside) + "\n)"
+
+
+class ModuleError(AppError, AttributeError):
+    """A module that is asked for something that it does not have."""
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ")

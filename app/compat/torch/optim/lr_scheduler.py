@@ -1,0 +1,138 @@
+"""torch.optim.lr_scheduler"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from app.compat.missing import missing
+from app.optimizer import lr
+
+_REQUIRED = inspect.Parameter.empty
+
+
+class LRScheduler:
+    """The base: a schedule of the framework for each group of parameters, whose rate it sets."""
+
+    def __init__(self, optimizer: Any, last_epoch: int = -1):
+        self.optimizer = optimizer
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self._schedules = [self._schedule(rate) for rate in self.base_lrs]
+        self._go_to(self.last_epoch)
+
+    def _schedule(self, rate: float) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} needs to say how the rate {rate} changes")
+
+    def _go_to(self, epoch: int) -> None:
+        for group, schedule in zip(self.optimizer.param_groups, self._schedules, strict=True):
+            if epoch != schedule.last_epoch:
+                schedule.step(epoch)
+            group["lr"] = schedule()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self._go_to(self.last_epoch)
+
+    def get_last_lr(self) -> list[float]:
+        """The rates now, one for each group of parameters."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs), "_last_lr": self.get_last_lr()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go to the epoch that a scheduler like this one was in."""
+        self.step(state_dict["last_epoch"])
+
+
+def _scheduler(name: str, made: Callable[..., Any], settings: dict[str, Any]) -> type[LRScheduler]:
+    """A scheduler over what `made` makes of a rate and these settings, for which their defaults are given."""
+    parameter = inspect.Parameter
+    signature = inspect.Signature(
+        [parameter(key, parameter.POSITIONAL_OR_KEYWORD, default=default) for key, default in settings.items()]
+        + [parameter("last_epoch", parameter.POSITIONAL_OR_KEYWORD, default=-1)]
+    )
+
+    def __init__(self: Any, optimizer: Any, *args: Any, verbose: Any = None, **kwargs: Any) -> None:  # noqa: N807
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        last_epoch = given.arguments.pop("last_epoch")
+        self._settings = dict(given.arguments)
+        LRScheduler.__init__(self, optimizer, last_epoch)
+
+    def _schedule(self: Any, rate: float) -> Any:
+        return made(rate, **self._settings)
+
+    members = {"__init__": __init__, "_schedule": _schedule, "__doc__": made.__doc__, "__module__": __name__}
+    return type(name, (LRScheduler,), members)
+
+
+def _constant(learning_rate: float, total_iters: int, factor: float) -> Any:
+    """`factor` of the rate until so many epochs have passed, then the whole rate."""
+    return lr.LambdaDecay(learning_rate, lambda epoch: factor if epoch < total_iters else 1.0)
+
+
+def _polynomial(learning_rate: float, total_iters: int, power: float) -> Any:
+    """From the rate down to zero over so many epochs; a straight line at power 1."""
+    return lr.PolynomialDecay(learning_rate, total_iters, 0.0, power)
+
+
+def _linear(learning_rate: float, start_factor: float, end_factor: float, total_iters: int) -> Any:
+    """From one share of the rate to another along a line."""
+    return lr.LinearLR(learning_rate, total_iters, start_factor, end_factor)
+
+
+SCHEDULERS = {
+    name: _scheduler(name, made, settings)
+    for name, made, settings in (
+        ("ConstantLR", _constant, {"factor": 1 / 3, "total_iters": 5}),
+        ("CosineAnnealingLR", lr.CosineAnnealingDecay, {"T_max": _REQUIRED, "eta_min": 0.0}),
+        (
+            "CosineAnnealingWarmRestarts",
+            lr.CosineAnnealingWarmRestarts,
+            {"T_0": _REQUIRED, "T_mult": 1, "eta_min": 0.0},
+        ),
+        ("ExponentialLR", lr.ExponentialDecay, {"gamma": _REQUIRED}),
+        ("LambdaLR", lr.LambdaDecay, {"lr_lambda": _REQUIRED}),
+        ("LinearLR", _linear, {"start_factor": 1 / 3, "end_factor": 1.0, "total_iters": 5}),
+        ("MultiStepLR", lr.MultiStepDecay, {"milestones": _REQUIRED, "gamma": 0.1}),
+        ("MultiplicativeLR", lr.MultiplicativeDecay, {"lr_lambda": _REQUIRED}),
+        ("PolynomialLR", _polynomial, {"total_iters": 5, "power": 1.0}),
+        ("StepLR", lr.StepDecay, {"step_size": _REQUIRED, "gamma": 0.1}),
+    )
+}
+"""Every scheduler whose rate follows from the epoch, with PyTorch's settings and their defaults."""
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Lower rates once a figure no longer gets better."""
+
+    def __init__(self, optimizer: Any, mode: str = "min", factor: float = 0.1, patience: int = 10, **settings: Any):
+        settings["epsilon"] = settings.pop("eps", 1e-8)
+        self._settings = {"mode": mode, "factor": factor, "patience": patience, **settings}
+        super().__init__(optimizer)
+
+    def _schedule(self, rate: float) -> Any:
+        return lr.ReduceOnPlateau(rate, **self._settings)
+
+    def _go_to(self, epoch: int) -> None:
+        """Nothing: the rates follow the figure, not the epoch."""
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Tell the figure of an epoch."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        for group, schedule in zip(self.optimizer.param_groups, self._schedules, strict=True):
+            schedule.step(metrics)
+            group["lr"] = schedule()
+
+
+globals().update(SCHEDULERS)
+
+__all__ = ["LRScheduler", "ReduceLROnPlateau", *SCHEDULERS]
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,61 @@
+"""Where values are computed, for programs that choose: there is the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import AppError
+
+
+class DeviceError(AppError, RuntimeError):
+    """A device that is not there."""
+
+
+class CPUPlace:
+    """The CPU."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CPUPlace)
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return "Place(cpu)"
+
+
+class CUDAPlace:
+    """A GPU, which no value can be on."""
+
+    def __init__(self, device_id: int = 0):
+        raise _no_gpu(f"CUDAPlace({device_id})")
+
+
+def set_device(device: str) -> CPUPlace:
+    """Choose a device; it is the CPU that there is."""
+    if str(device).partition(":")[0] != "cpu":
+        raise _no_gpu(repr(device))
+    return CPUPlace()
+
+
+def get_device() -> str:
+    """The name of the device that values are computed on."""
+    return "cpu"
+
+
+def is_compiled_with_cuda() -> bool:
+    """Whether GPUs can be used."""
+    return False
+
+
+def device_count() -> int:
+    """How many GPUs can be used."""
+    return 0
+
+
+def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
+    """The places that a Program can be run on."""
+    return [CPUPlace()] * (device_count or 1)
+
+
+def _no_gpu(wish: Any) -> DeviceError:
+    return DeviceError(f"{wish} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")

@@ -1,0 +1,131 @@
+"""What a Program computes with: Variables, which are names for values that will be, and Parameters among them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.errors import ProgramError
+from app.ops.definition import REGISTRY, OpDef
+from app.ops.dtype import canonical
+from app.ops.methods import ValueMethods
+from app.ops.spec import Spec
+
+if TYPE_CHECKING:
+    from app.graph.program import Block, Program
+
+
+class Variable(ValueMethods):
+    """A name for a value that an Executor will compute: shape (-1 is any size), element type and flags."""
+
+    def __init__(
+        self,
+        block: Block,
+        name: str,
+        shape: Sequence[int | None],
+        dtype: Any = "float32",
+        *,
+        persistable: bool = False,
+        stop_gradient: bool = False,
+        is_data: bool = False,
+    ):
+        self.block = block
+        self.name = name
+        self.shape = tuple(-1 if size is None else int(size) for size in shape)
+        self.dtype = dtype if dtype == "object" else canonical(dtype)
+        self.persistable = persistable
+        self.stop_gradient = stop_gradient
+        self.is_data = is_data
+        self._is_comparison = False
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.shape, self.dtype)
+
+    @property
+    def program(self) -> Program:
+        return self.block.program
+
+    @property
+    def grad_name(self) -> str:
+        """The name that the gradient of this variable gets."""
+        return self.name + "@GRAD"
+
+    @property
+    def flags(self) -> list[str]:
+        """What sets this variable apart, in the words in which it is printed."""
+        marks = {"data": self.is_data, "persistable": self.persistable, "stop_gradient": self.stop_gradient}
+        return [word for word, holds in marks.items() if holds]
+
+    def __str__(self) -> str:
+        return " ".join([f"var {self.name} : {self.spec}", *self.flags])
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> Any:
+        if other is None or isinstance(other, str):
+            return NotImplemented
+        result = REGISTRY["equal"](self, other)
+        result._is_comparison = True
+        return result
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        if self._is_comparison:  # Python itself asks, for `x in [...]` and `assert x == y`: true, as it is in Paddle
+            warnings.warn(
+                f"Python takes {self.name}, the result of ==, for true, as a Variable has no value to compare yet",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return True
+        raise self._valueless("branch on it", ", or choose with app.where")
+
+    def __float__(self) -> float:
+        raise self._valueless("make a number of it")
+
+    __int__ = __index__ = __float__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise self._valueless("make an array of it")
+
+    def _valueless(self, wish: str, advice: str = "") -> ProgramError:
+        return ProgramError(
+            f"variable {self.name} has no value while the Program is built, so Python cannot {wish}; "
+            f"fetch it with an Executor{advice}"
+        )
+
+    def detach(self) -> Variable:
+        """The same value, with no gradient flowing back through it."""
+        copied = self.assign()  # type: ignore[attr-defined]
+        copied.stop_gradient = True
+        return copied
+
+    def apply_operator(
+        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
+    ) -> Any:
+        """Append the operator to the current block of this variable's Program; its outputs are new Variables."""
+        block = self.program.current_block()
+        variables = [block.as_variable(x) for x in definition.prepared(inputs)]
+        outputs = block.append_op(definition, variables, attributes, into)
+        return outputs[0] if len(outputs) == 1 and not definition.many_outputs else tuple(outputs) or None
+
+
+class Parameter(Variable):
+    """A persistable Variable that training changes."""
+
+    def __init__(self, block: Block, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True):
+        super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
+        self.attr: Any = None  # the ParamAttr that it was made with
+
+    @property
+    def trainable(self) -> bool:
+        return not self.stop_gradient
+
+    def __str__(self) -> str:
+        return super().__str__().replace("var ", "param ", 1)
+
+    __repr__ = __str__

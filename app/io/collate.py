@@ -1,0 +1,61 @@
+"""Many examples as one batch: the same field of all of them is stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from app.errors import DataError
+from app.tensor import Tensor, to_tensor
+
+
+def default_collate_fn(batch: Sequence[Any]) -> Any:
+    """Numbers and arrays as an array, Tensors as a Tensor, with an axis for the batch in front; text as a list.
+
+    Fields of tuples, lists and dictionaries are stacked each for itself.
+    """
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return first.result_class(_stacked([example._array for example in batch]))
+    if isinstance(first, np.ndarray):
+        return _stacked(batch)
+    if isinstance(first, (Number, np.generic)):
+        return np.array(batch)
+    if isinstance(first, (str, bytes)):
+        return list(batch)
+    if isinstance(first, Mapping):
+        return {key: default_collate_fn([example[key] for example in batch]) for key in first}
+    if isinstance(first, (tuple, list)):
+        if len({len(example) for example in batch}) > 1:
+            raise DataError(
+                f"examples of one batch have {sorted({len(e) for e in batch})} fields; they must have equally many"
+            )
+        return [default_collate_fn(field) for field in zip(*batch, strict=True)]
+    raise DataError(
+        f"examples of type {type(first).__name__} cannot be made a batch: "
+        "give numbers, arrays or Tensors, or a collate_fn that makes one"
+    )
+
+
+def _stacked(arrays: Sequence[Any]) -> Any:
+    shapes = {array.shape for array in arrays}
+    if len(shapes) > 1:
+        found = " and ".join(str(list(shape)) for shape in sorted(shapes)[:3])
+        raise DataError(f"examples of one batch have shapes {found}; they must have one, or be padded by a collate_fn")
+    return np.stack(arrays)
+
+
+def as_tensors(batch: Any) -> Any:
+    """The batch with its arrays made Tensors."""
+    if isinstance(batch, (np.ndarray, np.generic)):
+        return to_tensor(batch) if batch.dtype.kind in "biuf" else batch
+    if isinstance(batch, Mapping):
+        return {key: as_tensors(value) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(as_tensors(value) for value in batch))
+    if isinstance(batch, (tuple, list)):
+        return type(batch)(as_tensors(value) for value in batch)
+    return batch

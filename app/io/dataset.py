@@ -1,0 +1,132 @@
+"""Data sets: examples by number, or one after the other; and data sets made of others."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from app.errors import DataError
+from app.ops.random import generator as random_generator
+
+
+class Dataset:
+    """Examples by number: subclasses say what `dataset[i]` is, and how many there are."""
+
+    def __getitem__(self, index: int) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} needs a method __getitem__(index) that gives an example")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} needs a method __len__() that says how many examples it has")
+
+
+class IterableDataset(Dataset):
+    """Examples one after the other, as from a stream: subclasses say how to iterate."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} needs a method __iter__() that gives the examples")
+
+    def __getitem__(self, index: int) -> Any:
+        raise DataError(f"{type(self).__name__} gives its examples one after the other; iterate over it")
+
+    def __len__(self) -> int:
+        raise TypeError(f"{type(self).__name__} does not know how many examples it will give")
+
+
+class TensorDataset(Dataset):
+    """Example i is row i of each of several values with equally many rows."""
+
+    def __init__(self, tensors: Sequence[Any]):
+        self.tensors = list(tensors)
+        counts = [len(tensor) for tensor in self.tensors]
+        if len(set(counts)) != 1:
+            raise DataError(f"TensorDataset takes values with equally many rows, found {counts}")
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class ComposeDataset(Dataset):
+    """Example i is all fields of the examples i of several data sets."""
+
+    def __init__(self, datasets: Sequence[Dataset]):
+        self.datasets = list(datasets)
+        counts = [len(dataset) for dataset in self.datasets]
+        if len(set(counts)) != 1:
+            raise DataError(f"ComposeDataset takes data sets with equally many examples, found {counts}")
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        return tuple(itertools.chain.from_iterable(_fields(dataset[index]) for dataset in self.datasets))
+
+    def __len__(self) -> int:
+        return len(self.datasets[0])
+
+
+def _fields(example: Any) -> Sequence[Any]:
+    return example if isinstance(example, (tuple, list)) else (example,)
+
+
+class ConcatDataset(Dataset):
+    """The examples of several data sets, one set after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset]):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise DataError("ConcatDataset takes at least one data set")
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+
+    def __getitem__(self, index: int) -> Any:
+        place = range(len(self))[index]
+        which = bisect.bisect_right(self.cumulative_sizes, place)
+        return self.datasets[which][place - (self.cumulative_sizes[which - 1] if which else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class ChainDataset(IterableDataset):
+    """The examples of several streams, one stream after the other."""
+
+    def __init__(self, datasets: Iterable[IterableDataset]):
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)
+
+
+class Subset(Dataset):
+    """The examples of a data set that are listed."""
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]):
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Dataset, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
+    """The examples dealt out at random: so many to each part, or such shares of all."""
+    counts = _counts(len(dataset), lengths)
+    order = (generator or random_generator()).permutation(len(dataset)).tolist()
+    ends = list(itertools.accumulate(counts))
+    return [Subset(dataset, order[end - count : end]) for count, end in zip(counts, ends, strict=True)]
+
+
+def _counts(total: int, lengths: Sequence[float]) -> list[int]:
+    if any(isinstance(length, float) for length in lengths) and math.isclose(sum(lengths), 1.0):
+        counts = [int(total * share) for share in lengths]
+        for rest in range(total - sum(counts)):
+            counts[rest % len(counts)] += 1
+        return counts
+    counts = [int(length) for length in lengths]
+    if sum(counts) != total:
+        raise DataError(f"random_split: parts of {counts} are {sum(counts)} examples, the data set has {total}")
+    return counts

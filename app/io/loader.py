@@ -1,0 +1,123 @@
+"""`DataLoader`: the batches of a data set, one pass after the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from app.errors import DataError
+from app.io.collate import as_tensors, default_collate_fn
+from app.io.dataset import Dataset, IterableDataset
+from app.io.sampler import BatchSampler
+from app.io.workers import from_workers
+
+
+class DataLoader:
+    """Iterating over it gives batches: fields of examples stacked, as Tensors.
+
+    With `num_workers` that many threads prepare batches ahead; their order is the same. For a Program, `feed_list`
+    and `return_list=False` give dictionaries to feed. `batch_size=None` gives the examples themselves.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        feed_list: Sequence[Any] | None = None,
+        places: Any = None,
+        return_list: bool = True,
+        batch_sampler: Any = None,
+        batch_size: int | None = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        collate_fn: Callable[[Any], Any] | None = None,
+        num_workers: int = 0,
+        use_buffer_reader: bool = True,
+        prefetch_factor: int = 2,
+        use_shared_memory: bool = True,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        persistent_workers: bool = False,
+    ):
+        if num_workers < 0:
+            raise DataError(f"DataLoader: num_workers must not be negative, found {num_workers}")
+        if feed_list is None and not return_list:
+            raise DataError("DataLoader: return_list=False needs a feed_list, which names the variables to feed")
+        self.dataset, self.feed_list, self.return_list = dataset, feed_list, return_list
+        self.num_workers, self.prefetch_factor, self.timeout = num_workers, prefetch_factor, timeout
+        self.worker_init_fn = worker_init_fn
+        self.drop_last = drop_last
+        self.batch_sampler: Any = batch_sampler
+        streams = isinstance(dataset, IterableDataset)
+        if batch_sampler is not None:
+            if streams or shuffle or drop_last or batch_size not in (None, 1):
+                raise DataError("DataLoader: a batch_sampler says itself what batch_size, shuffle and drop_last say")
+            batch_size = getattr(batch_sampler, "batch_size", 0)
+        elif streams and shuffle:
+            raise DataError("DataLoader: the examples of a stream come one after the other, and cannot be shuffled")
+        elif batch_size is not None and not streams:
+            self.batch_sampler = BatchSampler(dataset, None, shuffle, batch_size, drop_last)
+        self.batch_size = batch_size
+        if batch_size is not None and batch_sampler is None and batch_size < 1:
+            raise DataError(f"a batch must hold at least 1 example, found batch_size = {batch_size}")
+        batched = batch_size is not None
+        self.collate_fn = collate_fn or (default_collate_fn if batched else lambda example: example)
+
+    def __len__(self) -> int:
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)
+        count = len(self.dataset)
+        if self.batch_size is None:
+            return count
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __call__(self) -> Iterator[Any]:
+        return iter(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._finished, self._batches())
+
+    def _finished(self, batch: Any) -> Any:
+        if self.return_list:
+            return as_tensors(batch)
+        fields = batch if isinstance(batch, (list, tuple)) else [batch]
+        names = [getattr(variable, "name", variable) for variable in self.feed_list or ()]
+        if len(fields) != len(names):
+            raise DataError(f"DataLoader: {len(fields)} fields, but {len(names)} variables to feed: {', '.join(names)}")
+        return dict(zip(names, fields, strict=True))
+
+    def _batches(self) -> Iterator[Any]:
+        streams = isinstance(self.dataset, IterableDataset)
+        if not self.num_workers:
+            return self._of_stream(self.dataset) if streams else map(self._of_numbers(self.dataset), self._numbers())
+        if streams:
+            works: list[Callable[[Any], Iterator[Any]]] = [self._of_stream] * self.num_workers
+        else:
+            works = [self._shared(numbers) for numbers in _dealt(self._numbers(), self.num_workers)]
+        return from_workers(self.dataset, works, self.prefetch_factor, self.timeout, self.worker_init_fn, own=streams)
+
+    def _shared(self, numbers: Iterable[Any]) -> Callable[[Any], Iterator[Any]]:
+        return lambda dataset: map(self._of_numbers(dataset), numbers)
+
+    def _numbers(self) -> Iterator[Any]:
+        return iter(range(len(self.dataset)) if self.batch_sampler is None else self.batch_sampler)
+
+    def _of_numbers(self, dataset: Any) -> Callable[[Any], Any]:
+        if self.batch_sampler is None:
+            return lambda number: self.collate_fn(dataset[number])
+        return lambda numbers: self.collate_fn([dataset[number] for number in numbers])
+
+    def _of_stream(self, dataset: Any) -> Iterator[Any]:
+        examples = iter(dataset)
+        if self.batch_size is None:
+            yield from map(self.collate_fn, examples)
+            return
+        while batch := list(itertools.islice(examples, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.collate_fn(batch)
+
+
+def _dealt(items: Iterator[Any], count: int) -> list[Iterable[Any]]:
+    """The items dealt out to so many, one after the other."""
+    listed = list(items)
+    return [listed[start::count] for start in range(count)]

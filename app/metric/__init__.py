@@ -1,0 +1,5 @@
+"""Figures of how well a network does, gathered over many batches."""
+
+from app.metric.metrics import Accuracy, Auc, Metric, Precision, Recall, accuracy
+
+__all__ = ["Accuracy", "Auc", "Metric", "Precision", "Recall", "accuracy"]

@@ -1,0 +1,176 @@
+"""Metrics: each is told every batch by `update`, and says the figure over all of them by `accumulate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import AppError, ShapeError
+from app.ops.loss import accuracy as share_of_hits
+from app.ops.sorting import topk as largest
+from app.tensor import no_grad
+
+
+def accuracy(
+    input: Any, label: Any, k: int = 1, correct: Any = None, total: Any = None, name: str | None = None
+) -> Any:
+    """The share of rows whose label is among the k largest values."""
+    return share_of_hits(input, label, k=k)
+
+
+class Metric:
+    """The base: `compute` prepares a batch, `update` takes it in, `accumulate` says the figure, `reset` forgets."""
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method reset")
+
+    def update(self, *args: Any) -> Any:
+        """Take in what `compute` gave."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method update")
+
+    def accumulate(self) -> Any:
+        """The figure over all that was seen."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method accumulate")
+
+    def name(self) -> Any:
+        """The name, or the names of several figures."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method name")
+
+    def compute(self, *args: Any) -> Any:
+        """What `update` is given for the outputs of a network and the labels of a batch; at first, just these."""
+        return args
+
+
+class Accuracy(Metric):
+    """The share of examples whose label is among the k highest scores, for each k of `topk`."""
+
+    def __init__(self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any):
+        self.topk = tuple(int(k) for k in np.ravel(topk))
+        self.maxk = max(self.topk)
+        base = name or "acc"
+        self._names = [base] if self.topk == (1,) else [f"{base}_top{k}" for k in self.topk]
+        self.reset()
+
+    @no_grad()
+    def compute(self, pred: Any, label: Any, *args: Any) -> Any:
+        """For each example, 1 where its label is, in the order of scores, else 0."""
+        if len(label.shape) == 1 or (len(label.shape) == len(pred.shape) and label.shape[-1] == 1):
+            places = label.reshape([*pred.shape[:-1], 1])
+        elif len(label.shape) == len(pred.shape):
+            places = label.argmax(axis=-1, keepdim=True)
+        else:
+            places = label.unsqueeze(-1)
+        found = largest(pred, min(self.maxk, pred.shape[-1])).indices
+        return (found == places.astype("int64")).astype("float32")
+
+    def update(self, correct: Any, *args: Any) -> Any:
+        """Take in what `compute` gave; gives the shares of this batch."""
+        hits = np.asarray(correct)
+        count = int(np.prod(hits.shape[:-1], dtype=int))
+        found = [float(hits[..., :k].sum()) for k in self.topk]
+        for position, number in enumerate(found):
+            self.total[position] += number
+            self.count[position] += count
+        shares = [number / count if count else 0.0 for number in found]
+        return shares[0] if len(self.topk) == 1 else shares
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        self.total, self.count = [0.0] * len(self.topk), [0] * len(self.topk)
+
+    def accumulate(self) -> Any:
+        """The shares over all that was seen."""
+        shares = [total / count if count else 0.0 for total, count in zip(self.total, self.count, strict=True)]
+        return shares[0] if len(self.topk) == 1 else shares
+
+    def name(self) -> list[str]:
+        """The names of the shares."""
+        return self._names
+
+
+def _flat(values: Any) -> Any:
+    return np.asarray(values).reshape(-1)
+
+
+class _Binary(Metric):
+    """Counts of what was said and what was so, for two classes; a probability of 0.5 or more says yes."""
+
+    def __init__(self, name: str, *args: Any, **kwargs: Any):
+        self._name = name
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        self.tp = self.fp = self.fn = 0
+
+    def update(self, preds: Any, labels: Any) -> None:
+        """Take in probabilities and labels 0 or 1."""
+        said, so = np.floor(_flat(preds) + 0.5).astype(int) == 1, _flat(labels).astype(int) == 1
+        if said.shape != so.shape:
+            raise ShapeError(f"{type(self).__name__}: {said.size} probabilities, but {so.size} labels")
+        self.tp += int(np.sum(said & so))
+        self.fp += int(np.sum(said & ~so))
+        self.fn += int(np.sum(~said & so))
+
+    def name(self) -> str:
+        """The name."""
+        return self._name
+
+
+class Precision(_Binary):
+    """Of what was said to be so, the share that was."""
+
+    def __init__(self, name: str = "precision", *args: Any, **kwargs: Any):
+        super().__init__(name)
+
+    def accumulate(self) -> float:
+        """The share over all that was seen."""
+        return self.tp / (self.tp + self.fp) if self.tp + self.fp else 0.0
+
+
+class Recall(_Binary):
+    """Of what was so, the share that was said to be."""
+
+    def __init__(self, name: str = "recall", *args: Any, **kwargs: Any):
+        super().__init__(name)
+
+    def accumulate(self) -> float:
+        """The share over all that was seen."""
+        return self.tp / (self.tp + self.fn) if self.tp + self.fn else 0.0
+
+
+class Auc(Metric):
+    """The area under the ROC curve: how likely an example that is so gets a higher probability than one that is not."""
+
+    def __init__(self, curve: str = "ROC", num_thresholds: int = 4095, name: str = "auc", *args: Any, **kwargs: Any):
+        if curve != "ROC":
+            raise AppError(f"Auc: the curve is 'ROC', not {curve!r}")
+        self._thresholds, self._name = num_thresholds, name
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        self._yes, self._no = np.zeros(self._thresholds + 1), np.zeros(self._thresholds + 1)
+
+    def update(self, preds: Any, labels: Any) -> None:
+        """Take in probabilities of both classes, in two columns, and labels 0 or 1."""
+        probabilities, so = np.asarray(preds), _flat(labels).astype(bool)
+        if probabilities.ndim != 2 or probabilities.shape[1] != 2:
+            raise ShapeError(f"Auc takes the probabilities of two classes, found shape {list(probabilities.shape)}")
+        bins = np.clip((probabilities[:, 1] * self._thresholds).astype(int), 0, self._thresholds)
+        self._yes += np.bincount(bins[so], minlength=self._thresholds + 1)
+        self._no += np.bincount(bins[~so], minlength=self._thresholds + 1)
+
+    def accumulate(self) -> float:
+        """The area over all that was seen."""
+        yes, no = np.cumsum(self._yes[::-1]), np.cumsum(self._no[::-1])
+        if not (yes[-1] and no[-1]):
+            return 0.0
+        return float(np.trapezoid(np.concatenate([[0], yes]), np.concatenate([[0], no])) / (yes[-1] * no[-1]))
+
+    def name(self) -> str:
+        """The name."""
+        return self._name

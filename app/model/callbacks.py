@@ -1,0 +1,300 @@
+"""What a Model calls while it trains: to say how it goes, to keep weights, to stop, to change the learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.errors import AppError
+from app.model.progress import Progress
+from app.optimizer.lr import LRScheduler as Schedule
+
+__all__ = ["Callback", "EarlyStopping", "LRScheduler", "ModelCheckpoint", "ProgBarLogger", "ReduceLROnPlateau"]
+
+
+class Callback:
+    """The base: override the moments at which something is to be done. `model` is the Model, `params` its settings."""
+
+    def __init__(self) -> None:
+        self.model: Any = None
+        self.params: dict[str, Any] = {}
+
+    def set_model(self, model: Any) -> None:
+        """Be told the Model."""
+        self.model = model
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        """Be told what was chosen for this run."""
+        self.params = params
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Before the first epoch."""
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """After the last epoch."""
+
+    def on_eval_begin(self, logs: Any = None) -> None:
+        """Before an evaluation."""
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        """After an evaluation, with its figures."""
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """Before predictions are made."""
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """After predictions were made."""
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Before an epoch."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """After an epoch, with its figures."""
+
+    def on_train_batch_begin(self, step: int, logs: Any = None) -> None:
+        """Before a batch is trained on."""
+
+    def on_train_batch_end(self, step: int, logs: Any = None) -> None:
+        """After a batch was trained on."""
+
+    def on_eval_batch_begin(self, step: int, logs: Any = None) -> None:
+        """Before a batch is evaluated."""
+
+    def on_eval_batch_end(self, step: int, logs: Any = None) -> None:
+        """After a batch was evaluated."""
+
+    def on_predict_batch_begin(self, step: int, logs: Any = None) -> None:
+        """Before predictions of a batch."""
+
+    def on_predict_batch_end(self, step: int, logs: Any = None) -> None:
+        """After predictions of a batch."""
+
+
+class Callbacks:
+    """Several callbacks, called one after the other: `call("on_epoch_begin", epoch)`."""
+
+    def __init__(self, callbacks: Iterable[Callback], model: Any, params: dict[str, Any]):
+        self._callbacks = list(callbacks)
+        for callback in self._callbacks:
+            callback.set_model(model)
+            callback.set_params(params)
+
+    def call(self, moment: str, *args: Any) -> None:
+        """Tell every callback of a moment."""
+        for callback in self._callbacks:
+            getattr(callback, moment)(*args)
+
+
+class ProgBarLogger(Callback):
+    """Says how far each pass has come: with verbose 1 in a bar, with 2 a line every `log_freq` batches."""
+
+    def __init__(self, log_freq: int = 1, verbose: int = 2):
+        super().__init__()
+        self.log_freq, self.verbose = log_freq, verbose
+        self._progress: Progress | None = None
+
+    def _say(self, text: str) -> None:
+        if self.verbose:
+            print(text, flush=True)
+
+    def _begin(self, steps: int | None) -> None:
+        self._steps, self._progress = steps, Progress(steps, self.verbose)
+
+    def _report(self, step: int, logs: dict[str, Any], names: Iterable[str]) -> None:
+        last = self._steps is not None and step + 1 == self._steps
+        if self._progress is not None and ((step + 1) % self.log_freq == 0 or last):
+            self._progress.report(step + 1, [(name, logs[name]) for name in names if name in logs])
+            self._told = step
+
+    def _finish(self, logs: Any, names: Iterable[str]) -> None:
+        """The last report of a pass whose length was not known before."""
+        if self._steps is None and self._progress is not None and logs and logs.get("step") != self._told:
+            self._progress.report(logs["step"] + 1, [(name, logs[name]) for name in names if name in logs])
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._say("The loss is that of the last batch; the metrics are over all batches of the epoch so far.")
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._say(f"Epoch {epoch + 1}/{self.params['epochs']}")
+        self._begin(self.params["steps"])
+        self._told = -1
+
+    def on_train_batch_end(self, step: int, logs: Any = None) -> None:
+        self._report(step, logs, self.params["metrics"])
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._finish(logs, self.params["metrics"])
+
+    def on_eval_begin(self, logs: Any = None) -> None:
+        self._say("Eval begin...")
+        self._begin((logs or {}).get("steps"))
+        self._told, self._samples = -1, 0
+
+    def on_eval_batch_end(self, step: int, logs: Any = None) -> None:
+        self._samples += logs["batch_size"]
+        self._report(step, logs, self.params["metrics"])
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        self._finish(logs, self.params["metrics"])
+        self._say(f"Eval samples: {self._samples}")
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        self._say("Predict begin...")
+        self._begin((logs or {}).get("steps"))
+        self._told, self._samples = -1, 0
+
+    def on_predict_batch_end(self, step: int, logs: Any = None) -> None:
+        self._samples += logs["batch_size"]
+        self._report(step, logs, ())
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        self._say(f"Predict samples: {self._samples}")
+
+
+class ModelCheckpoint(Callback):
+    """Keeps weights and the optimiser's state after every `save_freq` epochs, and at the end, in a folder."""
+
+    def __init__(self, save_freq: int = 1, save_dir: str | None = None):
+        super().__init__()
+        self.save_freq, self.save_dir = save_freq, save_dir
+
+    def _save(self, name: str) -> None:
+        path = Path(str(self.save_dir)) / name
+        print(f"save checkpoint at {path.absolute()}")
+        self.model.save(str(path))
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if self.save_dir and epoch % self.save_freq == 0:
+            self._save(str(epoch))
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if self.save_dir:
+            self._save("final")
+
+
+class LRScheduler(Callback):
+    """Takes the learning rate's schedule a step on after every batch, or after every epoch."""
+
+    def __init__(self, by_step: bool = True, by_epoch: bool = False):
+        super().__init__()
+        if by_step and by_epoch:
+            raise AppError("LRScheduler: the schedule goes on by_step or by_epoch, not both")
+        self.by_step, self.by_epoch = by_step, by_epoch
+
+    def _step(self, wanted: bool) -> None:
+        schedule = getattr(self.model._optimizer, "_learning_rate", None)
+        if wanted and isinstance(schedule, Schedule):
+            schedule.step()
+
+    def on_train_batch_end(self, step: int, logs: Any = None) -> None:
+        self._step(self.by_step)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._step(self.by_epoch)
+
+
+class _Monitor(Callback):
+    """The base of callbacks that watch one figure of evaluations."""
+
+    def __init__(self, monitor: str, mode: str, min_delta: float):
+        super().__init__()
+        if mode not in ("auto", "min", "max"):
+            raise AppError(f"{type(self).__name__}: mode is 'auto', 'min' or 'max', not {mode!r}")
+        self.monitor, self.min_delta = monitor, abs(min_delta)
+        rises = mode == "max" or (mode == "auto" and "acc" in monitor)
+        self.sign = 1.0 if rises else -1.0
+        self.worst = -self.sign * math.inf
+
+    def better(self, new: float, best: float) -> bool:
+        """Whether a figure is better than the best one before."""
+        return self.sign * (new - best) > self.min_delta
+
+    def figure(self, logs: Any) -> float:
+        """The figure that is watched."""
+        if not logs or self.monitor not in logs:
+            found = ", ".join(logs or {}) or "none"
+            raise AppError(f"{type(self).__name__} watches {self.monitor!r}; the figures are {found}")
+        return float(np.ravel(logs[self.monitor])[0])
+
+
+class EarlyStopping(_Monitor):
+    """Stops training when a figure of the evaluation has not got better for `patience` evaluations."""
+
+    def __init__(
+        self,
+        monitor: str = "loss",
+        mode: str = "auto",
+        patience: int = 0,
+        verbose: int = 1,
+        min_delta: float = 0,
+        baseline: float | None = None,
+        save_best_model: bool = True,
+    ):
+        super().__init__(monitor, mode, min_delta)
+        self.patience, self.verbose, self.baseline = patience, verbose, baseline
+        self.save_best_model = save_best_model
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.wait_epoch, self.stopped_epoch = 0, 0
+        self.best_value = self.worst if self.baseline is None else self.baseline
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        new, save_dir = self.figure(logs), self.params.get("save_dir")
+        kept = Path(str(save_dir)) / "best_model" if self.save_best_model and save_dir else None
+        if self.better(new, self.best_value):
+            self.best_value, self.wait_epoch = new, 0
+            if kept:
+                self.model.save(str(kept))
+        else:
+            self.wait_epoch += 1
+        self.stopped_epoch += 1
+        if self.wait_epoch >= self.patience:
+            self.model.stop_training = True
+            if self.verbose:
+                print(f"Epoch {self.stopped_epoch}: Early stopping.")
+                if kept:
+                    print(f"Best checkpoint has been saved at {kept.absolute()}")
+
+
+class ReduceLROnPlateau(_Monitor):
+    """Lowers the learning rate when a figure of the evaluation has not got better for `patience` evaluations."""
+
+    def __init__(
+        self,
+        monitor: str = "loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: int = 1,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0,
+    ):
+        super().__init__(monitor, mode, min_delta)
+        if factor >= 1.0:
+            raise AppError(f"ReduceLROnPlateau: factor must be below 1, found {factor}")
+        self.factor, self.patience, self.verbose = factor, patience, verbose
+        self.cooldown, self.min_lr = cooldown, min_lr
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.best, self.wait, self.cooling = self.worst, 0, 0
+
+    def on_eval_end(self, logs: Any = None) -> None:
+        new = self.figure(logs)
+        self.cooling = max(self.cooling - 1, 0)
+        if self.better(new, self.best):
+            self.best, self.wait = new, 0
+            return
+        self.wait += not self.cooling
+        if self.wait >= self.patience:
+            optimizer = self.model._optimizer
+            lower = max(optimizer.get_lr() * self.factor, self.min_lr)
+            if lower < optimizer.get_lr():
+                optimizer.set_lr(lower)
+                if self.verbose:
+                    print(f"ReduceLROnPlateau: the learning rate is {lower} from here on.")
+            self.cooling, self.wait = self.cooldown, 0

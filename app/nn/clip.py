@@ -1,0 +1,70 @@
+"""Keeping gradients small before a step: what an optimiser takes as `grad_clip`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.ops.arithmetic import add_n, maximum
+from app.ops.math import sqrt, square
+from app.ops.reduction import sum
+from app.ops.rounding import clip
+from app.ops.shaping import cast_like
+
+Pairs = Sequence[tuple[Any, Any]]
+
+
+class ClipGrad:
+    """The base: called with pairs of a parameter and its gradient, it gives them with gradients that are clipped."""
+
+    def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
+        taken = [pair for pair in params_grads if pair[1] is not None and _is_clipped(pair[0])]
+        clipped = dict(zip([id(parameter) for parameter, _ in taken], self.clipped([g for _, g in taken]), strict=True))
+        return [(parameter, clipped.get(id(parameter), gradient)) for parameter, gradient in params_grads]
+
+    def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """The gradients that take part, clipped; subclasses say how."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method clipped")
+
+
+def _is_clipped(parameter: Any) -> bool:
+    attr = getattr(parameter, "attr", None)
+    return True if attr is None else bool(attr.need_clip)
+
+
+class ClipGradByValue(ClipGrad):
+    """Each element of each gradient kept between `min` and `max`."""
+
+    def __init__(self, max: float, min: float | None = None):
+        self.max, self.min = float(max), -float(max) if min is None else float(min)
+
+    def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        return [clip(gradient, self.min, self.max) for gradient in gradients]
+
+
+class ClipGradByNorm(ClipGrad):
+    """Each gradient scaled down where it is larger, as a vector, than `clip_norm`."""
+
+    def __init__(self, clip_norm: float):
+        self.clip_norm = float(clip_norm)
+
+    def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        return [gradient * _share(sqrt(sum(square(gradient))), self.clip_norm) for gradient in gradients]
+
+
+class ClipGradByGlobalNorm(ClipGrad):
+    """All gradients scaled down together where they are larger, taken as one vector, than `clip_norm`."""
+
+    def __init__(self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False):
+        self.clip_norm = float(clip_norm)
+
+    def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        if not gradients:
+            return []
+        share = _share(sqrt(add_n([sum(square(gradient)) for gradient in gradients])), self.clip_norm)
+        return [gradient * cast_like(share, gradient) for gradient in gradients]
+
+
+def _share(size: Any, limit: float) -> Any:
+    """What brings a vector of this size within a limit: 1, or less."""
+    return limit / maximum(size, limit)

@@ -1,0 +1,14 @@
+"""The functions that layers are made of, on Tensors and Variables alike."""
+
+from app.nn.functional import activation as _activation
+from app.nn.functional import common as _common
+from app.nn.functional import cross_entropy as _cross_entropy
+from app.nn.functional import loss as _loss
+from app.nn.functional import norm as _norm
+from app.nn.functional.activation import *  # noqa: F403
+from app.nn.functional.common import *  # noqa: F403
+from app.nn.functional.cross_entropy import *  # noqa: F403
+from app.nn.functional.loss import *  # noqa: F403
+from app.nn.functional.norm import *  # noqa: F403
+
+__all__ = [name for part in (_activation, _common, _cross_entropy, _loss, _norm) for name in part.__all__]

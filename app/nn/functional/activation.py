@@ -1,0 +1,175 @@
+"""Activation functions: operators, and those that are made of a few."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from app.errors import ShapeError
+from app.ops import activation
+from app.ops import softmax as softmaxes
+from app.ops.joining import split
+from app.ops.logic import where
+from app.ops.math import erf
+from app.ops.reduction import max
+from app.ops.rounding import clip, sign
+from app.ops.shaping import cast, reshape
+from app.ops.spec import normal_axis
+from app.ops.trigonometry import tanh
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_sigmoid",
+    "log_softmax",
+    "maxout",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "swish",
+    "tanh",
+    "tanhshrink",
+    "thresholded_relu",
+]
+
+relu = activation.relu
+leaky_relu = activation.leaky_relu
+sigmoid = activation.sigmoid
+elu = activation.elu
+
+
+def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
+    """Positive numbers that sum to 1 along an axis, in the proportions of exp(x)."""
+    return softmaxes.softmax(x if dtype is None else cast(x, dtype=dtype), axis)
+
+
+def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
+    """The logarithm of softmax."""
+    return softmaxes.log_softmax(x if dtype is None else cast(x, dtype=dtype), axis)
+
+
+def silu(x: Any, inplace: bool = False, name: str | None = None) -> Any:
+    """`x * sigmoid(x)`."""
+    return activation.silu(x)
+
+
+def swish(x: Any, name: str | None = None) -> Any:
+    """`x * sigmoid(x)`."""
+    return activation.silu(x)
+
+
+def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = None) -> Any:
+    """`log(1 + exp(beta * x)) / beta`; this does not overflow, so above the threshold there is no other formula."""
+    return activation.softplus(x) if beta == 1 else activation.softplus(x * float(beta)) / float(beta)
+
+
+def gelu(x: Any, approximate: Any = False, name: str | None = None) -> Any:
+    """The value times the share of the normal distribution below it; approximated through tanh where asked for."""
+    if approximate in (True, "tanh"):
+        return 0.5 * x * (1.0 + tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1.0 + erf(x * math.sqrt(0.5)))
+
+
+def relu6(x: Any, name: str | None = None) -> Any:
+    """The value kept between 0 and 6."""
+    return clip(x, 0.0, 6.0)
+
+
+def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:
+    """The value kept between `min` and `max`."""
+    return clip(x, float(min), float(max))
+
+
+def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Any:
+    """A line kept between 0 and 1, which is near sigmoid."""
+    return clip(x * slope + offset, 0.0, 1.0)
+
+
+def hardswish(x: Any, name: str | None = None) -> Any:
+    """The value times a line kept between 0 and 1."""
+    return x * clip(x + 3.0, 0.0, 6.0) / 6.0
+
+
+def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+    """The value, but 0 within the threshold."""
+    return where((x > threshold).logical_or(x < -threshold), x, 0.0)
+
+
+def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
+    """The value brought nearer to 0 by the threshold, and 0 within it."""
+    return x - clip(x, -threshold, threshold)
+
+
+def tanhshrink(x: Any, name: str | None = None) -> Any:
+    """The value less its hyperbolic tangent."""
+    return x - tanh(x)
+
+
+def thresholded_relu(x: Any, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Any:
+    """The value where it is above the threshold, else another one."""
+    return where(x > threshold, x, float(value))
+
+
+def softsign(x: Any, name: str | None = None) -> Any:
+    """`x / (1 + |x|)`."""
+    return x / (x * sign(x) + 1.0)
+
+
+def log_sigmoid(x: Any, name: str | None = None) -> Any:
+    """The logarithm of sigmoid."""
+    return -activation.softplus(-x)
+
+
+def mish(x: Any, name: str | None = None) -> Any:
+    """`x * tanh(softplus(x))`."""
+    return x * tanh(activation.softplus(x))
+
+
+def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str | None = None) -> Any:
+    """A scaled elu that keeps mean and spread of what passes through many layers."""
+    return activation.elu(x, alpha=alpha) * scale
+
+
+def celu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
+    """The value where it is above zero, else `alpha * (exp(x / alpha) - 1)`."""
+    return activation.elu(x / alpha) * alpha
+
+
+def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
+    """The value where it is above zero, else times a weight: one for all, or one for each channel."""
+    channels = weight.shape[0] if weight.shape else 1
+    if channels > 1:
+        axis = len(x.shape) - 1 if data_format.endswith("C") else 1
+        weight = reshape(weight, [-1 if a == axis else 1 for a in range(len(x.shape))])
+    return where(x > 0, x, x * weight)
+
+
+def glu(x: Any, axis: int = -1, name: str | None = None) -> Any:
+    """One half of the value times the sigmoid of the other."""
+    value, gate = split(x, 2, axis)
+    return value * activation.sigmoid(gate)
+
+
+def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Any:
+    """The largest of each group of channels."""
+    along = normal_axis(axis, len(x.shape))
+    channels = x.shape[along]
+    if channels % groups:
+        raise ShapeError(f"maxout: {channels} channels are no whole number of groups of {groups}")
+    apart = reshape(x, [*x.shape[:along], channels // groups, groups, *x.shape[along + 1 :]])
+    return max(apart, axis=along + 1)

@@ -1,0 +1,134 @@
+"""Products, masks, lookups and distances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import OperatorError, ShapeError
+from app.ops import loss, shaping
+from app.ops.composed import FUNCTIONS
+from app.ops.drawing import dropout_mask
+from app.ops.gathering import gather
+from app.ops.joining import bordered
+from app.ops.linear import matmul
+from app.ops.logic import where
+from app.ops.math import sqrt, square
+from app.ops.reduction import sum
+from app.ops.statistics import norm
+
+__all__ = [
+    "bilinear",
+    "cosine_similarity",
+    "dropout",
+    "embedding",
+    "flatten",
+    "label_smooth",
+    "linear",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+]
+
+flatten = shaping.flatten
+
+
+def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
+    """`x @ weight + bias`."""
+    out = matmul(x, weight)
+    return out if bias is None else out + bias
+
+
+def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
+    """For each of the matrices in `weight`, `x1 @ matrix @ x2` of each row."""
+    out = FUNCTIONS["einsum"]("bi,oij,bj->bo", x1, weight, x2)
+    return out if bias is None else out + bias
+
+
+def dropout(
+    x: Any,
+    p: float = 0.5,
+    axis: Any = None,
+    training: bool = True,
+    inplace: bool = False,
+    mode: str = "upscale_in_train",
+    name: str | None = None,
+) -> Any:
+    """In training, each element made 0 with probability `p`; the others are scaled so that the mean stays.
+
+    With the mode 'downscale_in_infer' they are scaled in use instead.
+    """
+    if not 0 <= p <= 1:
+        raise OperatorError(f"dropout: p is a probability, not {p}")
+    if mode not in ("upscale_in_train", "downscale_in_infer"):
+        raise OperatorError(f"dropout: mode is 'upscale_in_train' or 'downscale_in_infer', not {mode!r}")
+    if p == 0 or (not training and mode == "upscale_in_train"):
+        return x
+    return x * dropout_mask(x, float(p), mode, bool(training), axis)
+
+
+def embedding(
+    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None, **ignored: Any
+) -> Any:
+    """The rows of `weight` that whole numbers name; those of `padding_idx` are zeros, and get no gradient."""
+    rows = gather(weight, x)
+    if padding_idx is None:
+        return rows
+    padding = padding_idx % weight.shape[0]
+    return where(shaping.unsqueeze(x != padding, axis=-1), rows, 0.0)
+
+
+def one_hot(x: Any, num_classes: int = -1, name: str | None = None) -> Any:
+    """For each whole number a row that is 1 there and 0 elsewhere; with -1, as many classes as the largest needs."""
+    if num_classes == -1:
+        num_classes = int(np.max(np.asarray(x), initial=-1)) + 1
+    return loss.one_hot(x, int(num_classes))
+
+
+def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: str | None = None) -> Any:
+    """Labels of which a small part is spread over all classes, evenly or as `prior_dist` says."""
+    rest = epsilon / label.shape[-1] if prior_dist is None else prior_dist * epsilon
+    return label * (1.0 - epsilon) + rest
+
+
+def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:
+    """The value divided by its size along an axis."""
+    along = axis if len(x.shape) > 1 else 0
+    return x / norm(x, p, along, True).clip(min=epsilon)
+
+
+def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between vectors along an axis."""
+    sizes = sum(square(x1), axis=axis) * sum(square(x2), axis=axis)
+    return sum(x1 * x2, axis=axis) / sqrt(sizes.clip(min=eps * eps))
+
+
+def pairwise_distance(
+    x: Any, y: Any, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: str | None = None
+) -> Any:
+    """The size of the difference of each row of two values."""
+    return norm(x - y + epsilon, p, -1, keepdim)
+
+
+def pad(
+    x: Any,
+    pad: Any,
+    mode: str = "constant",
+    value: float = 0.0,
+    data_format: str = "NCHW",
+    pad_from_left_axis: bool = True,
+    name: str | None = None,
+) -> Any:
+    """The value with a border of one number: sizes before and after for every axis, or for the last, backwards."""
+    if mode != "constant":
+        raise OperatorError(f"pad: the border is made of a constant, not by {mode!r}")
+    widths = [int(n) for n in np.ravel(pad)]
+    rank = len(x.shape)
+    if len(widths) % 2 or len(widths) > 2 * rank:
+        raise ShapeError(f"pad: {len(widths)} sizes are not two for each of some of {rank} axes")
+    pairs = list(zip(widths[::2], widths[1::2], strict=True))
+    whole = len(pairs) == rank and pad_from_left_axis
+    around = pairs if whole else [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+    return bordered(x, widths=around, value=value)

@@ -1,0 +1,158 @@
+"""Cross entropy of classes: of scores or probabilities, with labels that name classes or give each a share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app.errors import OperatorError, ShapeError
+from app.nn.functional.common import label_smooth
+from app.nn.functional.loss import reduced
+from app.ops import loss
+from app.ops.gathering import gather, take_along_axis
+from app.ops.logic import not_equal, where
+from app.ops.math import log
+from app.ops.reduction import sum
+from app.ops.shaping import cast_like, reshape, squeeze, unsqueeze
+from app.ops.softmax import log_softmax, softmax
+from app.ops.spec import normal_axis
+
+__all__ = ["cross_entropy", "nll_loss", "softmax_with_cross_entropy"]
+
+
+def cross_entropy(
+    input: Any,
+    label: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    soft_label: bool = False,
+    axis: int = -1,
+    use_softmax: bool = True,
+    label_smoothing: float = 0.0,
+    name: str | None = None,
+) -> Any:
+    """Cross entropy of scores, or of probabilities where `use_softmax` is off, and labels along an axis of classes.
+
+    Labels name a class, or with `soft_label` give each class a share. Those equal to `ignore_index` count neither in
+    the sum nor in the mean; in a Program, where labels are not known yet, that holds for one that is not negative.
+    """
+    along = normal_axis(axis, len(input.shape))
+    if label_smoothing:
+        if not soft_label:
+            label = _shares(label, input, along)
+        label, soft_label = label_smooth(label, epsilon=label_smoothing), True
+    if soft_label:
+        return _of_shares(input, label, weight, reduction, along, use_softmax)
+    return _of_classes(input, label, weight, ignore_index, reduction, along, use_softmax)
+
+
+def _shares(label: Any, input: Any, axis: int) -> Any:
+    """For labels that name classes, 1 for that class and 0 for the others."""
+    if axis != len(input.shape) - 1:
+        raise OperatorError("cross_entropy: label_smoothing needs the classes along the last axis")
+    places = label if len(label.shape) < len(input.shape) else squeeze(label, axis=axis)
+    return cast_like(loss.one_hot(places, input.shape[axis]), input)
+
+
+def _of_shares(input: Any, label: Any, weight: Any, reduction: str, axis: int, use_softmax: bool) -> Any:
+    if list(label.shape[axis:]) != list(input.shape[axis:]):
+        raise ShapeError(
+            f"cross_entropy: soft labels of shape {list(label.shape)} for an input of shape {list(input.shape)}"
+        )
+    label = cast_like(label, input)
+    logarithm = log_softmax(input, axis=axis) if use_softmax else log(input)
+    losses = -sum(label * logarithm, axis=axis, keepdim=True)
+    if weight is None:
+        return reduced(losses, reduction)
+    counts = sum(label * _along(weight, axis, len(input.shape)), axis=axis, keepdim=True)
+    losses = losses * counts
+    return sum(losses) / sum(counts) if reduction == "mean" else reduced(losses, reduction)
+
+
+def _along(weight: Any, axis: int, rank: int) -> Any:
+    return reshape(weight, [-1 if a == axis else 1 for a in range(rank)])
+
+
+def _of_classes(
+    input: Any, label: Any, weight: Any, ignore_index: int, reduction: str, axis: int, use_softmax: bool
+) -> Any:
+    listed = len(label.shape) == len(input.shape)  # with an axis of size 1 in the place of the classes
+    if weight is None and axis == 1 and len(input.shape) == 2 and not _may_be_ignored(label, ignore_index):
+        losses = _of_places(input, label, axis, use_softmax)
+        return reduced(losses if listed or reduction != "none" else squeeze(losses, axis=axis), reduction)
+    places = label if listed else unsqueeze(label, axis=axis)
+
+    def losses_of(places: Any) -> Any:
+        return _of_places(input, places, axis, use_softmax)
+
+    return _counted(losses_of, places, weight, ignore_index, reduction, None if listed else axis)
+
+
+def _counted(
+    losses_of: Callable[[Any], Any], places: Any, weight: Any, ignore_index: int, reduction: str, drop: int | None
+) -> Any:
+    """The losses of labels reduced: each counts as its class weighs, and ignored ones do not; `drop` is an axis."""
+    kept = not_equal(places, ignore_index) if _may_be_ignored(places, ignore_index) else None
+    places = places if kept is None else where(kept, places, 0)
+    losses = losses_of(places)
+    losses = losses if kept is None else where(kept, losses, 0.0)
+    counts = None if kept is None else cast_like(kept, losses)
+    if weight is not None:
+        chosen = reshape(gather(weight, reshape(places, [-1])), [0 if n < 0 else n for n in places.shape])
+        counts = chosen if counts is None else chosen * counts
+    if counts is not None:
+        losses = losses * counts
+        if reduction == "mean":
+            return sum(losses) / sum(counts)
+    return reduced(losses if drop is None or reduction != "none" else squeeze(losses, axis=drop), reduction)
+
+
+def _may_be_ignored(label: Any, ignore_index: int) -> bool:
+    if ignore_index >= 0:
+        return True
+    return hasattr(label, "numpy") and bool(np.any(np.asarray(label) == ignore_index))
+
+
+def _of_places(input: Any, places: Any, axis: int, use_softmax: bool) -> Any:
+    if len(input.shape) == 2 and axis == 1:
+        if use_softmax:
+            return loss.softmax_with_cross_entropy(input, places)[0]
+        return -log(loss.pick(input, places))
+    logarithm = log_softmax(input, axis=axis) if use_softmax else log(input)
+    return -take_along_axis(logarithm, places, axis=axis)
+
+
+def softmax_with_cross_entropy(
+    logits: Any,
+    label: Any,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
+    return_softmax: bool = False,
+    axis: int = -1,
+) -> Any:
+    """Cross entropy of scores for each example, and where asked for the softmax."""
+    losses = cross_entropy(logits, label, ignore_index=ignore_index, reduction="none", soft_label=soft_label, axis=axis)
+    return (losses, softmax(logits, axis=axis)) if return_softmax else losses
+
+
+def nll_loss(
+    input: Any,
+    label: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Any:
+    """The negative of the logarithms of probabilities, along axis 1, that the labels name."""
+    return _counted(
+        lambda places: -take_along_axis(input, places, axis=1),
+        unsqueeze(label, axis=1),
+        weight,
+        ignore_index,
+        reduction,
+        drop=1,
+    )

@@ -1,0 +1,180 @@
+"""Losses that compare numbers or probabilities, element by element; each gives a mean, a sum or all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import OperatorError
+from app.nn.functional.common import cosine_similarity, pairwise_distance
+from app.ops import loss
+from app.ops import reduction as reductions
+from app.ops.activation import relu, softplus
+from app.ops.arithmetic import minimum
+from app.ops.logic import where
+from app.ops.math import abs, exp, log, square
+from app.ops.shaping import cast_like
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "kl_div",
+    "l1_loss",
+    "log_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "sigmoid_focal_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "square_error_cost",
+    "triplet_margin_loss",
+]
+
+
+def reduced(losses: Any, reduction: str) -> Any:
+    """The mean or the sum of losses, or all of them."""
+    if reduction == "none":
+        return losses
+    if reduction not in ("mean", "sum"):
+        raise OperatorError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    return (reductions.mean if reduction == "mean" else reductions.sum)(losses)
+
+
+def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
+    """Squared differences."""
+    return reduced(square(input - label), reduction)
+
+
+def square_error_cost(input: Any, label: Any) -> Any:
+    """Squared differences, all of them."""
+    return square(input - label)
+
+
+def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
+    """Differences without their sign."""
+    return reduced(abs(input - label), reduction)
+
+
+def smooth_l1_loss(
+    input: Any,
+    label: Any,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    is_huber: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Half of squared differences up to `delta`, a straight line from there on: Huber's loss, or that over `delta`."""
+    distance = abs(input - label)
+    near = minimum(distance, float(delta))
+    losses = near * (distance - near * 0.5)
+    return reduced(losses if is_huber else losses / float(delta), reduction)
+
+
+def binary_cross_entropy(
+    input: Any, label: Any, weight: Any = None, reduction: str = "mean", name: str | None = None
+) -> Any:
+    """Cross entropy of probabilities and labels between 0 and 1."""
+    losses = loss.binary_cross_entropy(input, cast_like(label, input))
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    logit: Any,
+    label: Any,
+    weight: Any = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Cross entropy of scores, whose sigmoid is the probability, and labels between 0 and 1."""
+    label = cast_like(label, logit)
+    if pos_weight is None:
+        losses = softplus(logit) - logit * label
+    else:
+        losses = (1.0 - label) * logit + (1.0 + (pos_weight - 1.0) * label) * softplus(-logit)
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def sigmoid_focal_loss(
+    logit: Any,
+    label: Any,
+    normalizer: Any = None,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    reduction: str = "sum",
+    name: str | None = None,
+) -> Any:
+    """Cross entropy of scores in which examples that are easy count little."""
+    label = cast_like(label, logit)
+    losses = binary_cross_entropy_with_logits(logit, label, reduction="none")
+    missed = 1.0 - exp(-(softplus(logit) - logit * label))
+    losses = losses * missed**gamma * (alpha * label + (1.0 - alpha) * (1.0 - label))
+    return reduced(losses if normalizer is None else losses / normalizer, reduction)
+
+
+def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None = None) -> Any:
+    """Cross entropy of probabilities and labels, kept finite by a small number."""
+    return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
+
+
+def kl_div(input: Any, label: Any, reduction: str = "mean", log_target: bool = False, name: str | None = None) -> Any:
+    """How far the probabilities whose logarithm is `input` are from those of `label`."""
+    if log_target:
+        losses = exp(label) * (label - input)
+    else:
+        there = label > 0
+        losses = where(there, label * (log(where(there, label, 1.0)) - input), 0.0)
+    if reduction == "batchmean":
+        return reductions.sum(losses) / float(input.shape[0]) if input.shape[0] > 0 else _batch_mean(losses)
+    return reduced(losses, reduction)
+
+
+def _batch_mean(losses: Any) -> Any:
+    """The mean over the first axis of sums over the others."""
+    return reductions.sum(reductions.mean(losses, axis=0))
+
+
+def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
+    """`log(1 + exp(-label * input))`, for labels 1 and -1."""
+    return reduced(softplus(-cast_like(label, input) * input), reduction)
+
+
+def margin_ranking_loss(
+    input: Any, other: Any, label: Any, margin: float = 0.0, reduction: str = "mean", name: str | None = None
+) -> Any:
+    """By how much values that should be ranked as the label, 1 or -1, says are not, with a margin."""
+    return reduced(relu(-cast_like(label, input) * (input - other) + margin), reduction)
+
+
+def hinge_embedding_loss(
+    input: Any, label: Any, margin: float = 1.0, reduction: str = "mean", name: str | None = None
+) -> Any:
+    """The distance itself for the label 1; for -1, by how much it is below the margin."""
+    return reduced(where(label == 1, input, relu(margin - input)), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, label: Any, margin: float = 0, reduction: str = "mean", name: str | None = None
+) -> Any:
+    """One less the cosine for the label 1; for -1, by how much the cosine is above the margin."""
+    cosine = cosine_similarity(input1, input2, axis=-1)
+    return reduced(where(label == 1, 1.0 - cosine, relu(cosine - float(margin))), reduction)
+
+
+def triplet_margin_loss(
+    input: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2,
+    epsilon: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Any:
+    """By how much the way to something alike is not shorter, by the margin, than to something that differs."""
+    far = pairwise_distance(input, negative, p, epsilon)
+    if swap:
+        far = minimum(far, pairwise_distance(positive, negative, p, epsilon))
+    return reduced(relu(pairwise_distance(input, positive, p, epsilon) - far + margin), reduction)

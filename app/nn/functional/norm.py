@@ -1,0 +1,93 @@
+"""Normalisation: values brought to mean 0 and spread 1 over a batch, or over what belongs to one example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import ShapeError
+from app.ops.definition import apply
+from app.ops.math import rsqrt, square
+from app.ops.reduction import mean
+from app.ops.running import in_training, running_mean
+from app.ops.shaping import reshape
+
+__all__ = ["batch_norm", "group_norm", "layer_norm"]
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    data_format: str = "NCHW",
+    use_global_stats: bool | None = None,
+    name: str | None = None,
+) -> Any:
+    """Each channel brought to mean 0 and spread 1: of the batch in training, of all that was seen in use.
+
+    In training the running mean and variance move towards those of the batch.
+    """
+    rank = len(x.shape)
+    channel = rank - 1 if data_format.endswith("C") and rank > 2 else 1
+    if rank < 2 or x.shape[channel] != running_mean.shape[0]:
+        raise ShapeError(f"batch_norm: {running_mean.shape[0]} channels, but an input of shape {list(x.shape)}")
+    shape = [-1 if axis == channel else 1 for axis in range(rank)]
+    center, spread = running_mean, running_var
+    if training and not use_global_stats:
+        axes = [axis for axis in range(rank) if axis != channel]
+        batch_mean = mean(x, axis=axes)
+        batch_var = mean(square(x - reshape(batch_mean, shape)), axis=axes)
+        center, spread = in_training(batch_mean, running_mean), in_training(batch_var, running_var)
+        _follow(running_mean, batch_mean, momentum)
+        _follow(running_var, batch_var, momentum)
+    return _scaled(x, center, spread, shape, epsilon, weight, bias)
+
+
+def _follow(running: Any, value: Any, momentum: float) -> None:
+    attributes = {**running_mean.attributes, "momentum": float(momentum)}
+    apply(running_mean, [running, value.detach()], attributes, into=[running])
+
+
+def _scaled(x: Any, center: Any, spread: Any, shape: list[int], epsilon: float, weight: Any, bias: Any) -> Any:
+    out = (x - reshape(center, shape)) * reshape(rsqrt(spread + epsilon), shape)
+    out = out if weight is None else out * reshape(weight, shape)
+    return out if bias is None else out + reshape(bias, shape)
+
+
+def layer_norm(
+    x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, epsilon: float = 1e-5, name: str | None = None
+) -> Any:
+    """Each example brought to mean 0 and spread 1 over its last axes, which have `normalized_shape`."""
+    sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    if list(x.shape[len(x.shape) - len(sizes) :]) != sizes:
+        raise ShapeError(f"layer_norm: an input of shape {list(x.shape)} does not end in {sizes}")
+    axes = list(range(-len(sizes), 0))
+    centered = x - mean(x, axis=axes, keepdim=True)
+    out = centered * rsqrt(mean(square(centered), axis=axes, keepdim=True) + epsilon)
+    out = out if weight is None else out * reshape(weight, sizes)
+    return out if bias is None else out + reshape(bias, sizes)
+
+
+def group_norm(
+    x: Any,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    weight: Any = None,
+    bias: Any = None,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Any:
+    """Each group of channels of an example brought to mean 0 and spread 1."""
+    channels = x.shape[1]
+    if channels % num_groups:
+        raise ShapeError(f"group_norm: {channels} channels cannot be put into {num_groups} equal groups")
+    groups = reshape(x, [0, num_groups, -1])
+    centered = groups - mean(groups, axis=-1, keepdim=True)
+    out = reshape(centered * rsqrt(mean(square(centered), axis=-1, keepdim=True) + epsilon), [0, *x.shape[1:]])
+    shape = [-1 if axis == 1 else 1 for axis in range(len(x.shape))]
+    out = out if weight is None else out * reshape(weight, shape)
+    return out if bias is None else out + reshape(bias, shape)

@@ -1,0 +1,40 @@
+"""Functions that are called before and after a layer's `forward`, and the handles that take them away again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+_numbers = itertools.count()
+
+Hooks = MutableMapping[int, Callable[..., Any]]
+
+
+class HookRemoveHelper:
+    """What registering a hook gives."""
+
+    def __init__(self, hooks: Hooks, hook: Callable[..., Any]):
+        self._hooks, self._number = hooks, next(_numbers)
+        hooks[self._number] = hook
+
+    def remove(self) -> None:
+        """Call the hook no more."""
+        self._hooks.pop(self._number, None)
+
+
+def inputs_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The inputs of a layer, as each hook in turn leaves or replaces them."""
+    for hook in list(hooks.values()):
+        changed = hook(layer, inputs)
+        if changed is not None:
+            inputs = changed if isinstance(changed, tuple) else (changed,)
+    return inputs
+
+
+def output_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    """The output of a layer, as each hook in turn leaves or replaces it."""
+    for hook in list(hooks.values()):
+        changed = hook(layer, inputs, output)
+        output = output if changed is None else changed
+    return output

@@ -1,0 +1,147 @@
+"""The layers of a dense network that are neither activation, normalisation nor loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import ShapeError
+from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
+from app.nn.initializer import Normal
+from app.nn.layer import Layer
+from app.ops.shaping import unflatten
+
+
+class Linear(Layer):
+    """`x @ weight + bias`."""
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+    ):
+        super().__init__(name)
+        self.weight = self.create_parameter([in_features, out_features], weight_attr)
+        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
+
+    def forward(self, x: Any) -> Any:
+        return F.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        inside, outside = self.weight.shape
+        return f"in_features={inside}, out_features={outside}, dtype={self.weight.dtype}"
+
+
+class Bilinear(Layer):
+    """For each output a matrix between two inputs."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+    ):
+        super().__init__(name)
+        self.weight = self.create_parameter([out_features, in1_features, in2_features], weight_attr)
+        self.bias = self.create_parameter([1, out_features], bias_attr, is_bias=True)
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return F.bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        outside, first, second = self.weight.shape
+        shape = f"in1_features={first}, in2_features={second}, out_features={outside}"
+        return f"{shape}, dtype={self.weight.dtype}"
+
+
+class Embedding(Layer):
+    """A row of numbers for each of `num_embeddings` whole numbers."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        sparse: bool = False,
+        weight_attr: Any = None,
+        name: str | None = None,
+    ):
+        super().__init__(name)
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ShapeError(f"Embedding: padding_idx {padding_idx} is none of {num_embeddings} rows")
+        self.padding_idx = padding_idx
+        self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr, default_initializer=Normal())
+        if padding_idx is not None and hasattr(self.weight, "set_value"):
+            rows = np.array(self.weight)
+            rows[padding_idx] = 0
+            self.weight.set_value(rows)
+
+    def forward(self, x: Any) -> Any:
+        return F.embedding(x, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.weight.shape[0]}, {self.weight.shape[1]}{padding}"
+
+
+class Identity(Layer):
+    """What it is given, whatever it was made with."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        return input
+
+
+class Flatten(Layer):
+    """Axes made one; at first all but the batch's."""
+
+    def __init__(self, start_axis: int = 1, stop_axis: int = -1):
+        super().__init__()
+        self.start_axis, self.stop_axis = start_axis, stop_axis
+
+    def forward(self, x: Any) -> Any:
+        return F.flatten(x, self.start_axis, self.stop_axis)
+
+
+class Unflatten(Layer):
+    """One axis made several."""
+
+    def __init__(self, axis: int, shape: Any, name: str | None = None):
+        super().__init__(name)
+        self.axis, self.shape = axis, list(shape)
+
+    def forward(self, x: Any) -> Any:
+        return unflatten(x, self.axis, self.shape)
+
+    def extra_repr(self) -> str:
+        return f"axis={self.axis}, shape={self.shape}"
+
+
+class Dropout(Layer):
+    """In training, elements made 0 with probability `p`."""
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        inplace: bool = False,
+        axis: Any = None,
+        mode: str = "upscale_in_train",
+        name: str | None = None,
+    ):
+        super().__init__(name)
+        self.p, self.axis, self.mode = p, axis, mode
+
+    def forward(self, x: Any) -> Any:
+        return F.dropout(x, self.p, self.axis, self.training, mode=self.mode)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, axis={self.axis}, mode={self.mode}"

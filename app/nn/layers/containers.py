@@ -1,0 +1,165 @@
+"""Layers that hold others: in a row, in a list, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from app.errors import AppError
+from app.nn.layer import Layer
+
+
+class _Indexed(Layer):
+    """Layers, or parameters, with numbers for names."""
+
+    def _items(self) -> dict[str, Any]:
+        return self._held("_sub_layers")
+
+    def _name_at(self, index: int) -> str:
+        names = list(self._items())
+        if not -len(names) <= index < len(names):
+            raise IndexError(f"{type(self).__name__} has {len(names)} parts, there is none at {index}")
+        return names[index]
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._items().values()))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            part = type(self).__new__(type(self))
+            Layer.__init__(part)
+            return part.extend(list(self._items().values())[index])
+        return self._items()[index if isinstance(index, str) else self._name_at(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        setattr(self, index if isinstance(index, str) else self._name_at(index), value)
+
+    def _renumber(self, values: Iterable[Any]) -> None:
+        for name in list(self._items()):
+            delattr(self, name)
+        for number, value in enumerate(values):
+            setattr(self, str(number), value)
+
+    def append(self, value: Any) -> Any:
+        """Add one at the end."""
+        setattr(self, str(len(self)), value)
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Any:
+        """Add several at the end."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def insert(self, index: int, value: Any) -> None:
+        """Add one before another."""
+        values = list(self)
+        values.insert(index, value)
+        self._renumber(values)
+
+    def __delitem__(self, index: int | slice) -> None:
+        values = list(self)
+        del values[index]
+        self._renumber(values)
+
+
+def _is_named(layer: Any) -> bool:
+    return isinstance(layer, (tuple, list)) and len(layer) == 2 and isinstance(layer[0], str)
+
+
+class Sequential(_Indexed):
+    """Layers, each working on the result of the one before; a pair of a name and a layer names it."""
+
+    def __init__(self, *layers: Any):
+        super().__init__()
+        if len(layers) == 1 and isinstance(layers[0], Mapping):
+            layers = tuple(layers[0].items())
+        if len(layers) == 1 and isinstance(layers[0], (list, tuple)) and not _is_named(layers[0]):
+            layers = tuple(layers[0])
+        for index, layer in enumerate(layers):
+            self.add_sublayer(*(layer if _is_named(layer) else (str(index), layer)))
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+class LayerList(_Indexed):
+    """A list of layers, which are part of the layer that holds it; it computes nothing itself."""
+
+    def __init__(self, sublayers: Iterable[Layer] | None = None):
+        super().__init__()
+        self.extend(sublayers or [])
+
+
+class ParameterList(_Indexed):
+    """A list of parameters, which are part of the layer that holds it."""
+
+    def __init__(self, parameters: Iterable[Any] | None = None):
+        super().__init__()
+        self.extend(parameters or [])
+
+    def _items(self) -> dict[str, Any]:
+        return self._held("_parameters")
+
+
+class LayerDict(Layer):
+    """Layers by name, which are part of the layer that holds it; it computes nothing itself."""
+
+    def __init__(self, sublayers: Any = None):
+        super().__init__()
+        self.update(sublayers or {})
+
+    def __getitem__(self, key: str) -> Layer:
+        layer: Layer = self._held("_sub_layers")[key]
+        return layer
+
+    def __setitem__(self, key: str, layer: Layer) -> None:
+        self.add_sublayer(key, layer)
+
+    def __delitem__(self, key: str) -> None:
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._held("_sub_layers"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._held("_sub_layers")))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held("_sub_layers")
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._held("_sub_layers").keys()
+
+    def values(self) -> Iterable[Layer]:
+        """The layers."""
+        return self._held("_sub_layers").values()
+
+    def items(self) -> Iterable[tuple[str, Layer]]:
+        """The names and the layers."""
+        return self._held("_sub_layers").items()
+
+    def pop(self, key: str) -> Layer:
+        """Take a layer out."""
+        layer = self[key]
+        del self[key]
+        return layer
+
+    def clear(self) -> None:
+        """Take all layers out."""
+        for key in self:
+            del self[key]
+
+    def update(self, sublayers: Any) -> None:
+        """Add layers, or put them in the place of those that have their names."""
+        pairs = sublayers.items() if hasattr(sublayers, "items") else sublayers
+        for pair in pairs:
+            if not _is_named(pair):
+                raise AppError(f"LayerDict: {pair!r} is no pair of a name and a layer")
+            self.add_sublayer(*pair)

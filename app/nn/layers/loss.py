@@ -1,0 +1,53 @@
+"""Losses as layers: each is called with what a network gave and what it should have given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
+from app.nn.layers.of_function import FunctionLayer
+
+
+def _loss(name: str, function: Any, **settings: Any) -> Any:
+    """The class of layers that are a loss; the mean of all is taken unless `reduction` says otherwise."""
+    described = {
+        "__doc__": function.__doc__,
+        "__module__": __name__,
+        "function": function,
+        "settings": settings,
+        "shown": False,
+    }
+    return type(name, (FunctionLayer,), described)
+
+
+CrossEntropyLoss = _loss(
+    "CrossEntropyLoss",
+    F.cross_entropy,
+    weight=None,
+    ignore_index=-100,
+    reduction="mean",
+    soft_label=False,
+    axis=-1,
+    use_softmax=True,
+    label_smoothing=0.0,
+)
+NLLLoss = _loss("NLLLoss", F.nll_loss, weight=None, ignore_index=-100, reduction="mean")
+MSELoss = _loss("MSELoss", F.mse_loss, reduction="mean")
+L1Loss = _loss("L1Loss", F.l1_loss, reduction="mean")
+SmoothL1Loss = _loss("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", delta=1.0, is_huber=True)
+HuberLoss = _loss("HuberLoss", F.smooth_l1_loss, reduction="mean", delta=1.0, is_huber=True)
+BCELoss = _loss("BCELoss", F.binary_cross_entropy, weight=None, reduction="mean")
+BCEWithLogitsLoss = _loss(
+    "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, weight=None, reduction="mean", pos_weight=None
+)
+KLDivLoss = _loss("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
+SoftMarginLoss = _loss("SoftMarginLoss", F.soft_margin_loss, reduction="mean")
+MarginRankingLoss = _loss("MarginRankingLoss", F.margin_ranking_loss, margin=0.0, reduction="mean")
+HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss, margin=1.0, reduction="mean")
+CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0, reduction="mean")
+TripletMarginLoss = _loss(
+    "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, epsilon=1e-6, swap=False, reduction="mean"
+)
+CosineSimilarity = _loss("CosineSimilarity", F.cosine_similarity, axis=1, eps=1e-8)
+CosineSimilarity.shown = True
+PairwiseDistance = _loss("PairwiseDistance", F.pairwise_distance, p=2.0, epsilon=1e-6, keepdim=False)

@@ -1,0 +1,39 @@
+"""Layers that are one function and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from app.nn.layer import Layer
+
+
+class FunctionLayer(Layer):
+    """A layer without parameters: it calls `function` with its inputs and with settings, which are its attributes."""
+
+    function: ClassVar[Callable[..., Any]]
+    settings: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """The settings and their defaults, in the order in which the layer takes them."""
+    shown = True
+    """Whether `print` shows the settings."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        taken = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=d) for n, d in cls.settings.items()]
+        named = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
+        cls.__signature__ = Signature([*taken, named])  # type: ignore[attr-defined]
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        bound = type(self).__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
+        bound.apply_defaults()
+        super().__init__(bound.arguments.pop("name"))
+        for name, value in bound.arguments.items():
+            setattr(self, name, value)
+
+    def forward(self, *inputs: Any) -> Any:
+        return type(self).function(*inputs, **{name: getattr(self, name) for name in self.settings})
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.settings) if self.shown else ""

@@ -1,0 +1,142 @@
+"""What a layer holds: parameters, buffers and other layers, found by the paths of names that lead to them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from app.errors import AppError
+from app.graph.variable import Parameter as ProgramParameter
+from app.graph.variable import Variable
+from app.tensor import Parameter, Tensor
+
+KINDS = ("_parameters", "_sub_layers", "_buffers")
+
+
+class Tree:
+    """The base of Layer: what is set as an attribute is found by name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        held = self.__dict__
+        for known in KINDS:
+            held.setdefault(known, OrderedDict())
+        if "_full_name" not in held and self._kind_of(value) is not None:
+            raise AppError(f"{type(self).__name__}.__init__ must call super().__init__() before it sets {name!r}")
+        stays_buffer = name in held["_buffers"] and isinstance(value, (Tensor, Variable, type(None)))
+        kind: str | None = "_buffers" if stays_buffer else self._kind_of(value)
+        for other in KINDS:
+            if other != kind:
+                held[other].pop(name, None)
+        if kind is not None:
+            held[kind][name] = value
+        object.__setattr__(self, name, value)
+
+    def _kind_of(self, value: Any) -> str | None:
+        if isinstance(value, (Parameter, ProgramParameter)):
+            return "_parameters"
+        return "_sub_layers" if isinstance(value, Tree) else None
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        for kind in KINDS:
+            self.__dict__[kind].pop(name, None)
+
+    def _held(self, kind: str) -> dict[str, Any]:
+        held: dict[str, Any] = self.__dict__.get(kind, {})
+        return held
+
+    # Adding
+
+    def add_sublayer(self, name: str, sublayer: Any) -> Any:
+        """Set a layer under a name, which need not be one that Python could write."""
+        if not (isinstance(sublayer, Tree) or sublayer is None):
+            raise AppError(f"{type(self).__name__}: sublayer {name!r} must be a Layer, found {sublayer!r}")
+        setattr(self, str(name), sublayer)
+        return sublayer
+
+    def add_parameter(self, name: str, parameter: Any) -> Any:
+        """Set a parameter under a name."""
+        if not (self._kind_of(parameter) == "_parameters" or parameter is None):
+            raise AppError(f"{type(self).__name__}: parameter {name!r} must be a Parameter, found {parameter!r}")
+        setattr(self, str(name), parameter)
+        return parameter
+
+    def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
+        """Set a value that belongs to the layer's state but is not trained; not `persistable`, not saved either."""
+        if hasattr(self, name) and name not in self._held("_buffers"):
+            raise AppError(f"{type(self).__name__}: there is an attribute {name!r} already, which is no buffer")
+        if not isinstance(tensor, (Tensor, Variable, type(None))):
+            raise AppError(f"{type(self).__name__}: buffer {name!r} must be a Tensor, found {type(tensor).__name__}")
+        self.__dict__.setdefault("_buffers", OrderedDict())[name] = tensor
+        passing = self.__dict__.setdefault("_non_persistable_buffer_names_set", set())
+        passing.discard(name) if persistable else passing.add(name)
+        setattr(self, name, tensor)
+
+    # Finding
+
+    def named_sublayers(
+        self,
+        prefix: str = "",
+        include_self: bool = False,
+        layers_set: set[Any] | None = None,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """Every layer inside, with the path of names that leads to it; one that is shared is given once."""
+        seen = set() if layers_set is None else layers_set
+        if self in seen and remove_duplicate:
+            return
+        seen.add(self)
+        if include_self:
+            yield prefix, self
+        for name, layer in self._held("_sub_layers").items():
+            yield from layer.named_sublayers(f"{prefix}.{name}" if prefix else name, True, seen, remove_duplicate)
+
+    def sublayers(self, include_self: bool = False) -> list[Any]:
+        """Every layer inside."""
+        return [layer for _, layer in self.named_sublayers("", include_self)]
+
+    def named_children(self) -> Iterator[tuple[str, Any]]:
+        """The layers that this one holds itself, by name."""
+        yield from self._held("_sub_layers").items()
+
+    def children(self) -> Iterator[Any]:
+        """The layers that this one holds itself."""
+        yield from self._held("_sub_layers").values()
+
+    def _named(self, kind: str, prefix: str, include_sublayers: bool, once: bool = True) -> Iterator[tuple[str, Any]]:
+        """What layers hold of a kind, with its path; what is shared is given once, unless asked for otherwise."""
+        seen: set[int] = set()
+        layers = self.named_sublayers(prefix, True, None, once) if include_sublayers else [(prefix, self)]
+        for path, layer in layers:
+            for name, value in layer._held(kind).items():
+                if value is not None and not (once and id(value) in seen):
+                    seen.add(id(value))
+                    yield (f"{path}.{name}" if path else name), value
+
+    def named_parameters(
+        self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """Every parameter with its path; one that is shared is given once."""
+        return self._named("_parameters", prefix, include_sublayers, remove_duplicate)
+
+    def parameters(self, include_sublayers: bool = True) -> list[Any]:
+        """Every parameter."""
+        return [parameter for _, parameter in self.named_parameters("", include_sublayers)]
+
+    def named_buffers(
+        self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """Every buffer with its path."""
+        return self._named("_buffers", prefix, include_sublayers, remove_duplicate)
+
+    def buffers(self, include_sublayers: bool = True) -> list[Any]:
+        """Every buffer."""
+        return [buffer for _, buffer in self.named_buffers("", include_sublayers)]
+
+    def apply(self, fn: Callable[[Any], Any]) -> Any:
+        """Call a function with every layer, the inner ones first."""
+        for layer in self.children():
+            layer.apply(fn)
+        fn(self)
+        return self

@@ -1,0 +1,72 @@
+"""Gradients and parameters of a network taken together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from app.errors import AppError, ShapeError
+from app.ops.arithmetic import add_n
+from app.ops.arithmetic import maximum as larger
+from app.ops.joining import concat, stack
+from app.ops.reduction import max
+from app.ops.rounding import clip
+from app.ops.shaping import reshape
+from app.ops.statistics import norm
+from app.tensor import Tensor, no_grad
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+
+
+class GradientsError(AppError, RuntimeError):
+    """Gradients that are no numbers."""
+
+
+def _with_gradients(parameters: Any) -> list[Any]:
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [parameter for parameter in listed if parameter.grad is not None]
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """Scale all gradients down together where they are larger, taken as one vector, than `max_norm`; gives the size."""
+    found = _with_gradients(parameters)
+    if not found:
+        return Tensor(np.zeros((), "float32"))
+    p = float(norm_type)
+    sizes = [norm(parameter.grad, p) for parameter in found]
+    total = max(stack(sizes)) if math.isinf(p) else add_n([size**p for size in sizes]) ** (1.0 / p)
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        raise GradientsError(f"clip_grad_norm_: the gradients have the size {float(total)}, and cannot be scaled")
+    share = clip(float(max_norm) / larger(total, 1e-30), max=1.0)
+    for parameter in found:
+        parameter.grad = parameter.grad * share
+    size: Tensor = total
+    return size
+
+
+@no_grad()
+def clip_grad_value_(parameters: Any, clip_value: float) -> None:
+    """Keep each element of each gradient between `-clip_value` and `clip_value`."""
+    for parameter in _with_gradients(parameters):
+        parameter.grad = clip(parameter.grad, -float(clip_value), float(clip_value))
+
+
+def parameters_to_vector(parameters: Iterable[Any], name: str | None = None) -> Any:
+    """The elements of all parameters in one row."""
+    return concat([reshape(parameter, [-1]) for parameter in parameters])
+
+
+def vector_to_parameters(vec: Any, parameters: Iterable[Any], name: str | None = None) -> None:
+    """Set parameters to the elements of one row, in order."""
+    listed, array = list(parameters), np.asarray(vec)
+    counts = [math.prod(parameter.shape) for parameter in listed]
+    if array.shape != (sum(counts),):
+        raise ShapeError(f"{sum(counts)} elements are needed for {len(listed)} parameters, found {list(array.shape)}")
+    for parameter, part in zip(listed, np.split(array, np.cumsum(counts)[:-1]), strict=True):
+        parameter.set_value(part.reshape(parameter.shape))

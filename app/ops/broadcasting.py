@@ -1,0 +1,127 @@
+"""Broadcasting done by hand, and undone: values repeated to a shape, and sums over what was repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import ShapeError
+from app.ops.composed import also_named, composed, of_package
+from app.ops.definition import operator
+from app.ops.form import Elementwise, Reduction, ToShape
+from app.ops.shaping import reshape
+from app.ops.spec import UNKNOWN, Spec, broadcast
+
+
+def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
+    broadcast(x.shape, shape)
+    return Spec(shape, x.dtype)
+
+
+def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
+    if x.shape == shape:
+        return x
+    if x.ndim == 2 and shape == x.shape[1:] and x.dtype.name in ("float32", "float64"):  # as for a bias: BLAS is faster
+        return np.ones(len(x), x.dtype) @ x
+    extra = x.ndim - len(shape)
+    axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
+    return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
+
+
+def _axes_to(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
+    """The axes that summing to a shape removes or makes 1."""
+    shape = attributes["shape"]
+    extra = rank - len(shape)
+    return (*range(extra), *(extra + i for i, size in enumerate(shape) if size == 1))
+
+
+@operator(_infer_sum_to, form=Reduction(_axes_to, lambda dtype: 0, lambda x, y: x + y))
+def sum_to(x: Any, *, shape: tuple[int, ...]) -> Any:
+    """The sum over the axes along which `shape` would be broadcast."""
+    return _sum_to(x, shape)
+
+
+@sum_to.gradient
+def _(x_like: Any, dout: Any) -> Any:
+    return expand_as(dout, x_like)
+
+
+@operator(lambda x, like: Spec(like.shape, x.dtype), form=ToShape(sum_to))
+def sum_like(x: Any, like: Any) -> Any:
+    """The sum over the axes along which `like` would be broadcast, its shape being known only when it runs."""
+    return _sum_to(x, like.shape)
+
+
+@sum_like.gradient_of("x")
+def _(x_like: Any, dout: Any) -> Any:
+    return expand_as(dout, x_like)
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _infer_expand(x: Spec, *, shape: tuple[int, ...]) -> Spec:
+    sizes = _expanded(x.shape, shape)
+    kept = zip(reversed(x.shape), reversed(sizes), strict=False)
+    if {old for old, new in kept if old != new} - {1, UNKNOWN}:
+        raise ShapeError(f"a value of shape {list(x.shape)} cannot be expanded to {list(shape)}")
+    return Spec(sizes, x.dtype)
+
+
+def _expanded(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with the sizes that -1 keeps."""
+    extra = len(shape) - len(sizes)
+    if extra < 0:
+        raise ShapeError(f"shape {list(shape)} has fewer axes than the value")
+    if -1 in shape[:extra]:
+        raise ShapeError(f"shape {list(shape)} keeps an axis (-1) that the value does not have")
+    return tuple(sizes[i - extra] if size == -1 else size for i, size in enumerate(shape))
+
+
+@operator(_infer_expand, form=Elementwise(_same, settings=False))
+def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
+    """The value repeated along axes of size 1, and new ones in front; -1 keeps an axis as it is."""
+    return np.broadcast_to(x, _expanded(x.shape, shape))
+
+
+@expand.gradient
+def _(x_like: Any, dout: Any) -> Any:
+    return sum_like(dout, x_like)
+
+
+@operator(lambda x, y: Spec(y.shape, x.dtype), form=Elementwise(_same, takes=(0,), settings=False))
+def expand_as(x: Any, y: Any) -> Any:
+    """The value repeated to the shape of another."""
+    return np.broadcast_to(x, y.shape)
+
+
+@expand_as.gradient_of("x")
+def _(x_like: Any, dout: Any) -> Any:
+    return sum_like(dout, x_like)
+
+
+@composed
+def tile(x: Any, repeat_times: Any, name: Any = None) -> Any:
+    """The value repeated along each axis; counts for more axes than it has add axes in front."""
+    times = [int(n) for n in np.ravel(repeat_times)]
+    rank = max(len(times), len(x.shape))
+    times = [1] * (rank - len(times)) + times
+    sizes = [1] * (rank - len(x.shape)) + list(x.shape)
+    if UNKNOWN in sizes[1:]:
+        raise ShapeError(f"tile: only the first size of a value may be unknown, found shape {list(x.shape)}")
+    apart = reshape(x, [part for size in sizes for part in (1, size)])
+    repeated = expand(apart, [part for n, size in zip(times, sizes, strict=True) for part in (n, size)])
+    return reshape(repeated, [UNKNOWN if size == UNKNOWN else n * size for n, size in zip(times, sizes, strict=True)])
+
+
+@of_package
+def broadcast_tensors(input: Sequence[Any], name: Any = None) -> list[Any]:
+    """Values repeated to the one shape that they broadcast to."""
+    shape = broadcast(*(value.shape for value in input))
+    return [expand(value, shape) for value in input]
+
+
+also_named(expand, "broadcast_to")

@@ -1,0 +1,115 @@
+"""Operators that draw random numbers; `seed` names the stream that they draw from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import OperatorError, ShapeError
+from app.ops.creation import as_declared
+from app.ops.definition import operator
+from app.ops.random import generator
+from app.ops.spec import Spec
+
+
+@operator(as_declared)
+def uniform_random(*, shape: Any, dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Any = None) -> Any:
+    """Random numbers, each equally likely between `min` and `max`."""
+    return generator(seed).uniform(min, max, shape).astype(dtype)
+
+
+@operator(as_declared)
+def gaussian_random(
+    *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Any = None
+) -> Any:
+    """Random numbers of the normal distribution."""
+    return generator(seed).normal(mean, std, shape).astype(dtype)
+
+
+@operator(as_declared)
+def integer_random(*, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Any = None) -> Any:
+    """Random whole numbers from `low` up to, and without, `high`."""
+    return generator(seed).integers(low, high, shape, dtype)
+
+
+@operator(as_declared)
+def truncated_gaussian_random(
+    *,
+    shape: Any,
+    dtype: str = "float32",
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    seed: Any = None,
+) -> Any:
+    """Random numbers of the normal distribution, drawn again where they lie outside of `a` to `b`."""
+    draw = generator(seed)
+    numbers = np.asarray(draw.normal(mean, std, shape))
+    for _ in range(1000):
+        outside = (numbers < a) | (numbers > b)
+        if not outside.any():
+            return numbers.astype(dtype)
+        numbers[outside] = draw.normal(mean, std, int(outside.sum()))
+    raise OperatorError(f"hardly any number of mean {mean} and standard deviation {std} lies between {a} and {b}")
+
+
+@operator(lambda *, n, dtype="int64", seed=None: Spec((n,), dtype))
+def permutation(*, n: int, dtype: str = "int64", seed: Any = None) -> Any:
+    """The whole numbers from 0 up to, and without, `n`, in random order."""
+    return generator(seed).permutation(n).astype(dtype)
+
+
+def _infer_like(x: Spec, *, seed: Any = None) -> Spec:
+    return x
+
+
+@operator(_infer_like)
+def bernoulli(x: Any, *, seed: Any = None) -> Any:
+    """1 with the probability that each element says, else 0."""
+    return (generator(seed).random(x.shape) < x).astype(x.dtype)
+
+
+@operator(_infer_like)
+def poisson(x: Any, *, seed: Any = None) -> Any:
+    """How often something happens that happens so many times on average."""
+    return np.asarray(generator(seed).poisson(x)).astype(x.dtype)
+
+
+def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = False, seed: Any = None) -> Spec:
+    if len(x.shape) not in (1, 2):
+        raise ShapeError(f"expected one row of weights, or several, found shape {list(x.shape)}")
+    return Spec((*x.shape[:-1], num_samples), "int64")
+
+
+@operator(_infer_multinomial, checked=True)
+def multinomial(x: Any, *, num_samples: int = 1, replacement: bool = False, seed: Any = None) -> Any:
+    """Places drawn from each row, each as likely as its weight says; without `replacement`, each at most once."""
+    draw, rows = generator(seed), x.reshape(-1, x.shape[-1]).astype(np.float64)
+    if np.any(rows < 0) or np.any(rows.sum(-1) <= 0):
+        raise OperatorError("weights must not be negative, nor all zero")
+    if not replacement and np.any((rows > 0).sum(-1) < num_samples):
+        raise OperatorError(f"fewer than {num_samples} places have a weight above zero; use replacement=True")
+    chosen = [draw.choice(len(row), num_samples, replacement, row / row.sum()) for row in rows]
+    return np.array(chosen, np.int64).reshape(*x.shape[:-1], num_samples)
+
+
+@operator(lambda x, *, p=0.5, mode="upscale_in_train", training=True, axis=None, seed=None: x)
+def dropout_mask(
+    x: Any,
+    *,
+    p: float = 0.5,
+    mode: str = "upscale_in_train",
+    training: bool = True,
+    axis: Any = None,
+    seed: Any = None,
+) -> Any:
+    """What dropout multiplies a value by: 0 with probability `p`, else 1, scaled so that the mean stays."""
+    upscale = mode == "upscale_in_train"
+    if not training:
+        return np.full(x.shape, 1.0 if upscale else 1.0 - p, x.dtype)
+    kept = x.shape if axis is None else [n if a in np.ravel(axis) % x.ndim else 1 for a, n in enumerate(x.shape)]
+    mask = generator(seed).random(kept) >= p
+    scale = 1.0 / (1.0 - p) if upscale and p < 1.0 else 1.0
+    return np.broadcast_to(mask * x.dtype.type(scale), x.shape)

@@ -1,0 +1,247 @@
+"""Slices and elements that an array of places names: taking them, replacing them, adding to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError, ShapeError
+from app.ops.broadcasting import expand
+from app.ops.composed import composed
+from app.ops.creation import zeros_like
+from app.ops.definition import operator
+from app.ops.dtype import INTEGERS, canonical
+from app.ops.elementwise import to_common_type
+from app.ops.indexing import take_items
+from app.ops.logic import where
+from app.ops.shaping import cast_like, flatten, reshape
+from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
+
+
+def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
+    if index.dtype not in INTEGERS:
+        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
+    along = normal_axis(axis or 0, len(x.shape))
+    return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
+
+
+@operator(_infer_gather, checked=True)
+def gather(x: Any, index: Any, *, axis: int | None = 0) -> Any:
+    """The rows, or slices along another axis, that an array of whole numbers names."""
+    return np.take(x, index, axis or 0)
+
+
+@gather.gradient_of("x")
+def _(x_like: Any, index: Any, dout: Any, axis: int | None) -> Any:
+    return add_at(dout, index, x_like, axis=axis or 0)
+
+
+@operator(lambda y, index, like, *, axis=0: Spec(like.shape, y.dtype))
+def add_at(y: Any, index: Any, like: Any, *, axis: int = 0) -> Any:
+    """Zeros in the shape of `like`, to whose slices named by `index` those of `y` are added."""
+    out = np.zeros(like.shape, y.dtype)
+    np.add.at(out, (*[slice(None)] * normal_axis(axis, out.ndim), index), y)
+    return out
+
+
+@add_at.gradient_of("y")
+def _(index: Any, dout: Any, axis: int) -> Any:
+    return gather(dout, index, axis=axis)
+
+
+def _places_and_values(values: list[Any]) -> list[Any]:
+    x, updates = to_common_type([values[0], values[2]])
+    return [x, values[1], updates]
+
+
+def _infer_scatter(x: Spec, index: Spec, updates: Spec, *, overwrite: bool = True) -> Spec:
+    if index.dtype not in INTEGERS:
+        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
+    return x
+
+
+@operator(_infer_scatter, prepare=_places_and_values, checked=True)
+def scatter(x: Any, index: Any, updates: Any, *, overwrite: bool = True) -> Any:
+    """The value with the rows that `index` names replaced by `updates`, or by the sum of those for a row."""
+    out, index = x.copy(), index.reshape(-1)
+    if overwrite:
+        out[index] = updates
+    else:
+        out[index] = 0
+        np.add.at(out, index, updates)
+    return out
+
+
+@scatter.gradient_of("x")
+def _(index: Any, updates: Any, dout: Any) -> Any:
+    return scatter(dout, index, zeros_like(updates))
+
+
+@scatter.gradient_of("updates")
+def _(index: Any, dout: Any) -> Any:
+    return gather(dout, reshape(index, [-1]))
+
+
+# Along an axis, element by element
+
+
+def _infer_along(x: Spec, index: Spec, *, axis: int) -> Spec:
+    _check_along(x, index, axis)
+    return Spec(index.shape, x.dtype)
+
+
+def _check_along(x: Spec, index: Spec, axis: int) -> None:
+    if index.dtype not in INTEGERS:
+        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
+    if len(x.shape) != len(index.shape):
+        raise ShapeError(
+            f"the index must have as many axes as the value, found {list(index.shape)} for {list(x.shape)}"
+        )
+    normal_axis(axis, len(x.shape))
+
+
+@operator(_infer_along, checked=True)
+def take_along_axis(x: Any, index: Any, *, axis: int) -> Any:
+    """The elements of each line along an axis that an array of places, one for each result, names."""
+    return np.take_along_axis(x, index, axis)
+
+
+@take_along_axis.gradient_of("x")
+def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
+    return add_along_axis(dout, index, x_like, axis=axis)
+
+
+def _grid(index: Any, axis: int) -> tuple[Any, ...]:
+    """The places of an index along one axis as an index of all axes."""
+    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    places[axis] = index
+    return tuple(places)
+
+
+@operator(lambda y, index, like, *, axis: Spec(like.shape, y.dtype))
+def add_along_axis(y: Any, index: Any, like: Any, *, axis: int) -> Any:
+    """Zeros in the shape of `like`, to whose elements named by places along an axis those of `y` are added."""
+    out = np.zeros(like.shape, y.dtype)
+    np.add.at(out, _grid(index, axis), y)
+    return out
+
+
+@add_along_axis.gradient_of("y")
+def _(index: Any, dout: Any, axis: int) -> Any:
+    return take_along_axis(dout, index, axis=axis)
+
+
+def _infer_put(x: Spec, index: Spec, values: Spec, *, axis: int) -> Spec:
+    _check_along(x, index, axis)
+    return x
+
+
+@operator(_infer_put, prepare=_places_and_values, checked=True)
+def replace_along_axis(x: Any, index: Any, values: Any, *, axis: int) -> Any:
+    """The value with the elements that places along an axis name replaced."""
+    out = x.copy()
+    out[_grid(index, axis)] = values
+    return out
+
+
+@replace_along_axis.gradient_of("x")
+def _(index: Any, values: Any, dout: Any, axis: int) -> Any:
+    return replace_along_axis(dout, index, zeros_like(values), axis=axis)
+
+
+@replace_along_axis.gradient_of("values")
+def _(index: Any, dout: Any, axis: int) -> Any:
+    return take_along_axis(dout, index, axis=axis)
+
+
+@composed
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int,
+    reduce: str = "assign",
+    include_self: bool = True,
+    broadcast: bool = True,
+) -> Any:
+    """The value with the elements that places along an axis name replaced, or added to."""
+    spread = zeros_like(indices, dtype=canonical(arr.dtype)) + values
+    if reduce == "assign":
+        return replace_along_axis(arr, indices, spread, axis=axis)
+    if reduce != "add" or not include_self:
+        raise ShapeError(f"put_along_axis: reduce is 'assign' or 'add', not {reduce!r}")
+    return arr + add_along_axis(spread, indices, arr, axis=axis)
+
+
+@composed
+def index_select(x: Any, index: Any, axis: int = 0, name: Any = None) -> Any:
+    """The slices along an axis that an array of whole numbers names."""
+    return gather(x, index, axis=axis)
+
+
+@composed
+def index_sample(x: Any, index: Any, name: Any = None) -> Any:
+    """The elements of each row that the same row of `index` names."""
+    return take_along_axis(x, index, axis=1)
+
+
+@composed
+def index_add(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> Any:
+    """The value with slices added to those that an array of whole numbers names."""
+    return x + add_at(value, index, x, axis=axis)
+
+
+@composed
+def take(x: Any, index: Any, mode: str = "raise", name: Any = None) -> Any:
+    """The elements that an array of places in row order names."""
+    return gather(flatten(x), index)
+
+
+@composed
+def repeat_interleave(x: Any, repeats: Any, axis: int | None = None, name: Any = None) -> Any:
+    """Each slice along an axis, or each element, repeated."""
+    along = 0 if axis is None else axis
+    flat = flatten(x) if axis is None else x
+    counts = np.asarray(repeats)
+    return gather(flat, np.repeat(np.arange(flat.shape[along]), counts), axis=along)
+
+
+# By truth values
+
+
+@composed
+def masked_select(x: Any, mask: Any, name: Any = None) -> Any:
+    """The elements where a mask holds, in row order."""
+    shape = broadcast(x.shape, mask.shape)
+    x = x if tuple(x.shape) == shape else expand(x, shape)
+    mask = mask if tuple(mask.shape) == shape else expand(mask, shape)
+    return take_items([x, mask], items=(("array", 0),))
+
+
+@composed
+def masked_fill(x: Any, mask: Any, value: Any, name: Any = None) -> Any:
+    """The value with another one where a mask holds."""
+    value = cast_like(value, x) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
+    return where(mask, value, x)
+
+
+@operator(lambda x: Spec((UNKNOWN, len(x.shape)), "int64"), name="places_of_nonzero")
+def places_of_nonzero(x: Any) -> Any:
+    """A row for each element that is not zero: its place along each axis."""
+    return np.argwhere(x)
+
+
+@composed
+def nonzero(x: Any, as_tuple: bool = False) -> Any:
+    """The places of the elements that are not zero: a row for each, or a list of places along each axis."""
+    places = places_of_nonzero(x)
+    return tuple(places[:, axis] for axis in range(len(x.shape))) if as_tuple else places
+
+
+@composed
+def where_(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
+    """`x` where the condition holds, `y` elsewhere; without them, the places where it holds."""
+    if x is None and y is None:
+        return nonzero(condition, as_tuple=True)
+    return where(condition, x, y)

@@ -1,0 +1,216 @@
+"""Joining values, cutting them into parts, and turning them round along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError, ShapeError
+from app.ops.composed import also_named, composed, of_package
+from app.ops.definition import operator
+from app.ops.elementwise import to_common_type
+from app.ops.shaping import reshape, squeeze, swapaxes, unsqueeze
+from app.ops.spec import UNKNOWN, Spec, normal_axis, reduced_axes
+
+
+def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
+    if not x:
+        raise ShapeError("there is nothing to join")
+    if len({s.dtype for s in x}) > 1:
+        raise DtypeError(f"expected one element type, found {', '.join(s.dtype for s in x)}")
+    along = _cut_axis(axis, len(x[0].shape))
+    if len({len(s.shape) for s in x}) > 1 or len({(*s.shape[:along], *s.shape[along + 1 :]) for s in _known(x)}) > 1:
+        raise ShapeError(f"the shapes differ outside axis {axis}")
+    sizes = [s.shape[along] for s in x]
+    total = UNKNOWN if UNKNOWN in sizes else sum(sizes)
+    return Spec((*x[0].shape[:along], total, *x[0].shape[along + 1 :]), x[0].dtype)
+
+
+def _cut_axis(axis: int, rank: int) -> int:
+    """The axis along which values are joined or cut."""
+    if not rank:
+        raise ShapeError("a value without axes cannot be joined or cut")
+    return normal_axis(axis, rank)
+
+
+def _known(specs: tuple[Spec, ...]) -> list[Spec]:
+    """The Specs with each unknown size replaced by a size known from another, so that they can be compared."""
+    columns = list(zip(*(s.shape for s in specs), strict=True))
+    best = [max(column) for column in columns]
+    return [Spec(tuple(b if n == UNKNOWN else n for n, b in zip(s.shape, best, strict=True)), s.dtype) for s in specs]
+
+
+@operator(_infer_concat, prepare=lambda values: to_common_type(values) if values else values)
+def concat(*x: Any, axis: int = 0) -> Any:
+    """Values joined along an axis."""
+    return np.concatenate(x, axis)
+
+
+@concat.gradient
+def _(x_like: Any, dout: Any, axis: int) -> Any:
+    sizes = [part.shape[axis] for part in x_like]
+    if sizes.count(UNKNOWN) > 1:
+        return split_like([dout, *x_like], axis=axis)
+    return split(dout, num_or_sections=tuple(int(size) for size in sizes), axis=axis)
+
+
+def _infer_split_like(*values: Spec, axis: int = 0) -> tuple[Spec, ...]:
+    return tuple(Spec(part.shape, values[0].dtype) for part in values[1:])
+
+
+@operator(_infer_split_like, many_outputs=True)
+def split_like(*values: Any, axis: int = 0) -> Any:
+    """The first value cut along an axis into parts as long as the others are."""
+    return tuple(np.split(values[0], np.cumsum([part.shape[axis] for part in values[1:-1]], dtype=int), axis))
+
+
+@split_like.gradient
+def _(needs: Any, douts: Any, axis: int) -> Any:
+    return [concat(list(douts), axis=axis), *[None] * (len(needs) - 1)]
+
+
+def _sections(size: int, num_or_sections: Any, axis: int) -> list[int]:
+    if isinstance(num_or_sections, int):
+        if size == UNKNOWN:
+            return [UNKNOWN] * num_or_sections
+        if num_or_sections < 1 or size % num_or_sections:
+            raise ShapeError(f"axis {axis} of size {size} cannot be cut into {num_or_sections} equal parts")
+        return [size // num_or_sections] * num_or_sections
+    sizes = list(num_or_sections)
+    if UNKNOWN in sizes and size != UNKNOWN:
+        sizes[sizes.index(UNKNOWN)] = size - sum(s for s in sizes if s != UNKNOWN)
+    if size != UNKNOWN and (sum(sizes) != size or min(sizes, default=0) < 0):
+        raise ShapeError(f"axis {axis} of size {size} cannot be cut into parts of {list(num_or_sections)}")
+    return sizes
+
+
+def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec, ...]:
+    along = _cut_axis(axis, len(x.shape))
+    sizes = _sections(x.shape[along], num_or_sections, axis)
+    return tuple(Spec((*x.shape[:along], size, *x.shape[along + 1 :]), x.dtype) for size in sizes)
+
+
+@operator(_infer_split, many_outputs=True, views=True)
+def split(x: Any, *, num_or_sections: Any, axis: int = 0) -> Any:
+    """The value cut along an axis, into a number of equal parts or into parts of the sizes listed."""
+    along = _cut_axis(axis, x.ndim)
+    sizes = _sections(x.shape[along], num_or_sections, axis)
+    return tuple(np.split(x, np.cumsum(sizes[:-1]), along))
+
+
+@split.gradient
+def _(douts: Any, axis: int) -> Any:
+    return concat(list(douts), axis=axis)
+
+
+@of_package
+def stack(x: Any, axis: int = 0, name: Any = None) -> Any:
+    """Values of one shape joined along a new axis."""
+    return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
+
+
+@of_package
+def hstack(x: Any, name: Any = None) -> Any:
+    """Values joined side by side: along the second axis, or the first of values that have one."""
+    values = [reshape(v, [1]) if not v.shape else v for v in x]
+    return concat(values, axis=min(len(values[0].shape) - 1, 1))
+
+
+@of_package
+def vstack(x: Any, name: Any = None) -> Any:
+    """Values joined one below the other; one with a single axis is a row."""
+    return concat([reshape(v, [1, -1]) if len(v.shape) < 2 else v for v in x], axis=0)
+
+
+@composed
+def chunk(x: Any, chunks: int, axis: int = 0, name: Any = None) -> Any:
+    """The value cut along an axis into that many parts, the last of which may be smaller."""
+    size = x.shape[_cut_axis(axis, len(x.shape))]
+    if size == UNKNOWN or size % chunks == 0:
+        return split(x, num_or_sections=chunks, axis=axis)
+    length = -(-size // chunks)
+    return split(x, num_or_sections=[min(length, size - start) for start in range(0, size, length)], axis=axis)
+
+
+@composed
+def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Any]:
+    """The parts of a value along an axis, which they no longer have."""
+    size = x.shape[_cut_axis(axis, len(x.shape))]
+    parts = num if size == UNKNOWN else size
+    if parts is None:
+        raise ShapeError(f"unstack: axis {axis} has an unknown size; say by num= how many parts there are")
+    return [squeeze(part, axis=axis) for part in split(x, num_or_sections=parts, axis=axis)] if parts else []
+
+
+def _infer_pad(x: Spec, *, widths: Any, value: float = 0.0) -> Spec:
+    if len(widths) != len(x.shape):
+        raise ShapeError(f"a border has two widths for each of {len(x.shape)} axes, found {list(widths)}")
+    sizes = [
+        UNKNOWN if n == UNKNOWN else n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)
+    ]
+    return Spec(tuple(sizes), x.dtype)
+
+
+@operator(_infer_pad, checked=True)
+def bordered(x: Any, *, widths: Any, value: float = 0.0) -> Any:
+    """The value with a border of one number: `widths` before and after, for every axis."""
+    return np.pad(x, widths, constant_values=value) if widths else np.copy(x)
+
+
+@bordered.gradient
+def _(dout: Any, widths: Any) -> Any:
+    return dout[tuple(slice(before, -after or None) for before, after in widths)]
+
+
+# Turning and moving round
+
+
+def _infer_flip(x: Spec, *, axis: Any) -> Spec:
+    reduced_axes(axis, len(x.shape))
+    return x
+
+
+@operator(_infer_flip)
+def flip(x: Any, *, axis: Any) -> Any:
+    """The value turned round along one axis or several."""
+    return np.flip(x, reduced_axes(axis, x.ndim))
+
+
+@flip.gradient
+def _(dout: Any, axis: Any) -> Any:
+    return flip(dout, axis=axis)
+
+
+def _infer_roll(x: Spec, *, shifts: Any, axis: Any = None) -> Spec:
+    reduced_axes(axis, len(x.shape))
+    return x
+
+
+@operator(_infer_roll)
+def roll(x: Any, *, shifts: Any, axis: Any = None) -> Any:
+    """The value moved along axes, or in row order; what leaves at one end enters at the other."""
+    return np.roll(x, shifts, axis)
+
+
+@roll.gradient
+def _(dout: Any, shifts: Any, axis: Any) -> Any:
+    return roll(dout, shifts=-shifts if isinstance(shifts, int) else tuple(-n for n in shifts), axis=axis)
+
+
+@composed
+def rot90(x: Any, k: int = 1, axes: Any = (0, 1), name: Any = None) -> Any:
+    """The value turned by k quarters in the plane of two axes, from the first towards the second."""
+    first, second = (normal_axis(a, len(x.shape)) for a in axes)
+    if first == second:
+        raise ShapeError(f"rot90 turns in the plane of two axes, found {list(axes)}")
+    if k % 4 == 0:
+        return x.assign()
+    if k % 4 == 2:
+        return flip(x, axis=(first, second))
+    return (
+        swapaxes(flip(x, axis=second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), axis=second)
+    )
+
+
+also_named(unstack, "unbind")

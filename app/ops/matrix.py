@@ -1,0 +1,197 @@
+"""Parts of matrices, and products of vectors and matrices made of `matmul`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.errors import ShapeError
+from app.ops.composed import composed
+from app.ops.definition import operator
+from app.ops.linear import matmul
+from app.ops.reduction import sum
+from app.ops.shaping import reshape, transpose
+from app.ops.spec import UNKNOWN, Spec, normal_axis
+
+
+def _infer_part(x: Spec, *, diagonal: int = 0) -> Spec:
+    if len(x.shape) < 2:
+        raise ShapeError(f"a matrix has two axes, found shape {list(x.shape)}")
+    return x
+
+
+@operator(_infer_part, checked=True)
+def tril(x: Any, *, diagonal: int = 0) -> Any:
+    """The lower part of matrices, with zeros above a diagonal."""
+    return np.tril(x, diagonal)
+
+
+@operator(_infer_part, checked=True)
+def triu(x: Any, *, diagonal: int = 0) -> Any:
+    """The upper part of matrices, with zeros below a diagonal."""
+    return np.triu(x, diagonal)
+
+
+@tril.gradient
+def _(dout: Any, diagonal: int) -> Any:
+    return tril(dout, diagonal=diagonal)
+
+
+@triu.gradient
+def _(dout: Any, diagonal: int) -> Any:
+    return triu(dout, diagonal=diagonal)
+
+
+def _infer_diagonal(x: Spec, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Spec:
+    first, second = normal_axis(axis1, len(x.shape)), normal_axis(axis2, len(x.shape))
+    if first == second or len(x.shape) < 2:
+        raise ShapeError(f"a diagonal runs along two axes, found {axis1} and {axis2} of shape {list(x.shape)}")
+    rows, columns = x.shape[first], x.shape[second]
+    length = UNKNOWN
+    if UNKNOWN not in (rows, columns):
+        length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    return Spec((*(n for a, n in enumerate(x.shape) if a not in (first, second)), length), x.dtype)
+
+
+@operator(_infer_diagonal, checked=True)
+def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The elements on a diagonal along two axes, as the last axis."""
+    return np.diagonal(x, offset, axis1, axis2).copy()
+
+
+@diagonal.gradient
+def _(x: Any, dout: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return place_diagonal(dout, x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@operator(lambda y, like, *, offset=0, axis1=0, axis2=1: Spec(like.shape, y.dtype))
+def place_diagonal(y: Any, like: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Zeros in the shape of `like`, with `y` on a diagonal."""
+    out = np.zeros(like.shape, y.dtype)
+    moved = np.moveaxis(out, (axis1, axis2), (-2, -1))
+    rows = np.arange(y.shape[-1]) + max(-offset, 0)
+    moved[..., rows, rows + offset] = y
+    return out
+
+
+@place_diagonal.gradient_of("y")
+def _(dout: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return diagonal(dout, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def _infer_diag_embed(x: Spec, *, offset: int = 0) -> Spec:
+    if not x.shape:
+        raise ShapeError("a value without axes is no diagonal")
+    size = UNKNOWN if x.shape[-1] == UNKNOWN else x.shape[-1] + abs(offset)
+    return Spec((*x.shape[:-1], size, size), x.dtype)
+
+
+@operator(_infer_diag_embed, checked=True)
+def diag_embed(x: Any, *, offset: int = 0) -> Any:
+    """Square matrices with zeros, but for the elements of the last axis on a diagonal."""
+    size = x.shape[-1] + abs(offset)
+    out = np.zeros((*x.shape[:-1], size, size), x.dtype)
+    rows = np.arange(x.shape[-1]) + max(-offset, 0)
+    out[..., rows, rows + offset] = x
+    return out
+
+
+@diag_embed.gradient
+def _(dout: Any, offset: int) -> Any:
+    return diagonal(dout, offset=offset, axis1=-2, axis2=-1)
+
+
+@composed
+def diag(x: Any, offset: int = 0, padding_value: float = 0, name: Any = None) -> Any:
+    """The matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    if len(x.shape) == 2:
+        return diagonal(x, offset=offset)
+    if len(x.shape) != 1:
+        raise ShapeError(f"diag works on a vector or a matrix, found shape {list(x.shape)}")
+    matrix = diag_embed(x, offset=offset)
+    if not padding_value:
+        return matrix
+    return matrix + (1 - diag_embed(x * 0 + 1, offset=offset)) * padding_value
+
+
+@composed
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, name: Any = None) -> Any:
+    """The sum of a diagonal."""
+    return sum(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
+
+
+# Products
+
+
+@composed
+def mm(input: Any, mat2: Any, name: Any = None) -> Any:
+    """The product of two matrices."""
+    return matmul(input, mat2)
+
+
+@composed
+def bmm(x: Any, y: Any, name: Any = None) -> Any:
+    """The products of two stacks of matrices."""
+    if len(x.shape) != 3 or len(y.shape) != 3:
+        raise ShapeError(f"bmm works on stacks of matrices, found shapes {list(x.shape)} and {list(y.shape)}")
+    return matmul(x, y)
+
+
+@composed
+def mv(x: Any, vec: Any, name: Any = None) -> Any:
+    """The product of a matrix and a vector."""
+    return matmul(x, vec)
+
+
+@composed
+def dot(x: Any, y: Any, name: Any = None) -> Any:
+    """The sum of products of two vectors, or of each row of two matrices."""
+    return sum(x * y, axis=-1)
+
+
+@composed
+def inner(x: Any, y: Any, name: Any = None) -> Any:
+    """The sums of products over the last axes of two values."""
+    if not x.shape or not y.shape:
+        return x * y
+    rows, columns = reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]])
+    return reshape(matmul(rows, columns, transpose_y=True), [*x.shape[:-1], *y.shape[:-1]])
+
+
+@composed
+def outer(x: Any, y: Any, name: Any = None) -> Any:
+    """The matrix of all products of the elements of two values."""
+    return reshape(x, [-1, 1]) * reshape(y, [1, -1])
+
+
+@composed
+def addmm(input: Any, x: Any, y: Any, beta: float = 1.0, alpha: float = 1.0, name: Any = None) -> Any:
+    """`beta * input + alpha * x @ y`."""
+    return input * beta + matmul(x, y) * alpha
+
+
+@composed
+def kron(x: Any, y: Any, name: Any = None) -> Any:
+    """Each element of one value times all of another, put where the element stood."""
+    rank = max(len(x.shape), len(y.shape))
+    left, right = ([1] * (rank - len(v.shape)) + list(v.shape) for v in (x, y))
+    apart = reshape(x, [n for size in left for n in (size, 1)]) * reshape(y, [n for size in right for n in (1, size)])
+    return reshape(apart, [a * b for a, b in zip(left, right, strict=True)])
+
+
+@composed
+def tensordot(x: Any, y: Any, axes: Any = 2, name: Any = None) -> Any:
+    """The sums of products over some axes of both: the last ones and the first ones, or those listed for each."""
+    if isinstance(axes, int):
+        left, right = list(range(len(x.shape) - axes, len(x.shape))), list(range(axes))
+    else:
+        listed = [[a] if isinstance(a, int) else list(a) for a in axes]
+        left, right = listed if len(listed) == 2 else (listed[0], listed[0])
+    left, right = ([normal_axis(a, len(v.shape)) for a in some] for v, some in ((x, left), (y, right)))
+    kept = [[a for a in range(len(v.shape)) if a not in some] for v, some in ((x, left), (y, right))]
+    shape = [x.shape[a] for a in kept[0]] + [y.shape[a] for a in kept[1]]
+    inside = int(np.prod([y.shape[a] for a in right], dtype=int))
+    rows = reshape(transpose(x, perm=[*kept[0], *left]), [-1, inside])
+    columns = reshape(transpose(y, perm=[*right, *kept[1]]), [inside, -1])
+    return reshape(matmul(rows, columns), shape)

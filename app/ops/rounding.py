@@ -1,0 +1,86 @@
+"""Functions with steps and bounds: signs, whole numbers near a value, and values kept between bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.ops.composed import composed
+from app.ops.creation import zeros_like
+from app.ops.elementwise import elementwise
+
+
+@elementwise(numbers=True)
+def sign(x: Any) -> Any:
+    """-1, 0 or 1."""
+    return np.sign(x)
+
+
+@elementwise(scalar=lambda x: np.floor(x))
+def floor(x: Any) -> Any:
+    """The largest whole number that is not above the value."""
+    return np.floor(x) if x.dtype.kind == "f" else x.copy()
+
+
+@elementwise(scalar=lambda x: np.ceil(x))
+def ceil(x: Any) -> Any:
+    """The smallest whole number that is not below the value."""
+    return np.ceil(x) if x.dtype.kind == "f" else x.copy()
+
+
+def _round_one(x: Any, decimals: int) -> Any:
+    return np.rint(x * 10.0**decimals) / 10.0**decimals if decimals else np.rint(x)
+
+
+@elementwise(scalar=_round_one)
+def round(x: Any, *, decimals: int = 0) -> Any:
+    """The nearest whole number, or number with that many decimals; halves go to the even one."""
+    if x.dtype.kind != "f":
+        return x.copy() if decimals >= 0 else _round_one(x, decimals).astype(x.dtype)
+    if not decimals:
+        return np.rint(x)
+    return np.rint(x * x.dtype.type(10.0**decimals)) / x.dtype.type(10.0**decimals)
+
+
+@elementwise(scalar=lambda x: np.trunc(x))
+def trunc(x: Any) -> Any:
+    """The value without what comes after the point."""
+    return np.trunc(x) if x.dtype.kind == "f" else x.copy()
+
+
+@sign.gradient
+@floor.gradient
+@ceil.gradient
+@round.gradient
+@trunc.gradient
+def _(dout: Any) -> Any:
+    return zeros_like(dout)
+
+
+def _clip_one(x: Any, min: Any, max: Any) -> Any:
+    if min is not None and max is not None and min > max:
+        return max
+    if min is not None and x < min:
+        return min
+    if max is not None and x > max:
+        return max
+    return x
+
+
+@elementwise(scalar=_clip_one, numbers=True)
+def clip(x: Any, *, min: float | None = None, max: float | None = None) -> Any:
+    """The value kept between `min` and `max`; outside, the gradient is zero."""
+    low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
+    return np.clip(x, low, high)
+
+
+@clip.gradient
+def _(x: Any, out: Any, dout: Any) -> Any:
+    return dout * (x == out)
+
+
+@composed
+def frac(x: Any, name: Any = None) -> Any:
+    """What comes after the point."""
+    return x - trunc(x)

@@ -1,0 +1,115 @@
+"""Gradient rules: how the gradients of an operator's inputs are made, by functions that say what they need by name.
+
+A rule's parameter is an input, an output, `d` + output for the gradient that arrives there, or an attribute;
+`x_shape` is the shape of the input `x`, and `x_like` a value with its shape and type whose numbers are not read,
+so that they need not be kept.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from app.errors import OperatorError
+
+if TYPE_CHECKING:
+    from app.ops.definition import OpDef
+
+
+class Call(Protocol):
+    """One use of an operator, as its gradient rules see it. A tape and a Program each have their own kind."""
+
+    @property
+    def definition(self) -> OpDef:
+        """What was called."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The settings of the call."""
+
+    @property
+    def needs(self) -> Sequence[bool]:
+        """For each input, whether its gradient is wanted."""
+
+    def input(self, index: int) -> Any: ...
+    def output(self, index: int) -> Any: ...
+    def like(self, index: int) -> Any:
+        """A value with the shape and type of input `index`; its numbers may be others."""
+
+    def input_shape(self, index: int) -> tuple[int, ...]: ...
+    def output_shape(self, index: int) -> tuple[int, ...]: ...
+    def zeros(self, index: int) -> Any:
+        """Zeros like output `index`, for a gradient that did not arrive."""
+
+
+Take = Callable[[Call, Sequence[Any]], Any]
+"""Where a rule's parameter comes from: the call, and the gradients of its outputs."""
+
+_TAKES: dict[str, Callable[[Any], Take]] = {
+    "dout": lambda index: lambda call, douts: douts[index],
+    "input": lambda index: lambda call, douts: call.input(index),
+    "output": lambda index: lambda call, douts: call.output(index),
+    "attribute": lambda name: lambda call, douts: call.attributes[name],
+    "shape": lambda index: lambda call, douts: call.input_shape(index),
+    "like": lambda index: lambda call, douts: call.like(index),
+    "likes": lambda _: lambda call, douts: [call.like(i) for i in range(len(call.needs))],
+    "inputs": lambda _: lambda call, douts: [call.input(i) for i in range(len(call.needs))],
+    "needs": lambda _: lambda call, douts: call.needs,
+    "douts": lambda _: lambda call, douts: douts,
+}
+
+
+class Rule:
+    """How the gradients of some inputs are made out of other operators."""
+
+    def __init__(
+        self,
+        definition: OpDef,
+        function: Callable[..., Any],
+        targets: tuple[int, ...],
+        parameters: Sequence[str] | None = None,
+    ):
+        self.function = function
+        self.targets = targets
+        names = inspect.signature(function).parameters if parameters is None else parameters
+        self.sources = [_source(definition, name) for name in names]
+        self._takes = [_TAKES[kind](key) for kind, key in self.sources]
+
+    def __call__(self, call: Call, douts: Sequence[Any]) -> Sequence[Any]:
+        result = self.function(*[take(call, douts) for take in self._takes])
+        return result if isinstance(result, (tuple, list)) else (result,)
+
+
+def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
+    if parameter in ("needs", "douts"):
+        return parameter, None
+    if definition.variadic and parameter in (definition.variadic, definition.variadic + "_like"):
+        return "inputs" if parameter == definition.variadic else "likes", None
+    if parameter in definition.inputs:
+        return "input", definition.inputs.index(parameter)
+    if parameter in definition.outputs:
+        return "output", definition.outputs.index(parameter)
+    if parameter[:1] == "d" and parameter[1:] in definition.outputs:
+        return "dout", definition.outputs.index(parameter[1:])
+    for ending in ("shape", "like"):
+        name = parameter.removesuffix("_" + ending)
+        if name != parameter and name in definition.inputs:
+            return ending, definition.inputs.index(name)
+    if parameter in definition.attributes:
+        return "attribute", parameter
+    choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
+    choices += list(definition.attributes)
+    raise OperatorError(f"{definition.label}: its gradient asks for {parameter!r}; it can have {', '.join(choices)}")
+
+
+class Reads:
+    """Which values the rules of an operator read: only these need to be kept until its gradient is made."""
+
+    __slots__ = ("every_input", "inputs", "outputs")
+
+    def __init__(self, rules: Sequence[Rule]):
+        sources = {source for rule in rules for source in rule.sources}
+        self.every_input = ("inputs", None) in sources
+        self.inputs = frozenset(key for kind, key in sources if kind == "input")
+        self.outputs = frozenset(key for kind, key in sources if kind == "output")

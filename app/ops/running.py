@@ -1,0 +1,39 @@
+"""What differs between training and use: a `training` that `Program.clone(for_test=True)` turns off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.ops.definition import operator
+from app.ops.form import Elementwise
+from app.ops.spec import Spec
+
+
+@operator(
+    lambda trained, known, *, training=True: trained,
+    form=Elementwise(lambda trained, known, training: trained if training else known),
+)
+def in_training(trained: Any, known: Any, *, training: bool = True) -> Any:
+    """The first value in training, the second in use."""
+    return np.copy(trained if training else known)
+
+
+@in_training.gradient
+def _(dout: Any, training: bool) -> Any:
+    return (dout, None) if training else (None, dout)
+
+
+def _infer_running(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
+    return running
+
+
+def _one(running: Any, value: Any, momentum: float, training: bool) -> Any:
+    return running * momentum + value * (1.0 - momentum) if training else running
+
+
+@operator(_infer_running, form=Elementwise(_one))
+def running_mean(running: Any, value: Any, *, momentum: float = 0.9, training: bool = True) -> Any:
+    """In training, a mean of values seen in which older ones count less and less; in use, as it stands."""
+    return running * momentum + value * (1.0 - momentum) if training else np.copy(running)

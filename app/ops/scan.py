@@ -1,0 +1,82 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.ops.composed import composed
+from app.ops.definition import operator
+from app.ops.dtype import INTEGERS
+from app.ops.logic import logical_and, where
+from app.ops.shaping import cast_like, reshape_like
+from app.ops.spec import Spec, count, normal_axis
+
+
+def _infer_cumsum(x: Spec, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Spec:
+    if axis is None:
+        return Spec((count(x.shape),), dtype or _wide(x.dtype))
+    normal_axis(axis, len(x.shape))
+    return Spec(x.shape, dtype or _wide(x.dtype))
+
+
+def _wide(dtype: str) -> str:
+    return "int64" if dtype == "bool" or dtype in INTEGERS else dtype
+
+
+@operator(_infer_cumsum)
+def cumsum(x: Any, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Any:
+    """Running sums along an axis, or of all elements in row order; with `reverse`, from the end."""
+    wide = np.dtype(dtype or _wide(x.dtype.name))
+    if axis is None:
+        x, axis = np.ravel(x), 0
+    if not x.ndim:
+        return x.astype(wide)
+    if reverse:
+        return np.flip(np.cumsum(np.flip(x, axis), axis, wide), axis)
+    return np.cumsum(x, axis, wide)
+
+
+@cumsum.gradient
+def _(x_like: Any, dout: Any, axis: int | None, reverse: bool) -> Any:
+    gradient = cumsum(dout, axis=0 if axis is None else axis, reverse=not reverse)
+    return cast_like(reshape_like(gradient, x_like) if axis is None else gradient, x_like)
+
+
+def _infer_cumprod(x: Spec, *, dim: int | None = None, dtype: str | None = None) -> Spec:
+    if dim is None:
+        return Spec((count(x.shape),), dtype or x.dtype)
+    normal_axis(dim, len(x.shape))
+    return Spec(x.shape, dtype or x.dtype)
+
+
+@operator(_infer_cumprod)
+def cumprod(x: Any, *, dim: int | None = None, dtype: str | None = None) -> Any:
+    """Running products along an axis, or of all elements in row order."""
+    kind = np.dtype(dtype) if dtype else x.dtype
+    if dim is None:
+        x, dim = np.ravel(x), 0
+    return np.cumprod(x, dim, kind) if x.ndim else x.astype(kind)
+
+
+@cumprod.gradient
+def _(x: Any, out: Any, dout: Any, dim: int | None) -> Any:
+    along = 0 if dim is None else dim
+    dout, flat = cast_like(dout, x), reshape_like(x, out)
+    zero = flat == 0
+    first_zero = logical_and(zero, cumsum(zero, axis=along) == 1)
+    others = cumprod(where(first_zero, 1.0, flat), dim=along)  # at the first zero, the products of the other elements
+    through_zero = cumsum(dout * others, axis=along, reverse=True)
+    through = cumsum(dout * out, axis=along, reverse=True) / where(zero, 1.0, flat)
+    return reshape_like(where(first_zero, through_zero, where(zero, 0.0, through)), x)
+
+
+@composed
+def logcumsumexp(x: Any, axis: int | None = None, dtype: Any = None, name: Any = None) -> Any:
+    """The logarithm of the running sums of `exp(x)`."""
+    from app.ops.math import exp, log
+    from app.ops.reduction import max
+
+    top = max(x).detach()
+    return log(cumsum(exp(x - top), axis, dtype)) + top

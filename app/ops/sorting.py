@@ -1,0 +1,157 @@
+"""Order: sorted values and the places that they come from, the largest few, and the different ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.errors import ShapeError
+from app.ops.composed import composed
+from app.ops.definition import operator
+from app.ops.gathering import add_along_axis
+from app.ops.shaping import squeeze
+from app.ops.spec import UNKNOWN, Spec, count, normal_axis
+
+
+class TopK(NamedTuple):
+    """Some of the values along an axis, and where they stood."""
+
+    values: Any
+    indices: Any
+
+
+def _infer_sort(x: Spec, *, axis: int = -1, descending: bool = False, stable: bool = False) -> tuple[Spec, Spec]:
+    normal_axis(axis, len(x.shape))
+    return x, Spec(x.shape, "int64")
+
+
+def _order(x: Any, axis: int, descending: bool) -> Any:
+    """Places of the values in order; of equal ones, the first first."""
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    turned = np.flip(x, axis)  # the last of equal ones comes first here, and so first when all is turned back
+    return np.flip(x.shape[axis] - 1 - np.argsort(turned, axis, kind="stable"), axis)
+
+
+@operator(_infer_sort, outputs=("out", "index"), optional_gradients=True)
+def sorted_with_places(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """The values along an axis in order, and where each of them stood."""
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    places = _order(x, axis, descending)
+    return np.take_along_axis(x, places, axis), places
+
+
+@sorted_with_places.gradient
+def _(x: Any, index: Any, dout: Any, axis: int) -> Any:
+    return None if dout is None else add_along_axis(dout, index, x, axis=axis) if x.shape else dout
+
+
+@composed
+def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = False, name: Any = None) -> Any:
+    """The values along an axis in order."""
+    return sorted_with_places(x, axis, descending, stable)[0]
+
+
+@composed
+def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = False, name: Any = None) -> Any:
+    """Where the values along an axis, put in order, stood."""
+    return sorted_with_places(x, axis, descending, stable)[1]
+
+
+def _infer_topk(x: Spec, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Spec, Spec]:
+    along = normal_axis(axis, len(x.shape))
+    if not x.shape or k < 1 or (x.shape[along] != UNKNOWN and k > x.shape[along]):
+        raise ShapeError(f"there are no {k} values along axis {axis} of a value of shape {list(x.shape)}")
+    shape = (*x.shape[:along], k, *x.shape[along + 1 :])
+    return Spec(shape, x.dtype), Spec(shape, "int64")
+
+
+@operator(_infer_topk, outputs=("out", "index"), optional_gradients=True, checked=True)
+def largest_with_places(x: Any, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The largest, or the smallest, few values along an axis in order, and where they stood."""
+    places = np.take(_order(x, axis, largest), range(k), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+@largest_with_places.gradient
+def _(x: Any, index: Any, dout: Any, axis: int) -> Any:
+    return None if dout is None else add_along_axis(dout, index, x, axis=axis)
+
+
+@composed
+def topk(x: Any, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: Any = None) -> TopK:
+    """The k largest values along an axis, in order, and where they stood; or the smallest."""
+    return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
+
+
+@composed
+def kthvalue(x: Any, k: int, axis: int | None = None, keepdim: bool = False, name: Any = None) -> tuple[Any, Any]:
+    """The k-th smallest value along an axis, and where it stood."""
+    along = -1 if axis is None else axis
+    values, places = largest_with_places(x, int(k), along, False)
+    last = [_slice_at(part, along, int(k) - 1) for part in (values, places)]
+    return (last[0], last[1]) if keepdim else (squeeze(last[0], axis=along), squeeze(last[1], axis=along))
+
+
+def _slice_at(x: Any, axis: int, place: int) -> Any:
+    parts: list[Any] = [slice(None)] * len(x.shape)
+    parts[axis] = slice(place, place + 1)
+    return x[tuple(parts)]
+
+
+def _infer_unique(x: Spec, *, axis: int | None = None) -> tuple[Spec, ...]:
+    along = 0 if axis is None else normal_axis(axis, len(x.shape))
+    shape = (UNKNOWN,) if axis is None else (*x.shape[:along], UNKNOWN, *x.shape[along + 1 :])
+    there = count(x.shape) if axis is None else x.shape[along]
+    whole = Spec((UNKNOWN,), "int64")
+    return Spec(shape, x.dtype), whole, Spec((there,), "int64"), whole
+
+
+@operator(_infer_unique, outputs=("out", "index", "inverse", "counts"))
+def different(x: Any, *, axis: int | None = None) -> Any:
+    """The values that differ, in order; where each comes first, which one each element is, and how many there are."""
+    out, index, inverse, counts = np.unique(x, True, True, True, axis)
+    return out, index, inverse.reshape(-1), counts
+
+
+@composed
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    dtype: Any = "int64",
+    name: Any = None,
+) -> Any:
+    """The values, or slices along an axis, that differ, in order, and what else is asked for of them."""
+    out, *more = different(x, axis=axis)
+    asked = [
+        m.astype(dtype) for m, wanted in zip(more, (return_index, return_inverse, return_counts), strict=True) if wanted
+    ]
+    return (out, *asked) if asked else out
+
+
+@operator(
+    lambda sorted_sequence, values, *, out_int32=False, right=False: Spec(
+        values.shape, "int32" if out_int32 else "int64"
+    )
+)
+def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """Where each value would have to be put into a sequence, or the row beside it, to keep that in order."""
+    kind: Any = np.int32 if out_int32 else np.int64
+    side: Any = "right" if right else "left"
+    if sorted_sequence.ndim == 1:
+        return np.searchsorted(sorted_sequence, values, side).astype(kind)
+    rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
+    wanted = values.reshape(len(rows), -1)
+    found = [np.searchsorted(row, some, side) for row, some in zip(rows, wanted, strict=True)]
+    return np.array(found, kind).reshape(values.shape)
+
+
+@composed
+def bucketize(x: Any, sorted_sequence: Any, out_int32: bool = False, right: bool = False, name: Any = None) -> Any:
+    """Where each value would have to be put into a sequence to keep that in order."""
+    return searchsorted(sorted_sequence, x, out_int32, right)

@@ -1,0 +1,172 @@
+"""Circular and hyperbolic functions, and their inverses, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from app.ops.composed import composed
+from app.ops.elementwise import elementwise
+from app.ops.math import rsqrt, square
+
+
+@elementwise(floating=True)
+def sin(x: Any) -> Any:
+    """The sine."""
+    return np.sin(x)
+
+
+@sin.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout * cos(x)
+
+
+@elementwise(floating=True)
+def cos(x: Any) -> Any:
+    """The cosine."""
+    return np.cos(x)
+
+
+@cos.gradient
+def _(x: Any, dout: Any) -> Any:
+    return -dout * sin(x)
+
+
+@elementwise(floating=True)
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    return np.tanh(x)
+
+
+@tanh.gradient
+def _(out: Any, dout: Any) -> Any:
+    return dout * (1.0 - out * out)
+
+
+@elementwise(floating=True)
+def tan(x: Any) -> Any:
+    """The tangent."""
+    return np.tan(x)
+
+
+@tan.gradient
+def _(out: Any, dout: Any) -> Any:
+    return dout * (out * out + 1.0)
+
+
+@elementwise(floating=True)
+def asin(x: Any) -> Any:
+    """The angle whose sine is the value."""
+    return np.arcsin(x)
+
+
+@asin.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout * rsqrt(1.0 - square(x))
+
+
+@elementwise(floating=True)
+def acos(x: Any) -> Any:
+    """The angle whose cosine is the value."""
+    return np.arccos(x)
+
+
+@acos.gradient
+def _(x: Any, dout: Any) -> Any:
+    return -dout * rsqrt(1.0 - square(x))
+
+
+@elementwise(floating=True)
+def atan(x: Any) -> Any:
+    """The angle whose tangent is the value."""
+    return np.arctan(x)
+
+
+@atan.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout / (square(x) + 1.0)
+
+
+@elementwise(floating=True)
+def atan2(x: Any, y: Any) -> Any:
+    """The angle of a point, of which the first value is the height and the second the distance to the right."""
+    return np.arctan2(x, y)
+
+
+@atan2.gradient_of("x")
+def _(x: Any, y: Any, dout: Any) -> Any:
+    return dout * y / (square(x) + square(y))
+
+
+@atan2.gradient_of("y")
+def _(x: Any, y: Any, dout: Any) -> Any:
+    return -dout * x / (square(x) + square(y))
+
+
+@elementwise(floating=True)
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine."""
+    return np.sinh(x)
+
+
+@sinh.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout * cosh(x)
+
+
+@elementwise(floating=True)
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine."""
+    return np.cosh(x)
+
+
+@cosh.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout * sinh(x)
+
+
+@elementwise(floating=True)
+def asinh(x: Any) -> Any:
+    """The value whose hyperbolic sine is given."""
+    return np.arcsinh(x)
+
+
+@asinh.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout * rsqrt(square(x) + 1.0)
+
+
+@elementwise(floating=True)
+def acosh(x: Any) -> Any:
+    """The value whose hyperbolic cosine is given."""
+    return np.arccosh(x)
+
+
+@acosh.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout * rsqrt(square(x) - 1.0)
+
+
+@elementwise(floating=True)
+def atanh(x: Any) -> Any:
+    """The value whose hyperbolic tangent is given."""
+    return np.arctanh(x)
+
+
+@atanh.gradient
+def _(x: Any, dout: Any) -> Any:
+    return dout / (1.0 - square(x))
+
+
+@composed
+def deg2rad(x: Any, name: Any = None) -> Any:
+    """Degrees as radians."""
+    return x * (math.pi / 180.0)
+
+
+@composed
+def rad2deg(x: Any, name: Any = None) -> Any:
+    """Radians as degrees."""
+    return x * (180.0 / math.pi)

@@ -1,0 +1,67 @@
+"""Which parameters an optimiser changes, and what is said of some of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.errors import AppError
+from app.regularizer import L2Decay
+
+COMMON = ("params", "learning_rate", "weight_decay", "grad_clip")
+
+
+@dataclass(eq=False)
+class Group:
+    """Parameters, and how they are changed."""
+
+    params: list[Any]
+    learning_rate: float = 1.0
+    """What the optimiser's rate is multiplied by."""
+    weight_decay: Any = None
+    """A regularizer, or the share that an optimiser with decay of its own takes away."""
+    grad_clip: Any = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Attributes of the operator that makes the step."""
+
+
+def as_regularizer(weight_decay: Any) -> Any:
+    """A regularizer from what an optimiser accepts: a number, a regularizer or None."""
+    if weight_decay is None or hasattr(weight_decay, "penalty_gradient"):
+        return weight_decay
+    if isinstance(weight_decay, (int, float)):
+        return L2Decay(weight_decay) if weight_decay else None
+    raise AppError(f"weight_decay is a number, L1Decay or L2Decay, not {weight_decay!r}")
+
+
+def groups_of(parameters: Iterable[Any] | None, default: Group, settings: Iterable[str]) -> list[Group] | None:
+    """Groups from what an optimiser accepts: parameters, or dictionaries with the key `params` and settings."""
+    if parameters is None:
+        return None
+    if not isinstance(parameters, Iterable) or hasattr(parameters, "dtype"):
+        raise AppError("parameters= takes a list of parameters, such as network.parameters(), not a single one")
+    listed = list(parameters)
+    if not any(isinstance(item, Mapping) for item in listed):
+        default.params = listed
+        return [default]
+    return [_group(item, default, set(settings)) for item in listed]
+
+
+def _group(given: Any, default: Group, known: set[str]) -> Group:
+    if not isinstance(given, Mapping) or "params" not in given:
+        raise AppError("a group of parameters is a dictionary with the key 'params'")
+    unknown = set(given) - known - set(COMMON)
+    if unknown:
+        raise AppError(
+            f"a group of parameters has no setting {', '.join(sorted(unknown))}; "
+            f"it can have {', '.join([*COMMON, *sorted(known)])}"
+        )
+    params = given["params"]
+    return Group(
+        params=[params] if hasattr(params, "dtype") else list(params),
+        learning_rate=float(given.get("learning_rate", default.learning_rate)),
+        weight_decay=given.get("weight_decay", default.weight_decay),
+        grad_clip=given.get("grad_clip", default.grad_clip),
+        settings={**default.settings, **{name: given[name] for name in given if name in known}},
+    )

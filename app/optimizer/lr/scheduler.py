@@ -1,0 +1,56 @@
+"""What a schedule of learning rates is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.errors import AppError
+
+
+class LRScheduler:
+    """The base: `get_lr` says the rate of `last_epoch`; calling the schedule gives the rate that holds now."""
+
+    def __init__(self, learning_rate: float = 0.1, last_epoch: int = -1, verbose: bool = False):
+        self.base_lr = float(learning_rate)
+        self.last_lr = float(learning_rate)
+        self.last_epoch = last_epoch
+        self.verbose = verbose
+        self.step()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch, or to the one given."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self.last_lr = self.get_lr()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.verbose:
+            print(f"Epoch {self.last_epoch}: {type(self).__name__} set learning rate to {self.last_lr}.")
+
+    def get_lr(self) -> float:
+        """The rate of `last_epoch`; schedules say how it is computed."""
+        return self.base_lr
+
+    def __call__(self) -> float:
+        return self.last_lr
+
+    # State, for a file
+
+    def state_keys(self) -> list[str]:
+        """The attributes that say where the schedule stands."""
+        return ["last_epoch", "last_lr"]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the schedule stands."""
+        return {key: getattr(self, key) for key in self.state_keys()}
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go to where `state_dict` of such a schedule stood."""
+        missing = [key for key in self.state_keys() if key not in state_dict]
+        if missing:
+            raise AppError(f"{type(self).__name__}.set_state_dict: {', '.join(missing)} missing in {dict(state_dict)}")
+        for key in self.state_keys():
+            setattr(self, key, state_dict[key])
+
+    set_dict = set_state_dict

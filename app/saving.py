@@ -1,0 +1,139 @@
+"""Values in one file: Tensors, arrays, numbers and text, in dictionaries and lists. Opening one runs no code.
+
+The file is a safetensors file, which holds the arrays; what holds them is told, as JSON, among its metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.errors import AppError
+from app.tensor import Parameter, Tensor
+
+STRUCTURE = "structure"
+
+
+class FileError(AppError, ValueError):
+    """A file that holds no values, or a value that no file can hold."""
+
+
+class MissingFileError(AppError, FileNotFoundError):
+    """A file that is not there."""
+
+
+def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
+    """Write a value to a file, or to an open one; a file that is there is replaced once the new one is whole."""
+    from safetensors.numpy import save as pack  # imported late: few programs save
+
+    arrays: dict[str, np.ndarray] = {}
+    structure = json.dumps(_described(obj, arrays, "the value"))
+    content = pack(arrays, {STRUCTURE: structure})
+    if hasattr(path, "write"):
+        path.write(content)
+        return
+    target = Path(os.fspath(path))
+    if not target.name or target.is_dir():
+        raise FileError(f"save: {str(path)!r} names no file")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".part")
+    partial.write_bytes(content)
+    os.replace(partial, target)
+
+
+def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
+    """The value in a file that `save` wrote, its Tensors as such or as arrays; or the arrays of a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as unpack
+
+    name, content = _read(path)
+    try:
+        size = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
+        arrays = unpack(content)
+        if STRUCTURE not in metadata:
+            return {key: array if return_numpy else Tensor(array) for key, array in arrays.items()}
+        return _restored(json.loads(metadata[STRUCTURE]), arrays, return_numpy)
+    except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        kind = "a pickle, which is not opened here, as it could run any code" if _is_pickle(content) else None
+        found = kind or f"damaged or of another kind ({error})"
+        raise FileError(f"load: {name} is no file that app.save wrote: it is {found}") from error
+
+
+def _read(path: Any) -> tuple[str, bytes]:
+    if hasattr(path, "read"):
+        return str(getattr(path, "name", "what was given")), path.read()
+    source = Path(os.fspath(path))
+    if source.is_dir():
+        raise FileError(f"load: {source} is a folder")
+    try:
+        return str(source), source.read_bytes()
+    except FileNotFoundError:
+        near = sorted(p.name for p in source.parent.glob("*") if p.is_file())[:8] if source.parent.is_dir() else []
+        raise MissingFileError(
+            f"load: there is no file {source}; its folder has {', '.join(near) or 'no files'}"
+        ) from None
+
+
+def _is_pickle(content: bytes) -> bool:
+    return content[:1] == b"\x80" or content[:4] == b"PK\x03\x04"
+
+
+# What holds the arrays, as lists of a kind and its content, which JSON can tell apart
+
+
+def _described(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return ["array", _stored(value, arrays)] if isinstance(value, np.generic) else value
+    if isinstance(value, Parameter):
+        return ["parameter", _stored(value, arrays), value.name, bool(value.stop_gradient)]
+    if isinstance(value, Tensor):
+        return ["tensor", _stored(value, arrays), bool(value.stop_gradient)]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return ["array", _stored(value, arrays)]
+    if isinstance(value, Mapping):
+        wrong = [key for key in value if not isinstance(key, (str, int))]
+        if wrong:
+            raise FileError(f"save: a key of {where} is {wrong[0]!r}; keys are text or whole numbers")
+        return ["dict", [[key, _described(item, arrays, f"{where}[{key!r}]")] for key, item in value.items()]]
+    if isinstance(value, (list, tuple, set)):
+        kind = "tuple" if isinstance(value, tuple) else "list" if isinstance(value, list) else "set"
+        return [kind, [_described(item, arrays, f"{where}[{i}]") for i, item in enumerate(value)]]
+    advice = "; save its state_dict()" if hasattr(value, "state_dict") else ""
+    raise FileError(
+        f"save: {where} is of type {type(value).__name__}, which no file holds{advice}. "
+        "It can hold Tensors, arrays, numbers and text, in dictionaries, lists and tuples"
+    )
+
+
+def _stored(value: Any, arrays: dict[str, np.ndarray]) -> str:
+    array = np.array(getattr(value, "_array", value), order="C")
+    if array.dtype.kind not in "biuf":
+        raise FileError(f"save: an array of {array.dtype} cannot be kept; there are truth values and numbers")
+    key = str(len(arrays))
+    arrays[key] = array
+    return key
+
+
+def _restored(node: Any, arrays: Mapping[str, np.ndarray], return_numpy: bool) -> Any:
+    if not isinstance(node, list):
+        return node
+    kind, content, *more = node
+    if kind == "dict":
+        return {key: _restored(item, arrays, return_numpy) for key, item in content}
+    if kind in ("list", "tuple", "set"):
+        makers: dict[str, Any] = {"list": list, "tuple": tuple, "set": set}
+        return makers[kind](_restored(item, arrays, return_numpy) for item in content)
+    array = arrays[content]
+    if kind == "array" or return_numpy:
+        return array
+    if kind == "parameter":
+        return Parameter(array, more[0], trainable=not more[1])
+    if kind == "tensor":
+        return Tensor(array, stop_gradient=bool(more[0]))
+    raise ValueError(f"an unknown kind of value, {kind!r}")

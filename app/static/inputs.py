@@ -1,0 +1,61 @@
+"""What a Program is fed: variables for it, descriptions of it, and rows of examples made into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import ProgramError
+from app.graph import Program, Variable, default_main_program
+from app.ops.dtype import canonical
+from app.ops.spec import UNKNOWN
+
+
+def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_level: int = 0) -> Variable:
+    """A variable that is fed at every run; -1 or None is an axis of any size."""
+    block = default_main_program().global_block()
+    return block.create_var(name, shape, dtype, is_data=True, stop_gradient=True)
+
+
+class InputSpec:
+    """A shape, an element type and perhaps a name: what is said of a value that does not exist yet."""
+
+    def __init__(self, shape: Sequence[int | None], dtype: Any = "float32", name: str | None = None):
+        self.shape = tuple(-1 if size is None else int(size) for size in shape)
+        self.dtype = canonical(dtype)
+        self.name = name
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> InputSpec:
+        """The shape and type of a Tensor or a Variable."""
+        return cls(tensor.shape, tensor.dtype, name or tensor.name)
+
+    def __repr__(self) -> str:
+        return f"InputSpec(shape={self.shape}, dtype={self.dtype}, name={self.name})"
+
+
+class DataFeeder:
+    """Makes a batch of examples, each a row with one item for each variable, into what an Executor is fed."""
+
+    def __init__(self, feed_list: Sequence[Variable | str], place: Any = None, program: Program | None = None):
+        block = (program or default_main_program()).global_block()
+        self._variables = [block.var(item) if isinstance(item, str) else item for item in feed_list]
+
+    def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, np.ndarray]:
+        """For each variable the array of its items, in its shape and type."""
+        rows = list(iterable)
+        for number, row in enumerate(rows):
+            if len(row) != len(self._variables):
+                names = ", ".join(v.name for v in self._variables)
+                raise ProgramError(
+                    f"example {number} has {len(row)} items, but {len(self._variables)} are fed: {names}"
+                )
+        return {v.name: self._column(v, [row[i] for row in rows]) for i, v in enumerate(self._variables)}
+
+    def _column(self, variable: Variable, items: Sequence[Any]) -> np.ndarray:
+        arrays = [np.asarray(item, variable.dtype) for item in items]
+        if UNKNOWN not in variable.shape[1:]:
+            arrays = [array.reshape(variable.shape[1:]) for array in arrays]
+        return np.stack(arrays)

@@ -1,0 +1,57 @@
+"""Variables of a Program that keep their values between runs, and names for its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from app import nn
+from app.device import set_device
+from app.graph import Variable, default_main_program, default_startup_program, names, static_mode
+from app.nn.parameter import initialise
+from app.ops.creation import fill_constant
+from app.ops.dtype import canonical
+
+
+def create_parameter(
+    shape: Sequence[int],
+    dtype: Any = "float32",
+    name: str | None = None,
+    attr: Any = None,
+    is_bias: bool = False,
+    default_initializer: Any = None,
+) -> Any:
+    """A new parameter of the default Program, which the default startup Program initialises."""
+    with static_mode():
+        return nn.create_parameter(shape, dtype, attr, is_bias, default_initializer, name)
+
+
+def create_global_var(
+    shape: Sequence[int],
+    value: float,
+    dtype: Any,
+    persistable: bool = False,
+    force_cpu: bool = False,
+    name: str | None = None,
+) -> Variable:
+    """A new variable that the default startup Program sets to a number, and that is no parameter."""
+    name = name or names.generate("global_var")
+    attributes = {"shape": tuple(int(size) for size in shape), "value": value, "dtype": canonical(dtype)}
+    initialise(default_startup_program(), fill_constant, attributes, name)
+    block = default_main_program().global_block()
+    return block.create_var(name, shape, dtype, persistable=True, stop_gradient=True)
+
+
+@contextmanager
+def name_scope(prefix: str | None = None) -> Iterator[None]:
+    """Inside the block, names that are made begin with `prefix/`."""
+    with names.prefixed(f"{prefix}/" if prefix else ""):
+        yield
+
+
+@contextmanager
+def device_guard(device: str | None = None) -> Iterator[None]:
+    """Inside the block, operators are meant for a device; it is the CPU that there is."""
+    set_device(device or "cpu")
+    yield

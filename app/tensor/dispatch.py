@@ -1,0 +1,187 @@
+"""How an operator runs on Tensors: at once, and with a record of it if a gradient may be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy import ndarray
+
+from app.errors import OperatorError
+from app.ops.definition import REGISTRY, OpDef, kernel_error
+from app.ops.methods import ValueMethods
+from app.ops.plans import Plan
+from app.ops.spec import spec_of
+from app.tensor.inplace import write
+from app.tensor.modes import recording
+from app.tensor.tape import Node
+from app.tensor.views import relate
+
+
+def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
+    """A method for Python's operator of two values, for an operator that needs no checks before it runs.
+
+    Where nothing is recorded it goes straight to the kernel, if values like these were met before: functions that
+    users write over Tensors, such as a PyLayer's, consist of such calls.
+    """
+    definition, long_way = REGISTRY[name], getattr(ValueMethods, python)
+    kernel, plans = definition.kernel, definition.plans.by_kinds
+
+    def method(self: Any, other: Any) -> Any:
+        if not recording.on:
+            x = self._array
+            y = other._array if isinstance(other, RunsOperators) else other
+            plan = plans.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
+            if plan is not None:
+                try:
+                    return self.result_class(kernel(x, np.array(y, plan[0][1]) if plan else y))
+                except Exception:  # the long way tells what is wrong
+                    pass
+        return long_way(self, other)
+
+    def swapped(self: Any, other: Any) -> Any:
+        if not recording.on:
+            y = self._array
+            plan = plans.get((other.__class__, y.dtype))
+            if plan:
+                try:
+                    return self.result_class(kernel(np.array(other, plan[0][1]), y))
+                except Exception:
+                    pass
+        return long_way(self, other)
+
+    return swapped if python.startswith("__r") else method
+
+
+class RunsOperators(ValueMethods):
+    """The part of a Tensor that applies operators to it."""
+
+    __slots__ = ()
+    __hash__ = ValueMethods.__hash__
+    result_class: ClassVar[Callable[..., Any]]
+    _array: np.ndarray
+    stop_gradient: bool
+
+    __add__, __radd__ = _of_two("add", "__add__"), _of_two("add", "__radd__")
+    __sub__, __rsub__ = _of_two("subtract", "__sub__"), _of_two("subtract", "__rsub__")
+    __mul__, __rmul__ = _of_two("multiply", "__mul__"), _of_two("multiply", "__rmul__")
+    __truediv__, __rtruediv__ = _of_two("divide", "__truediv__"), _of_two("divide", "__rtruediv__")
+    __lt__, __le__ = _of_two("less_than", "__lt__"), _of_two("less_equal", "__le__")
+    __gt__, __ge__ = _of_two("greater_than", "__gt__"), _of_two("greater_equal", "__ge__")
+
+    def apply_operator(
+        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
+    ) -> Any:
+        """Run the operator now, and record it if a gradient may be asked for."""
+        arrays: list[Any] = []
+        kinds: Any = []
+        for x in inputs:
+            value = x._array if isinstance(x, RunsOperators) else x
+            arrays.append(value)
+            kinds.append(value.dtype if value.__class__ is ndarray else value.__class__)
+        kinds = tuple(kinds)
+        plan = definition.plans.by_kinds.get(kinds)
+        if plan is None:
+            inputs, arrays = _prepared(definition, inputs, arrays, kinds)
+        elif plan:
+            arrays = _with_numbers(definition, inputs, arrays, plan)
+        if definition.checked:
+            _check(definition, arrays, attributes)
+        if into is not None:
+            return _update(definition, arrays, attributes, into)
+        try:
+            results = definition.kernel(*arrays, **attributes) if attributes else definition.kernel(*arrays)
+        except Exception as error:
+            raise kernel_error(definition, arrays, attributes, error) from error
+        if results.__class__ is ndarray and not recording.on and not definition.many_outputs:
+            return self.result_class(results)
+        outputs = _as_arrays(results)
+        tensors = self._results(definition, inputs, arrays, outputs, attributes)
+        return tensors[0] if len(tensors) == 1 and not definition.many_outputs else tuple(tensors) or None
+
+    def _results(
+        self,
+        definition: OpDef,
+        inputs: Sequence[Any],
+        arrays: Sequence[Any],
+        outputs: Sequence[np.ndarray],
+        attributes: Mapping[str, Any],
+    ) -> list[Any]:
+        """The outputs as Tensors, with a record of the operator if a gradient may be asked for."""
+        kind = self.result_class
+        tensors = [kind(array) for array in outputs]
+        if not recording.on:
+            return tensors
+        if definition.rules:
+            needs = [isinstance(x, RunsOperators) and not x.stop_gradient for x in inputs]
+            if True in needs:
+                sources = [x.source if need else None for x, need in zip(inputs, needs, strict=True)]
+                node = Node(definition, sources, arrays, outputs, attributes, needs)
+                for slot, tensor in enumerate(tensors):
+                    if tensor._array.dtype.kind == "f":
+                        tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
+        if definition.views:
+            for slot, tensor in enumerate(tensors):
+                relate(tensor, inputs[0], definition, attributes, slot)
+        return tensors
+
+
+def _prepared(
+    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: tuple[Any, ...]
+) -> tuple[Sequence[Any], list[Any]]:
+    """The inputs as the operator takes them, and their arrays; how that was done is remembered."""
+    for value in given:
+        if hasattr(value, "apply_operator"):
+            raise OperatorError(
+                f"{definition.label}: a Tensor and a {type(value).__name__} were mixed; "
+                "a Tensor has a value now, a Variable only when its Program runs"
+            )
+    prepared = definition.prepared(inputs)
+    arrays = [x._array if isinstance(x, RunsOperators) else x for x in prepared]
+    definition.plans.learn(kinds, given, arrays)
+    return prepared, [a if a is None or isinstance(a, (np.ndarray, np.generic)) else np.asarray(a) for a in arrays]
+
+
+def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], plan: Plan) -> list[Any]:
+    """The arrays, with the Python numbers among them made arrays, too."""
+    try:
+        for place, dtype in plan:
+            arrays[place] = np.array(arrays[place], dtype)
+    except OverflowError:  # a number that the type cannot hold: whoever prepares says so
+        definition.prepared(inputs)
+        raise
+    return arrays
+
+
+def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any], into: Sequence[Any]) -> Any:
+    """Run an operator whose results take the place of values, as an optimiser's step does, in their own memory."""
+    try:
+        if definition.accumulates is not None and into[0]._array.flags.writeable:
+            base, scale, term = [arrays[place] for place in definition.accumulates.places(definition.inputs)]
+            results: Any = np.subtract(base, np.multiply(scale, term), into[0]._array)
+        else:
+            results = definition.kernel(*arrays, **attributes)
+    except Exception as error:
+        raise kernel_error(definition, arrays, attributes, error) from error
+    for target, array in zip(into, _as_arrays(results), strict=True):
+        write(target, array)
+    return into
+
+
+def _as_arrays(results: Any) -> list[np.ndarray]:
+    """What a kernel returned: an array, a NumPy number, a tuple of them, or None."""
+    if results.__class__ is ndarray:
+        return [results]
+    if isinstance(results, tuple):
+        return [np.asarray(r) for r in results]
+    return [] if results is None else [np.asarray(results)]
+
+
+def _check(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+    """Let inference look at the inputs, unless it saw others like them."""
+    seen = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
+    if seen is None or seen not in definition.plans.checked:
+        definition.infer_outputs([spec_of(a) for a in arrays], attributes)
+        if seen is not None:
+            definition.plans.passed(seen)

@@ -1,0 +1,5 @@
+"""Pictures: data sets of them, and what is done to each before it goes into a network."""
+
+from app.vision import datasets, transforms
+
+__all__ = ["datasets", "transforms"]

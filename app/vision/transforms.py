@@ -1,0 +1,247 @@
+"""What is done to a picture: an array of (rows, columns) or (rows, columns, channels), or a picture of Pillow's."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import DataError
+from app.ops.random import generator
+from app.tensor import Tensor
+from app.tensor import to_tensor as tensor_of
+
+__all__ = [
+    "BaseTransform",
+    "CenterCrop",
+    "Compose",
+    "Normalize",
+    "Pad",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "Resize",
+    "ToTensor",
+    "Transpose",
+    "normalize",
+    "to_tensor",
+]
+
+
+class Compose:
+    """Several transforms, each working on the result of the one before."""
+
+    def __init__(self, transforms: Sequence[Callable[[Any], Any]]):
+        self.transforms = list(transforms)
+
+    def __call__(self, data: Any) -> Any:
+        for transform in self.transforms:
+            data = transform(data)
+        return data
+
+    def __repr__(self) -> str:
+        return "\n".join(["Compose(", *(f"    {transform!r}" for transform in self.transforms), ")"])
+
+
+class BaseTransform:
+    """The base: subclasses say by `_apply_image` what is done to a picture.
+
+    Of a tuple, the elements that `keys` calls "image" are changed; without keys, the first.
+    """
+
+    def __init__(self, keys: Sequence[str] | None = None):
+        self.keys = ("image",) if keys is None else tuple(keys)
+
+    def __call__(self, inputs: Any) -> Any:
+        if not isinstance(inputs, tuple):
+            return self._apply_image(inputs)
+        done = [self._apply_image(x) if k == "image" else x for k, x in zip(self.keys, inputs, strict=False)]
+        return (*done, *inputs[len(done) :])
+
+    def _apply_image(self, image: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} needs a method _apply_image")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def _with_channels(image: Any) -> np.ndarray:
+    array = np.asarray(image)
+    if array.ndim not in (2, 3):
+        raise DataError(f"a picture has rows, columns and perhaps channels, found shape {list(array.shape)}")
+    return array[:, :, None] if array.ndim == 2 else array
+
+
+def to_tensor(pic: Any, data_format: str = "CHW") -> Tensor:
+    """A picture as floats, of bytes from 0 to 1, with the channels in front."""
+    array = _with_channels(pic)
+    floats = array.astype("float32") / np.float32(255) if array.dtype == np.uint8 else array.astype("float32")
+    return tensor_of(floats if data_format == "HWC" else np.ascontiguousarray(floats.transpose(2, 0, 1)))
+
+
+def normalize(img: Any, mean: Any, std: Any, data_format: str = "CHW", to_rgb: bool = False) -> Any:
+    """A picture less the mean of each channel, over its deviation."""
+    shape = (-1, 1, 1) if data_format == "CHW" else (1, 1, -1)
+    means, deviations = (np.asarray(v, "float32").reshape(shape) for v in (mean, std))
+    done = (np.asarray(img).astype("float32") - means) / deviations
+    return tensor_of(done) if isinstance(img, Tensor) else done
+
+
+class ToTensor(BaseTransform):
+    """A picture as floats, of bytes from 0 to 1, with the channels in front."""
+
+    def __init__(self, data_format: str = "CHW", keys: Sequence[str] | None = None):
+        super().__init__(keys)
+        self.data_format = data_format
+
+    def _apply_image(self, image: Any) -> Tensor:
+        return to_tensor(image, self.data_format)
+
+
+class Normalize(BaseTransform):
+    """A picture less the mean of each channel, over its deviation."""
+
+    def __init__(
+        self,
+        mean: Any = 0.0,
+        std: Any = 1.0,
+        data_format: str = "CHW",
+        to_rgb: bool = False,
+        keys: Sequence[str] | None = None,
+    ):
+        super().__init__(keys)
+        self.mean = [mean] * 3 if isinstance(mean, numbers.Number) else list(mean)
+        self.std = [std] * 3 if isinstance(std, numbers.Number) else list(std)
+        self.data_format, self._same = data_format, isinstance(mean, numbers.Number) and isinstance(std, numbers.Number)
+
+    def _apply_image(self, image: Any) -> Any:
+        mean, std = (self.mean[:1], self.std[:1]) if self._same else (self.mean, self.std)
+        return normalize(image, mean, std, self.data_format)
+
+
+class Transpose(BaseTransform):
+    """The axes of a picture in another order: at first, the channels in front."""
+
+    def __init__(self, order: Sequence[int] = (2, 0, 1), keys: Sequence[str] | None = None):
+        super().__init__(keys)
+        self.order = tuple(order)
+
+    def _apply_image(self, image: Any) -> Any:
+        return _with_channels(image).transpose(self.order)
+
+
+def _pair(size: Any) -> tuple[int, int]:
+    return (int(size), int(size)) if isinstance(size, (int, float)) else (int(size[0]), int(size[1]))
+
+
+class Resize(BaseTransform):
+    """A picture of another size: by the pixels near each place, or by the nearest one."""
+
+    def __init__(self, size: Any, interpolation: str = "bilinear", keys: Sequence[str] | None = None):
+        super().__init__(keys)
+        if interpolation not in ("bilinear", "nearest"):
+            raise DataError(f"Resize: interpolation is 'bilinear' or 'nearest', not {interpolation!r}")
+        self.size, self.interpolation = size, interpolation
+
+    def _apply_image(self, image: Any) -> Any:
+        array = np.asarray(image)
+        resized = _resized(_with_channels(array), self._wanted(array.shape), self.interpolation)
+        return resized[:, :, 0] if array.ndim == 2 else resized
+
+    def _wanted(self, shape: Sequence[int]) -> tuple[int, int]:
+        """The size given; a single number is that of the shorter side."""
+        if not isinstance(self.size, numbers.Number):
+            return _pair(self.size)
+        rows, columns = shape[0], shape[1]
+        share = float(self.size) / min(rows, columns)  # type: ignore[arg-type]
+        return round(rows * share), round(columns * share)
+
+
+def _resized(array: np.ndarray, size: tuple[int, int], interpolation: str) -> np.ndarray:
+    lines = [(np.arange(new) + 0.5) * old / new for new, old in zip(size, array.shape, strict=False)]
+    if interpolation == "nearest":
+        rows, columns = (line.astype(int) for line in lines)
+        return array[rows][:, columns]
+    done = array.astype(np.float64)
+    for axis, line in enumerate(lines):
+        place = np.clip(line - 0.5, 0, array.shape[axis] - 1)
+        low = place.astype(int)
+        high = np.minimum(low + 1, array.shape[axis] - 1)
+        share = (place - low).reshape([-1 if a == axis else 1 for a in range(3)])
+        done = np.take(done, low, axis) * (1 - share) + np.take(done, high, axis) * share
+    return np.rint(done).astype(array.dtype) if array.dtype.kind in "iu" else done.astype(array.dtype)
+
+
+class Pad(BaseTransform):
+    """A picture with a border: of one width, of (sides, top and bottom), or of (left, top, right, bottom)."""
+
+    def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant", keys: Sequence[str] | None = None):
+        super().__init__(keys)
+        modes = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}
+        if padding_mode not in modes:
+            raise DataError(f"Pad: padding_mode is one of {', '.join(modes)}, not {padding_mode!r}")
+        widths = [int(n) for n in np.ravel(padding)]
+        self.widths = widths * 4 if len(widths) == 1 else widths * 2 if len(widths) == 2 else widths
+        self.fill, self.mode = fill, padding_mode
+
+    def _apply_image(self, image: Any) -> Any:
+        array = np.asarray(image)
+        left, top, right, bottom = self.widths
+        around = [(top, bottom), (left, right), *[(0, 0)] * (array.ndim - 2)]
+        if self.mode == "constant":
+            return np.pad(array, around, constant_values=self.fill)
+        return np.pad(array, around, mode=self.mode)  # type: ignore[call-overload]
+
+
+class CenterCrop(BaseTransform):
+    """The middle of a picture."""
+
+    def __init__(self, size: Any, keys: Sequence[str] | None = None):
+        super().__init__(keys)
+        self.size = _pair(size)
+
+    def _apply_image(self, image: Any) -> Any:
+        return _cropped(np.asarray(image), self.size, 0.5, 0.5)
+
+
+class RandomCrop(BaseTransform):
+    """A part of a picture, anywhere in it."""
+
+    def __init__(self, size: Any, padding: Any = None, fill: Any = 0, keys: Sequence[str] | None = None):
+        super().__init__(keys)
+        self.size, self.pad = _pair(size), None if padding is None else Pad(padding, fill)
+
+    def _apply_image(self, image: Any) -> Any:
+        array = np.asarray(image if self.pad is None else self.pad(image))
+        return _cropped(array, self.size, *generator().random(2))
+
+
+def _cropped(array: np.ndarray, size: tuple[int, int], down: float, right: float) -> np.ndarray:
+    spare = [have - want for have, want in zip(array.shape, size, strict=False)]
+    if min(spare) < 0:
+        raise DataError(f"a part of {size[0]} x {size[1]} pixels does not fit into {array.shape[0]} x {array.shape[1]}")
+    top, left = (min(int(share * (n + 1)), n) for share, n in zip((down, right), spare, strict=True))
+    return array[top : top + size[0], left : left + size[1]]
+
+
+class _RandomFlip(BaseTransform):
+    axis = 0
+
+    def __init__(self, prob: float = 0.5, keys: Sequence[str] | None = None):
+        super().__init__(keys)
+        self.prob = prob
+
+    def _apply_image(self, image: Any) -> Any:
+        return np.flip(np.asarray(image), self.axis) if generator().random() < self.prob else image
+
+
+class RandomHorizontalFlip(_RandomFlip):
+    """A picture that, with some probability, has left and right exchanged."""
+
+    axis = 1
+
+
+class RandomVerticalFlip(_RandomFlip):
+    """A picture that, with some probability, stands on its head."""

@@ -1,0 +1,283 @@
+"""The façade of PyTorch: what it refuses, and in which words; devices, types, pictures, operators by library."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.compat import torch
+from app.compat.missing import MissingNameError
+from app.compat.torch import nn
+from app.compat.torch._table import FUNCTIONS, METHODS, renamed
+from app.compat.torchvision import datasets, transforms
+from app.errors import AppError
+
+# Names
+
+
+def test_a_name_that_is_not_there_says_so_and_what_is_closest():
+    with pytest.raises(MissingNameError, match=r"torch has no 'compile' in this façade"):
+        torch.compile  # noqa: B018
+    with pytest.raises(AttributeError, match=r"closest: torch\.nn\.Linear"):
+        nn.Liner  # noqa: B018
+    with pytest.raises(AttributeError, match=r"torch.Tensor has no 'squeese' in this façade; closest: squeeze"):
+        torch.ones(1).squeese()
+
+
+@pytest.mark.parametrize("module", [torch, nn, nn.functional, nn.init, torch.optim, torch.utils.data, torch.autograd])
+def test_every_name_that_is_listed_is_there(module: Any):
+    assert all(hasattr(module, name) for name in module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)
+
+
+def test_functions_and_methods_are_the_same_and_keep_the_class():
+    x = torch.tensor([[4.0, 1.0], [2.0, 3.0]])
+    for name in sorted(
+        FUNCTIONS.keys() & METHODS.keys() & {"exp", "sum", "max", "sort", "t", "flatten", "add", "unbind"}
+    ):
+        arguments = (x,) if name == "add" else ()
+        for result in (FUNCTIONS[name](x, *arguments), getattr(x, name)(*arguments)):
+            parts = result if isinstance(result, tuple) else (result,)
+            assert all(type(part) is torch.Tensor for part in parts)
+
+
+# The table of functions
+
+
+def test_a_row_orders_and_renames_parameters():
+    total = renamed("total", "sum(input, dim:axis, keepdim)")
+    x = app.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert total(x).item() == 10.0
+    assert total(x, 0).tolist() == total(x, dim=0).tolist() == [4.0, 6.0]
+    assert total(x, 1, True).tolist() == total(input=x, keepdim=True, dim=1).tolist() == [[3.0], [7.0]]
+
+
+def test_a_row_refuses_what_pytorch_does_not_have():
+    total = renamed("total", "sum(input, dim:axis, keepdim)")
+    with pytest.raises(TypeError, match=r"total\(\) has no parameter 'axis'; it takes \(input, dim, keepdim\)"):
+        total(app.ones([2]), axis=0)
+    with pytest.raises(TypeError, match=r"total\(\) got twice its parameter 'dim'"):
+        total(app.ones([2]), 0, dim=0)
+    with pytest.raises(TypeError, match="takes 3 arguments"):
+        total(app.ones([2]), 0, True, None)
+
+
+def test_out_receives_the_result():
+    into = torch.zeros(2)
+    assert torch.exp(torch.zeros(2), out=into) is into
+    assert into.tolist() == [1.0, 1.0]
+
+
+# Tensors
+
+
+def test_a_tensor_of_the_facade_is_one_of_the_framework():
+    x = torch.ones(2, requires_grad=True)
+    assert isinstance(x, app.Tensor)
+    assert not x.stop_gradient
+    assert type(app.exp(x)) is type(x) is torch.Tensor
+    app.exp(x).sum().backward()
+    assert type(x.grad) is torch.Tensor
+    assert type(torch.autograd.grad((x * x).sum(), x, create_graph=True)[0]) is torch.Tensor
+
+
+def test_the_framework_works_on_tensors_whose_shape_is_a_tuple_and_whose_type_is_an_object():
+    layer = app.nn.Linear(3, 2)
+    out = layer(torch.ones(4, 3))
+    assert out.shape == (4, 2)
+    assert app.nn.functional.cross_entropy(out, torch.tensor([0, 1, 1, 0])).ndim == 0
+    assert app.nn.LayerNorm(3)(torch.ones(4, 3)).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.requires_grad_(),
+        lambda x: torch.tensor([1], requires_grad=True),
+        lambda x: torch.tensor(["a"]),
+        lambda x: torch.from_numpy([1, 2]),
+        lambda x: (torch.ones(1, requires_grad=True) * 2).requires_grad_(False),
+        lambda x: np.asarray(torch.ones(1, requires_grad=True)),
+        lambda x: torch.zeros(2, 2, 2).t(),
+        lambda x: torch.nn.functional.cross_entropy(torch.ones(2, 2), torch.ones(2)),
+        lambda x: torch.std(torch.ones(3), correction=5),
+    ],
+)
+def test_what_cannot_be_is_refused(change: Any):
+    with pytest.raises((AppError, ValueError)):
+        change(torch.tensor([1, 2]))
+
+
+def test_sizes_may_be_zero():
+    assert torch.zeros(0, 3).reshape(3, 0).shape == (3, 0)
+    assert torch.ones(2, 0).sum().item() == 0.0
+
+
+def test_copies_are_apart():
+    weight = nn.Parameter(torch.ones(2))
+    copied = copy.deepcopy(weight)
+    copied.data.zero_()
+    assert type(copied) is nn.Parameter
+    assert weight.tolist() == [1.0, 1.0]
+
+
+def test_element_types_are_names_of_the_framework():
+    assert torch.float32 == "float32"
+    assert repr(torch.float64) == str(torch.float64) == f"{torch.float64}" == "torch.float64"
+    assert np.zeros(1, torch.int8).dtype == np.int8
+    assert pickle.loads(pickle.dumps(torch.float32)) is torch.float32
+    assert torch.zeros(1, dtype=float).dtype is torch.float32
+    assert torch.int64.itemsize == 8
+    assert not torch.uint8.is_signed
+
+
+def test_the_default_type_can_be_another():
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.get_default_dtype() is torch.float64
+        assert repr(torch.tensor([1.5])) == "tensor([1.5000])"
+        assert torch.zeros(1).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+# Devices
+
+
+def test_there_is_the_cpu_alone():
+    assert torch.device("cpu") == torch.device("cpu")
+    assert repr(torch.device("cpu")) == "device(type='cpu')"
+    for wish in (lambda: torch.device("cuda"), lambda: torch.ones(1).to("cuda:0"), lambda: torch.ones(1, device="mps")):
+        with pytest.raises(RuntimeError, match="computes on the CPU"):
+            wish()
+    with pytest.raises(RuntimeError, match="computes on the CPU"):
+        nn.Linear(1, 1).to("cuda")
+    assert not torch.cuda.is_available()
+    assert not torch.accelerator.is_available()
+    assert not torch.backends.mps.is_available()
+    assert torch.accelerator.current_accelerator() is None
+
+
+# Optimisers
+
+
+def test_settings_that_are_not_there_are_refused():
+    w = torch.ones(1, requires_grad=True)
+    with pytest.raises(ValueError, match="amsgrad is False in this façade, found True"):
+        torch.optim.Adam([w], amsgrad=True)
+    with pytest.raises(ValueError, match="has no setting 'rate'"):
+        torch.optim.SGD([w], lr=0.1, rate=3)
+    with pytest.raises(ValueError, match="Nesterov momentum requires a momentum"):
+        torch.optim.SGD([w], lr=0.1, nesterov=True)
+
+
+def test_a_state_of_other_groups_is_refused():
+    one = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+    two = torch.optim.SGD([torch.ones(1, requires_grad=True) for _ in range(2)], lr=0.1)
+    with pytest.raises(ValueError, match="other groups of parameters"):
+        one.load_state_dict(two.state_dict())
+
+
+def test_a_schedule_goes_on_from_its_state():
+    def make() -> Any:
+        optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+        return optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 2)
+
+    _, first = make()
+    for _ in range(3):
+        first.step()
+    optimizer, second = make()
+    second.load_state_dict(first.state_dict())
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.1)
+    second.step()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.01)
+
+
+# Files
+
+
+def test_a_whole_module_is_not_saved(tmp_path: Any):
+    with pytest.raises(AppError, match="state_dict"):
+        torch.save(nn.Linear(1, 1), tmp_path / "model.pt")
+
+
+def test_a_pickle_is_not_opened(tmp_path: Any):
+    path = tmp_path / "pickled.pt"
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(AppError, match="pickle"):
+        torch.load(path)
+    with pytest.raises(RuntimeError, match="CPU"):
+        torch.load(path, map_location="cuda:0")
+
+
+# Operators by torch.library
+
+
+def test_custom_op():
+    @torch.library.custom_op("mine::cube", mutates_args=())
+    def cube(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.numpy(force=True) ** 3)
+
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert not cube(x).requires_grad
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    cube.register_autograd(lambda ctx, dy: 3 * ctx.saved_tensors[0] ** 2 * dy, setup_context=setup_context)
+    assert torch.autograd.gradcheck(cube, x)
+    assert repr(cube) == "<CustomOpDef(mine::cube)>"
+    with pytest.raises(AppError, match="my_operators::cube"):
+        torch.library.custom_op("cube", mutates_args=())
+
+
+def test_assert_close():
+    torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
+    for other in (torch.ones(3), torch.ones(2, dtype=torch.float64), torch.ones(2) + 1e-3):
+        with pytest.raises(AssertionError):
+            torch.testing.assert_close(torch.ones(2), other)
+
+
+# Pictures
+
+
+@pytest.fixture
+def sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPSMITH_DATA", "sample")
+
+
+@pytest.mark.usefixtures("sample")
+def test_mnist_as_a_data_set():
+    digits = datasets.MNIST(root="anywhere", train=False, download=True)
+    image, label = digits[0]
+    assert (image.shape, image.dtype, type(label)) == ((28, 28), np.uint8, int)
+    assert digits.data.shape == (len(digits), 28, 28)
+    assert digits.targets[0].item() == label
+    assert digits.classes[3] == "3 - three"
+    assert "Number of datapoints" in repr(digits)
+    turned = datasets.MNIST("anywhere", train=False, transform=transforms.ToTensor(), target_transform=lambda y: y + 10)
+    image, label = turned[0]
+    assert (image.shape, image.dtype) == ((1, 28, 28), torch.float32)
+    assert label >= 10
+
+
+def test_fashion_mnist_says_that_it_is_not_here():
+    with pytest.raises(AppError, match="FashionMNIST is not among the data"):
+        datasets.FashionMNIST(root="data", download=True)
+
+
+def test_transforms():
+    picture = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    done = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.0, 0.5, 0.5), (1.0, 0.5, 0.5))])
+    assert done(picture).shape == (3, 2, 2)
+    assert done(picture)[0, 0, 1].item() == pytest.approx(3 / 255)
+    assert done(picture)[1, 0, 0].item() == pytest.approx((1 / 255 - 0.5) / 0.5)
+    assert transforms.Lambda(lambda v: v + 1)(1) == 2
+    assert "Normalize(mean=(0.0, 0.5, 0.5), std=(1.0, 0.5, 0.5))" in repr(done)
+    with pytest.raises(TypeError, match="Lambda takes a function"):
+        transforms.Lambda(3)

@@ -1,0 +1,171 @@
+"""paddle.fluid: Paddle 1's names, parameters and shapes, on Tensors and in Programs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.compat import fluid
+from app.graph import Variable, defaults, names
+from app.tensor import Tensor
+
+layers = fluid.layers
+
+A = np.array([[0.5, -2.0, 1.5], [3.0, 0.25, -1.0]], "float32")
+P = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]], "float32")
+L = np.array([[2], [1]], "int64")
+
+CALLS: dict[str, tuple[Callable[..., Any], np.ndarray, Any]] = {
+    "mean": (lambda x: layers.mean(x), A, [A.mean()]),
+    "reduce_sum": (lambda x: layers.reduce_sum(x), A, [A.sum()]),
+    "reduce_sum dim": (lambda x: layers.reduce_sum(input=x, dim=1), A, A.sum(axis=1)),
+    "reduce_mean": (lambda x: layers.reduce_mean(x, dim=[0], keep_dim=True), A, A.mean(axis=0, keepdims=True)),
+    "reduce_max": (lambda x: layers.reduce_max(x, dim=-1), A, A.max(axis=-1)),
+    "relu": (lambda x: layers.relu(x), A, np.maximum(A, 0)),
+    "scale": (lambda x: layers.scale(x, scale=2.0, bias=1.0), A, 2 * A + 1),
+    "elementwise_sub": (lambda x: layers.elementwise_sub(x, x * 2.0), A, -A),
+    "softmax": (lambda x: layers.softmax(x), A, np.exp(A) / np.exp(A).sum(axis=1, keepdims=True)),
+    "matmul": (lambda x: layers.matmul(x, x, transpose_y=True, alpha=0.5), A, A @ A.T / 2),
+    "mul": (lambda x: layers.mul(layers.reshape(x, [2, 3, 1]), layers.reshape(x, [3, 2])), A, A @ A.reshape(3, 2)),
+    "reshape": (lambda x: layers.reshape(x, shape=[-1, 2], act="relu"), A, np.maximum(A.reshape(3, 2), 0)),
+    "transpose": (lambda x: layers.transpose(x, perm=[1, 0]), A, A.T),
+    "concat": (lambda x: layers.concat(input=[x, x], axis=1), A, np.hstack([A, A])),
+    "split": (lambda x: layers.split(x, num_or_sections=3, dim=1)[2], A, A[:, 2:]),
+    "expand": (lambda x: layers.expand(x, [1, 2]), A, np.tile(A, [1, 2])),
+    "unsqueeze": (lambda x: layers.unsqueeze(input=x, axes=[1]), A, A[:, None]),
+    "squeeze": (lambda x: layers.squeeze(layers.unsqueeze(x, [0]), axes=[0]), A, A),
+    "flatten": (lambda x: layers.flatten(layers.reshape(x, [2, 3, 1]), axis=2), A, A.reshape(6, 1)),
+    "slice": (lambda x: layers.slice(x, axes=[1], starts=[1], ends=[3]), A, A[:, 1:3]),
+    "cast": (lambda x: layers.cast(x, "int32"), A, A.astype("int32")),
+    "argmax": (lambda x: layers.argmax(x, axis=1), A, A.argmax(axis=1)),
+    "topk": (lambda x: layers.topk(x, k=1)[0], A, A.max(axis=1, keepdims=True)),
+    "argsort": (lambda x: layers.argsort(x, axis=1)[0], A, np.sort(A, axis=1)),
+    "sums": (lambda x: layers.sums([x, x, x]), A, 3 * A),
+    "one_hot": (lambda x: layers.one_hot(x, depth=3), L, np.eye(3)[L[:, 0]]),
+    "square_error_cost": (lambda x: layers.square_error_cost(x, x * 3.0), A, (2 * A) ** 2),
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(defaults, "_static", None)
+    with names.guard(), fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        yield
+
+
+def run(fetch: Any, **feed: np.ndarray) -> np.ndarray:
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    return exe.run(feed=feed, fetch_list=[fetch])[0]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_layer_gives_the_same_at_once_and_in_a_program(name: str):
+    call, array, expected = CALLS[name]
+    with fluid.dygraph.guard():
+        eager = call(fluid.dygraph.to_variable(array))
+    assert isinstance(eager, Tensor)
+    out = call(fluid.data("x", array.shape, array.dtype))
+    assert isinstance(out, Variable)
+    in_program = run(out, x=array)
+    for found in (eager.numpy(), in_program):
+        assert found.shape == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert tuple(out.shape) == np.shape(expected)
+
+
+def test_losses_of_probabilities_and_of_scores():
+    p, label = fluid.data("p", [None, 3]), fluid.data("label", [None, 1], "int64")
+    expected = -np.log(np.take_along_axis(P, L, axis=1))
+    np.testing.assert_allclose(run(layers.cross_entropy(input=p, label=label), p=P, label=L), expected, rtol=1e-5)
+    loss, softmax = layers.softmax_with_cross_entropy(layers.log(p), label, return_softmax=True)
+    np.testing.assert_allclose(run(loss, p=P, label=L), expected, rtol=1e-5)
+    np.testing.assert_allclose(run(softmax, p=P, label=L), P, rtol=1e-5)
+    assert run(layers.accuracy(input=p, label=label), p=P, label=L).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("shape", [[3], [-1, 3], [None, 3]])
+def test_layers_data_puts_the_batch_before_shapes_that_are_known(shape: list):
+    assert layers.data(name="x", shape=shape, dtype="float32").shape == (-1, 3)
+    assert layers.data(name="y", shape=[4, 3], append_batch_size=False).shape == (4, 3)
+
+
+def test_values_made_of_nothing_are_static_unless_the_program_chose_otherwise():
+    made = [layers.fill_constant([2], "float32", 3.0), layers.ones([1], "int64"), layers.uniform_random([2, 2])]
+    assert all(isinstance(value, Variable) for value in made)
+    with fluid.dygraph.guard():
+        assert layers.zeros([2], "float32").tolist() == [0.0, 0.0]
+        assert isinstance(layers.assign(np.ones(2, "float32")), Tensor)
+
+
+@pytest.mark.parametrize(
+    ("make", "low", "high"),
+    [
+        (lambda: fluid.initializer.Constant(0.25), 0.25, 0.25),
+        (lambda: fluid.initializer.Uniform(2.0, 3.0, seed=1), 2.0, 3.0),
+        (lambda: fluid.initializer.Normal(loc=7.0, scale=0.001), 6.9, 7.1),
+        (lambda: fluid.initializer.Xavier(uniform=True), -1.0, 1.0),
+        (lambda: fluid.initializer.MSRA(uniform=False), -9.0, 9.0),
+    ],
+)
+def test_an_initializer_makes_the_first_values(make: Callable[[], Any], low: float, high: float):
+    layers.fc(input=fluid.data("x", [None, 4]), size=3, param_attr=fluid.ParamAttr(name="w", initializer=make()))
+    fluid.Executor().run(fluid.default_startup_program())
+    values = fluid.global_scope().value("w")
+    assert low <= values.min() <= values.max() <= high
+
+
+@pytest.mark.parametrize("name", [n for n in fluid.optimizer.__all__ if n.endswith("Optimizer")])
+def test_an_optimizer_makes_a_loss_smaller(name: str):
+    settings = {"momentum": 0.9} if name == "MomentumOptimizer" else {}
+    make = getattr(fluid.optimizer, name)
+    optimizer = make(learning_rate=0.05, regularization=fluid.regularizer.L2Decay(1e-4), **settings)
+    x = fluid.data("x", [None, 3])
+    loss = layers.mean(layers.square(layers.fc(x, 2)))
+    optimizer.minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    losses = [exe.run(feed={"x": A}, fetch_list=[loss])[0].item() for _ in range(5)]
+    assert losses[-1] < losses[0]
+
+
+def test_a_layer_is_trained_in_the_dynamic_mode_and_saved(tmp_path: Path):
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Linear(3, 2, act="tanh")
+        optimizer = fluid.optimizer.Adam(learning_rate=0.01, parameter_list=layer.parameters())
+        x = fluid.dygraph.to_variable(A)
+        loss = layers.reduce_mean(layers.square(layer(x)))
+        loss.backward()
+        optimizer.minimize(loss)
+        layer.clear_gradients()
+        for state in (layer.state_dict(), optimizer.state_dict()):
+            fluid.dygraph.save_dygraph(state, str(tmp_path / "net"))
+        parameters, remembered = fluid.dygraph.load_dygraph(str(tmp_path / "net"))
+        other = fluid.dygraph.Linear(3, 2, act="tanh")
+        other.set_dict(parameters)
+        np.testing.assert_array_equal(other(x).numpy(), layer(x).numpy())
+    assert remembered.keys() == optimizer.state_dict().keys()
+
+
+def test_values_and_networks_are_kept_in_folders(tmp_path: Path):
+    out = layers.fc(fluid.data("x", [None, 3]), 2, act="softmax")
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    (expected,) = exe.run(feed={"x": A}, fetch_list=[out])
+    folder = str(tmp_path)
+    fluid.io.save_params(exe, folder)
+    fluid.io.save_persistables(exe, folder, filename="all")
+    assert fluid.io.save_inference_model(folder, ["x"], [out], exe) == [out.name]
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_params(exe, folder)
+        np.testing.assert_array_equal(exe.run(feed={"x": A}, fetch_list=[out])[0], expected)
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, folder, filename="all")
+        np.testing.assert_array_equal(exe.run(feed={"x": A}, fetch_list=[out])[0], expected)
+    with fluid.scope_guard(fluid.Scope()):
+        program, feed, fetch = fluid.io.load_inference_model(folder, exe)
+        np.testing.assert_array_equal(exe.run(program, feed={feed[0]: A}, fetch_list=fetch)[0], expected)

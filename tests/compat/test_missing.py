@@ -1,0 +1,32 @@
+"""A name that a façade does not have: an AttributeError that says so and what is closest."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.compat import paddle
+from app.compat.missing import MissingNameError
+from app.errors import AppError
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "closest"),
+    [
+        (paddle, "tanhh", "closest: paddle.tanh"),
+        (paddle, "Linear", "closest: paddle.nn.Linear, paddle.base.dygraph.Linear"),
+        (paddle.nn, "linear", "closest: paddle.nn.functional.linear"),
+        (paddle.nn, "RELU", "closest: paddle.nn.ReLU"),
+        (paddle.nn, "xyzzy", "`python -m app run --coverage paddle` lists what is there"),
+    ],
+)
+def test_what_is_closest_is_said(module: object, name: str, closest: str):
+    with pytest.raises(AttributeError, match="in this façade") as caught:
+        getattr(module, name)
+    assert str(caught.value).split("in this façade; ")[1].startswith(closest)
+    assert isinstance(caught.value, (AppError, MissingNameError))
+
+
+def test_asking_whether_a_name_is_there_works():
+    assert hasattr(paddle, "tanh")
+    assert not hasattr(paddle, "cuda")
+    assert getattr(paddle, "cuda", None) is None

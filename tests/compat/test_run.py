@@ -1,0 +1,138 @@
+"""`python -m app run script.py`: a script finds what Python itself would give it, and ends as it would end there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from app.__main__ import main
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+STAGE = """
+    import sys
+    import beside
+    print(sys.argv[1:], __name__, beside.VALUE, __spec__, __doc__)
+    print(sys.path[0])
+    print(__file__)
+    print(sys.modules["__main__"].__dict__ is globals())
+    print(sys.argv[0])
+"""
+
+
+@pytest.mark.parametrize("way", [[], ["-m", "app", "run"]])
+def test_a_script_finds_what_python_gives_it(way: list[str], tmp_path: Path):
+    (tmp_path / "beside.py").write_text("VALUE = 7")
+    (tmp_path / "script.py").write_text(dedent(STAGE))
+    words = [sys.executable, *way, str(tmp_path / "script.py"), "--flag", "-h", "--", "word"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    argv, folder, file, same, name = done.stdout.splitlines()
+    assert argv == "['--flag', '-h', '--', 'word'] __main__ 7 None None"
+    assert (folder, file, same, name) == (str(tmp_path), str(tmp_path / "script.py"), "True", words[-5])
+
+
+def test_classes_of_a_script_can_be_pickled(run: Run):
+    done = run(
+        """
+        import pickle
+        class Point:
+            x = 1
+        print(pickle.loads(pickle.dumps(Point())).x)
+        """
+    )
+    assert done.stdout == "1\n"
+
+
+def test_an_exception_shows_the_frames_of_the_script_and_status_1(run: Run):
+    done = run(
+        """
+        def inner():
+            raise ValueError("of the script")
+
+        inner()
+        """
+    )
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1] == "ValueError: of the script"
+    files = [line.split('"')[1] for line in lines if line.lstrip().startswith("File ")]
+    assert [Path(file).name for file in files] == ["script.py", "script.py"]
+
+
+def test_a_mistake_that_the_framework_finds_is_an_exception_of_the_script(run: Run):
+    done = run(
+        """
+        import paddle
+        paddle.ones([2, 3]) @ paddle.ones([2, 3])
+        """
+    )
+    assert done.returncode == 1
+    assert "script.py" in done.stderr
+    assert "app/compat" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("app.errors.ShapeError: operator matmul")
+
+
+def test_an_excepthook_of_the_script_is_used(run: Run):
+    done = run(
+        """
+        import sys
+        sys.excepthook = lambda kind, error, traceback: print("mine:", error)
+        1 / 0
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "mine: division by zero\n", "")
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "message"),
+    [("sys.exit(3)", 3, ""), ("sys.exit()", 0, ""), ('sys.exit("the reason")', 1, "the reason\n")],
+)
+def test_a_script_ends_with_the_status_that_it_exits_with(statement: str, status: int, message: str, run: Run):
+    done = run(f"import sys\n{statement}")
+    assert (done.returncode, done.stderr) == (status, message)
+
+
+def test_a_syntax_error_is_shown_as_python_shows_it(run: Run):
+    done = run("x = = 1")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "SyntaxError: invalid syntax"
+    assert "app/compat" not in done.stderr
+
+
+def test_a_script_in_another_encoding_is_read(tmp_path: Path):
+    (tmp_path / "script.py").write_bytes("# coding: latin-1\nprint(len('é'))".encode("latin-1"))
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "run", str(tmp_path / "script.py")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1\n"
+
+
+def test_what_is_no_script_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0")
+    (tmp_path / "note.md").write_text("A note, no program.\n")
+    for name, reason in {
+        "nothing.py": "No such file or directory",
+        ".": "Is a directory",
+        "picture.png": "it is no Python file, but has bytes that are no text",
+        "note.md": "it is no Python file; line 1: invalid syntax",
+    }.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "app", "run", name],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (1, f"error: {name} cannot be run: {reason}\n")
+
+
+def test_without_a_script_it_says_what_it_needs(capsys: pytest.CaptureFixture[str]):
+    assert main(["run"]) == 1
+    assert "which script?" in capsys.readouterr().err

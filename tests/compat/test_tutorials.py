@@ -1,0 +1,88 @@
+"""Each script in examples/tutorials runs as it stands, and prints what it says at its end.
+
+Numbers are compared to three digits; `…` stands for anything, and alone on a line for any lines.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = sorted((ROOT / "examples" / "tutorials").glob("*.py"))
+NUMBER = r"-?\d+\.\d*(?:e[+-]?\d+)?"
+MARK = "\n# Prints:\n"
+
+
+def promised(script: Path) -> str:
+    """The lines of comment after the mark, at the end of a script."""
+    _, mark, tail = script.read_text(encoding="utf-8").rpartition(MARK)
+    assert mark, f"{script.name} does not end in what it prints"
+    return "".join(line[2:] or "\n" for line in tail.splitlines(keepends=True))
+
+
+def pattern(text: str) -> tuple[str, list[float]]:
+    """A regular expression for what is promised, with a group for each number, and the numbers."""
+    parts = re.split(rf"(^…\n|…|{NUMBER})", text, flags=re.MULTILINE)
+    expression, numbers = "", []
+    for part in parts:
+        if part == "…\n":
+            expression += r"(?:.*\n)*?"
+        elif part == "…":
+            expression += r".*?"
+        elif re.fullmatch(NUMBER, part):
+            expression += f"({NUMBER})"
+            numbers.append(float(part))
+        else:
+            expression += re.sub(r"(?:\\ )+", r"\\s+", re.escape(part))  # NumPy pads numbers to the same width
+    return expression, numbers
+
+
+def fits(printed: str, text: str) -> bool:
+    expression, numbers = pattern(text)
+    found = re.fullmatch(expression, printed)
+    return found is not None and all(
+        math.isclose(float(a), b, rel_tol=1e-3, abs_tol=1e-3) for a, b in zip(found.groups(), numbers, strict=True)
+    )
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
+def test_a_tutorial_prints_what_it_says(script: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "run", str(script)],
+        cwd=ROOT,
+        env={**os.environ, "OPSMITH_DATA": "sample"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    text = promised(script)
+    assert fits(done.stdout, text), f"{script.name} printed\n{done.stdout}\nand promised\n{text}"
+
+
+def test_there_are_tutorials_of_each_framework():
+    imported = {name for script in SCRIPTS for name in re.findall(r"^(?:import|from) (\w+)", script.read_text(), re.M)}
+    assert {"paddle", "torch"} <= imported
+
+
+@pytest.mark.parametrize(
+    ("printed", "text", "same"),
+    [
+        ("loss 1.0004\n", "loss 1.0\n", True),
+        ("loss 1.01\n", "loss 1.0\n", False),
+        ("a 1.5 b\n", "a … b\n", True),
+        ("x\ny\nend\n", "…\nend\n", True),
+        ("x\nend\nmore\n", "…\nend\n", False),
+        ("[[ 1. 2.]]\n", "[[1. 2.]]\n", False),
+        ("3\n", "4\n", False),
+    ],
+)
+def test_the_comparison_tells_what_fits(printed: str, text: str, same: bool):
+    assert fits(printed, text) is same

@@ -1,0 +1,197 @@
+"""A PyLayer that returns or changes its inputs, in Paddle's and in PyTorch's manner, and contexts in depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.autograd import Function, PyLayer, once_differentiable
+from app.errors import AppError
+
+
+def data(*numbers: Any, stop_gradient: bool = False) -> app.Tensor:
+    return app.to_tensor(numbers, "float64", stop_gradient=stop_gradient)
+
+
+def made(base: type, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    return type("cus", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def identity(base: type) -> Any:
+    return made(base, lambda ctx, x: x, lambda ctx, dy: dy * 5.0)
+
+
+# --- Inputs that are returned ---
+
+
+def test_an_input_that_a_pylayer_returns_was_changed_in_place():
+    x = data(1.0, 2.0)
+    y = x * 2.0
+    z = identity(PyLayer).apply(y)
+    assert z is y
+    assert y.inplace_version == 1
+    z.sum().backward()
+    assert x.grad.tolist() == [10.0, 10.0]
+
+
+def test_who_read_the_input_before_is_told():
+    x = data(1.0, 2.0)
+    y = x**2
+    squared = y**2
+    identity(PyLayer).apply(y)
+    with pytest.raises(RuntimeError, match="received tensor_version:1 != wrapper_version_snapshot:0"):
+        squared.backward()
+
+
+def test_a_leaf_cannot_be_returned_so():
+    with pytest.raises(ValueError, match="a leaf Tensor with stop_gradient=False"):
+        identity(PyLayer).apply(data(1.0))
+
+
+def test_an_input_that_a_function_returns_is_a_result_of_its_own():
+    x = data(1.0)
+    y = identity(Function).apply(x)
+    assert y is not x
+    y.backward()
+    assert (x.grad.tolist(), x.inplace_version) == ([5.0], 0)
+
+
+def test_what_a_function_marks_as_dirty_is_changed_in_place():
+    def forward(ctx, x):
+        x.add_(app.ones([1], "float64"))
+        ctx.mark_dirty(x)
+        return x
+
+    cus = made(Function, forward, lambda ctx, dy: dy * 5.0)
+    x = data(1.0)
+    y = x * 2.0
+    assert cus.apply(y) is y
+    y.backward()
+    assert (y.tolist(), x.grad.tolist()) == ([3.0], [10.0])
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        cus.apply(data(1.0))
+    wrong = made(Function, lambda ctx, x: (ctx.mark_dirty(x), x * 1.0)[1], lambda ctx, dy: dy)
+    with pytest.raises(RuntimeError, match="marked as dirty was not returned"):
+        wrong.apply(x * 1.0)
+
+
+# --- Contexts ---
+
+
+def test_setup_context_keeps_what_backward_needs():
+    class Scaled(Function):
+        @staticmethod
+        def forward(x, factor=2.0):
+            return x * factor, factor
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+            ctx.factor = output[1]
+
+        @staticmethod
+        def backward(ctx, dy, _=None):
+            (x,) = ctx.saved_tensors
+            return dy * ctx.factor + 0.0 * x, None
+
+    x = data(3.0)
+    y, factor = Scaled.apply(x, 4.0)
+    y.backward()
+    assert (y.item(), factor, x.grad.item()) == (12.0, 4.0, 4.0)
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_gradients_come_in_the_type_of_the_output_unless_told_otherwise(consistent: bool):
+    seen: list[str] = []
+
+    def forward(ctx, x):
+        ctx.set_grad_in_dtype_consistent(consistent)
+        return x * 1.0
+
+    lower = made(PyLayer, forward, lambda ctx, dy: (seen.append(dy.dtype), dy)[1])
+    upper = made(PyLayer, lambda ctx, x: x * 1.0, lambda ctx, dy: dy.astype("float16"))
+    x = data(1.0)
+    upper.apply(lower.apply(x)).backward()
+    assert seen == ["float64" if consistent else "float16"]
+    assert x.grad.dtype == "float64"
+
+
+def test_a_backward_pass_inside_a_backward():
+    class Tanh(PyLayer):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.inputs = x.detach()
+            return x.tanh().mean()
+
+        @staticmethod
+        def backward(ctx, dy):
+            with app.set_grad_enabled(True):
+                inner = ctx.inputs
+                inner.stop_gradient = False
+                inner.tanh().mean().backward()
+            assert not app.is_grad_enabled()
+            return inner.grad * dy
+
+    x = data(0.5, -0.25)
+    Tanh.apply(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), (1 - np.tanh([0.5, -0.25]) ** 2) / 2)
+
+
+# --- Errors can be caught as what they were ---
+
+
+@pytest.mark.parametrize("kind", [KeyError, ZeroDivisionError, NotImplementedError, AssertionError, OSError])
+def test_an_error_in_a_users_function_keeps_its_kind(kind: type[Exception]):
+    def fails(ctx, *values):
+        raise kind("gone")
+
+    with pytest.raises(kind, match=r"operator cus .*raised .*gone") as caught:
+        made(PyLayer, fails, fails).apply(data(1.0))
+    assert isinstance(caught.value, AppError)
+    with pytest.raises(kind, match="Error message in backward of operator cus"):
+        made(PyLayer, lambda ctx, x: x * 1.0, fails).apply(data(1.0)).backward()
+
+
+@pytest.mark.parametrize("kind", [NotImplementedError, OSError, ValueError, RuntimeError])
+def test_a_missing_function_is_an_error_of_many_kinds(kind: type[Exception]):
+    empty = type("Empty", (PyLayer,), {})
+    with pytest.raises(kind, match="needs a static method forward"):
+        empty.apply(data(1.0))
+    half = type("Half", (PyLayer,), {"forward": staticmethod(lambda ctx, x: x * 1.0)})
+    with pytest.raises(kind, match="needs a static method backward"):
+        half.apply(data(1.0)).backward()
+
+
+@pytest.mark.parametrize("result", [1, (1, 1)])
+def test_what_backward_returns_wrongly_is_a_value_error(result: Any):
+    cus = made(PyLayer, lambda ctx, x1, x2: x1 + x2, lambda ctx, dy: result)
+    with pytest.raises(ValueError, match="backward returned"):
+        cus.apply(data(1.0), data(2.0)).backward()
+
+
+# --- Derived once ---
+
+
+def test_once_differentiable_refuses_a_second_derivative():
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, dy):
+            assert not app.is_grad_enabled()
+            return 2.0 * ctx.saved_tensors[0] * dy
+
+    x, start = data(3.0), data(1.0)
+    Square.apply(x).backward()
+    assert x.grad.item() == 6
+    (first,) = app.grad(Square.apply(x), x, start, create_graph=True)
+    with pytest.raises(RuntimeError, match="trying to differentiate twice"):
+        first.backward()

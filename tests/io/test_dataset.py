@@ -1,0 +1,80 @@
+"""Data sets made of others: which example is where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import app
+from app import io, to_tensor
+from app.errors import DataError
+
+
+class Numbers(io.Dataset):
+    """The numbers from `start` on."""
+
+    def __init__(self, count: int, start: int = 0):
+        self.count, self.start = count, start
+
+    def __getitem__(self, index: int) -> int:
+        return range(self.start, self.start + self.count)[index]
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class Stream(io.IterableDataset):
+    def __init__(self, *numbers: int):
+        self.numbers = numbers
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.numbers)
+
+
+def test_rows_of_tensors():
+    data = io.TensorDataset([to_tensor([[1, 2], [3, 4]]), np.array([5, 6])])
+    x, y = data[1]
+    assert (x.tolist(), int(y), len(data)) == ([3, 4], 6, 2)
+    with pytest.raises(DataError, match=r"equally many rows, found \[2, 3\]"):
+        io.TensorDataset([np.zeros(2), np.zeros(3)])
+
+
+def test_fields_side_by_side_and_examples_one_after_the_other():
+    pairs = io.ComposeDataset([Numbers(3), io.TensorDataset([np.arange(3), np.arange(3) * 2])])
+    assert tuple(map(int, pairs[2])) == (2, 2, 4)
+    with pytest.raises(DataError, match="equally many examples"):
+        io.ComposeDataset([Numbers(2), Numbers(3)])
+    joined = io.ConcatDataset([Numbers(2), Numbers(0), Numbers(3, 10)])
+    assert (list(joined), len(joined), joined[-1], joined[1]) == ([0, 1, 10, 11, 12], 5, 12, 1)
+    with pytest.raises(IndexError):
+        joined[5]
+    assert list(io.ChainDataset([Stream(1, 2), Stream(3)])) == [1, 2, 3]
+
+
+def test_examples_can_be_chosen():
+    assert list(io.Subset(Numbers(10), [7, 2])) == [7, 2]
+
+
+@pytest.mark.parametrize(("lengths", "counts"), [([2, 8], [2, 8]), ([0.25, 0.75], [3, 7]), ([1.0], [10])])
+def test_examples_are_dealt_out_at_random_each_once(lengths: list[float], counts: list[int]):
+    app.seed(0)
+    parts = io.random_split(Numbers(10), lengths)
+    assert [len(part) for part in parts] == counts
+    assert sorted(n for part in parts for n in part) == list(range(10))
+    app.seed(0)
+    assert [list(part) for part in io.random_split(Numbers(10), lengths)] == [list(part) for part in parts]
+
+
+def test_what_a_data_set_lacks_is_told():
+    with pytest.raises(DataError, match=r"parts of \[3\] are 3 examples, the data set has 10"):
+        io.random_split(Numbers(10), [3])
+    with pytest.raises(NotImplementedError, match="Dataset needs a method __getitem__"):
+        io.Dataset()[0]
+    with pytest.raises(NotImplementedError, match="IterableDataset needs a method __iter__"):
+        iter(io.IterableDataset())
+    with pytest.raises(DataError, match="Stream gives its examples one after the other"):
+        Stream(1)[0]
+    with pytest.raises(TypeError, match="does not know how many"):
+        len(Stream(1))

@@ -1,0 +1,208 @@
+"""DataLoader: what batches are made of, and that workers change nothing but who prepares them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import io, static, to_tensor
+from app.errors import DataError
+
+
+class Squares(io.Dataset):
+    """(i, i²) as an array and a number."""
+
+    def __init__(self, count: int = 10):
+        self.count = count
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        return np.full(2, index, "float32"), index * index
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class Stream(io.IterableDataset):
+    """The numbers up to `count`, dealt out to workers."""
+
+    def __init__(self, count: int):
+        self.count = count
+
+    def __iter__(self) -> Iterator[int]:
+        info = io.get_worker_info()
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        return iter(range(first, self.count, step))
+
+
+workers = pytest.mark.parametrize("num_workers", [0, 1, 3])
+
+
+@workers
+def test_batches_are_tensors_in_order(num_workers: int):
+    loader = io.DataLoader(Squares(), batch_size=4, num_workers=num_workers)
+    for _ in range(2):
+        batches = list(loader)
+        assert [x.shape for x, _ in batches] == [[4, 2], [4, 2], [2, 2]]
+        assert [y.tolist() for _, y in batches] == [[0, 1, 4, 9], [16, 25, 36, 49], [64, 81]]
+        assert (batches[0][0].dtype, batches[0][1].dtype, isinstance(batches[0], list)) == ("float32", "int64", True)
+    assert len(loader) == 3
+
+
+@workers
+def test_a_shuffle_is_the_same_however_many_workers_there_are(num_workers: int):
+    def order(num_workers: int) -> list[int]:
+        app.seed(7)
+        loader = io.DataLoader(Squares(), batch_size=3, shuffle=True, drop_last=True, num_workers=num_workers)
+        assert len(loader) == 3
+        return [n for _, y in loader for n in y.tolist()]
+
+    assert order(num_workers) == order(0)
+    assert order(0) != sorted(order(0))
+
+
+@workers
+def test_a_stream_is_read_once(num_workers: int):
+    loader = io.DataLoader(Stream(10), batch_size=2, num_workers=num_workers)
+    assert sorted(n for batch in loader for n in batch.tolist()) == list(range(10))
+    if num_workers:
+        dropped = io.DataLoader(Stream(9), batch_size=2, num_workers=num_workers, drop_last=True)
+        assert all(batch.shape == [2] for batch in dropped)
+
+
+def test_workers_know_who_they_are_and_prepare_at_the_same_time():
+    seen, started = [], []
+
+    class Slow(io.Dataset):
+        def __getitem__(self, index: int) -> int:
+            info = io.get_worker_info()
+            seen.append((info.id, info.num_workers, info.dataset is self))
+            time.sleep(0.05)
+            return index
+
+        def __len__(self) -> int:
+            return 8
+
+    begin = time.perf_counter()
+    found = [b.item() for b in io.DataLoader(Slow(), num_workers=4, worker_init_fn=started.append)]
+    assert time.perf_counter() - begin < 8 * 0.05
+    assert found == list(range(8))
+    assert sorted(started) == [0, 1, 2, 3]
+    assert set(seen) == {(i, 4, True) for i in range(4)}
+    assert io.get_worker_info() is None
+
+
+@workers
+def test_an_error_of_a_data_set_comes_out_as_it_is(num_workers: int):
+    class Broken(Squares):
+        def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+            if index == 5:
+                raise KeyError("no picture 5")
+            return super().__getitem__(index)
+
+    batches = iter(io.DataLoader(Broken(), batch_size=2, num_workers=num_workers))
+    assert [next(batches)[1].tolist() for _ in range(2)] == [[0, 1], [4, 9]]
+    with pytest.raises(KeyError, match="no picture 5"):
+        next(batches)
+
+
+def test_a_pass_can_be_left():
+    loader = io.DataLoader(Squares(1000), num_workers=2)
+    assert len(list(itertools.islice(loader, 3))) == 3
+    assert next(iter(loader))[1].item() == 0
+
+
+def test_a_worker_that_takes_too_long_is_told():
+    class Stuck(Squares):
+        def __getitem__(self, index: int) -> Any:
+            time.sleep(0.5)
+
+    with pytest.raises(TimeoutError, match=r"gave no batch within 0\.05 seconds"):
+        next(iter(io.DataLoader(Stuck(), num_workers=1, timeout=0.05)))
+
+
+Pair = namedtuple("Pair", "x y")
+
+
+@pytest.mark.parametrize(
+    ("examples", "batch"),
+    [
+        ([1.5, 2.5], [1.5, 2.5]),
+        ([to_tensor([1]), to_tensor([2])], [[1], [2]]),
+        ([{"a": 1, "b": [2.0, 3.0]}, {"a": 4, "b": [5.0, 6.0]}], {"a": [1, 4], "b": [[2.0, 5.0], [3.0, 6.0]]}),
+        ([(1, (2, 3)), (4, (5, 6))], [[1, 4], [[2, 5], [3, 6]]]),
+        (["one", "two"], ["one", "two"]),
+        ([True, False], [True, False]),
+    ],
+)
+def test_fields_are_stacked_each_for_itself(examples: list[Any], batch: Any):
+    (found,) = io.DataLoader(examples, batch_size=2)
+    assert plain(found) == batch
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, list) else value if isinstance(value, str) else value.tolist()
+
+
+@pytest.mark.parametrize(
+    ("examples", "told"),
+    [
+        ([np.zeros(2), np.zeros(3)], r"examples of one batch have shapes \[2\] and \[3\]"),
+        ([(1, 2), (1,)], r"have \[1, 2\] fields"),
+        ([object(), object()], "examples of type object cannot be made a batch"),
+    ],
+)
+def test_examples_that_do_not_fit_together_are_told(examples: list[Any], told: str):
+    with pytest.raises(DataError, match=told):
+        list(io.DataLoader(examples, batch_size=2))
+
+
+def test_a_batch_can_be_made_otherwise_or_not_at_all():
+    def padded(examples: list[list[int]]) -> Pair:
+        width = max(map(len, examples))
+        return Pair(np.array([e + [0] * (width - len(e)) for e in examples]), [len(e) for e in examples])
+
+    (batch,) = io.DataLoader([[1], [2, 3]], batch_size=2, collate_fn=padded)
+    assert (batch.x.tolist(), batch.y, type(batch)) == ([[1, 0], [2, 3]], [1, 2], Pair)
+    singles = list(io.DataLoader(Squares(3), batch_size=None))
+    assert [(x.shape, int(y)) for x, y in singles] == [([2], 0), ([2], 1), ([2], 4)]
+
+
+def test_a_sampler_of_batches_says_which():
+    loader = io.DataLoader(Squares(), batch_sampler=[[3, 1], [2]])
+    assert [y.tolist() for _, y in loader] == [[9, 1], [4]]
+    assert len(loader) == 2
+
+
+def test_a_program_is_fed_dictionaries():
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x, y = static.data("x", [-1, 2]), static.data("y", [-1], "int64")
+        total = x.sum() + y.sum()
+    loader = io.DataLoader(Squares(4), feed_list=[x, y], return_list=False, batch_size=2)
+    found = [float(static.Executor().run(program, feed, [total])[0]) for feed in loader()]
+    assert found == [2 * (0 + 1) + 1, 2 * (2 + 3) + 13]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: io.DataLoader(Squares(), num_workers=-1), "num_workers must not be negative"),
+        (lambda: io.DataLoader(Squares(), batch_size=0), "found batch_size = 0"),
+        (lambda: io.DataLoader(Stream(3), shuffle=True), "cannot be shuffled"),
+        (lambda: io.DataLoader(Squares(), batch_sampler=[[1]], shuffle=True), "a batch_sampler says itself"),
+        (lambda: io.DataLoader(Squares(), return_list=False), "return_list=False needs a feed_list"),
+        (lambda: next(io.DataLoader(Squares(), ["x"], return_list=False)()), "2 fields, but 1 variables to feed: x"),
+    ],
+)
+def test_mistakes_are_told(make: Callable[[], Any], told: str):
+    with pytest.raises(DataError, match=told):
+        make()

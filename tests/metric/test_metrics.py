@@ -1,0 +1,67 @@
+"""Metrics over several batches, against the figures of all examples at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app import metric, to_tensor
+from app.errors import AppError, ShapeError
+
+SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
+LABELS = np.array([1, 1, 0, 1])
+YES = np.array([0.9, 0.4, 0.6, 0.2, 0.5])
+SO = np.array([1, 1, 0, 0, 1])
+
+
+@pytest.mark.parametrize("shape", ["flat", "column", "one-hot"])
+def test_accuracy(shape: str):
+    labels = {"flat": LABELS, "column": LABELS[:, None], "one-hot": np.eye(3)[LABELS]}[shape]
+    accuracy = metric.Accuracy()
+    for part in (slice(0, 3), slice(3, 4)):
+        found = accuracy.update(accuracy.compute(to_tensor(SCORES[part]), to_tensor(labels[part])))
+    assert (found, accuracy.accumulate(), accuracy.name()) == (1.0, 0.5, ["acc"])
+    accuracy.reset()
+    assert accuracy.accumulate() == 0.0
+
+
+def test_accuracy_among_the_best():
+    accuracy = metric.Accuracy(topk=(1, 2), name="hit")
+    found = accuracy.update(accuracy.compute(to_tensor(SCORES), to_tensor(LABELS)))
+    assert (found, accuracy.accumulate(), accuracy.name()) == ([0.5, 1.0], [0.5, 1.0], ["hit_top1", "hit_top2"])
+    assert metric.accuracy(to_tensor(SCORES), to_tensor(LABELS[:, None]), k=2).item() == 1.0
+
+
+def test_precision_and_recall():
+    for made, expected in ((metric.Precision(), 2 / 3), (metric.Recall(), 2 / 3)):
+        assert made.accumulate() == 0.0
+        for part in (slice(0, 2), slice(2, 5)):
+            made.update(YES[part], SO[part])
+        assert made.accumulate() == pytest.approx(expected)
+    assert (metric.Precision().name(), metric.Recall("r").name()) == ("precision", "r")
+    with pytest.raises(ShapeError, match="Recall: 2 probabilities, but 1 labels"):
+        metric.Recall().update(YES[:2], SO[:1])
+
+
+def test_the_area_under_the_curve_is_how_often_yes_beats_no():
+    rng = np.random.default_rng(0)
+    so = rng.integers(0, 2, 500)
+    share = np.clip(rng.normal(0.4 + 0.2 * so, 0.2), 0, 1)
+    wins = (share[so == 1][:, None] > share[so == 0]).mean()
+    auc = metric.Auc()
+    for part in np.array_split(np.arange(500), 3):
+        auc.update(to_tensor(np.stack([1 - share[part], share[part]], 1)), to_tensor(so[part][:, None]))
+    assert auc.accumulate() == pytest.approx(wins, abs=1e-3)
+    auc.reset()
+    assert auc.accumulate() == 0.0
+    with pytest.raises(ShapeError, match=r"probabilities of two classes, found shape \[3\]"):
+        auc.update(np.zeros(3), np.zeros(3))
+    with pytest.raises(AppError, match="the curve is 'ROC', not 'PR'"):
+        metric.Auc("PR")
+
+
+def test_a_metric_of_ones_own_needs_its_methods():
+    for method in ("reset", "update", "accumulate", "name"):
+        with pytest.raises(NotImplementedError, match=f"Metric needs a method {method}"):
+            getattr(metric.Metric(), method)()
+    assert metric.Metric().compute(1, 2) == (1, 2)

@@ -1,0 +1,223 @@
+"""Model: what fitting changes and says, what it measures and predicts, and what it keeps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import io, metric, nn, optimizer, to_tensor
+from app.errors import AppError
+from app.model import Model, callbacks
+from app.static import InputSpec
+
+
+class Sides(io.Dataset):
+    """Points, and whether their sum is above 0."""
+
+    def __init__(self, count: int, seed: int = 0):
+        self.points = np.random.default_rng(seed).normal(size=(count, 3)).astype("float32")
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.int64]:
+        return self.points[index], np.int64(self.points[index].sum() > 0)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+def model(rate: Any = 0.1, metrics: Any = None, kind: Any = optimizer.SGD) -> Model:
+    app.seed(0)
+    made = Model(nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)))
+    made.prepare(kind(rate, parameters=made.parameters()), nn.CrossEntropyLoss(), metrics)
+    return made
+
+
+def test_fitting_learns_and_says_how_it_goes(capsys: pytest.CaptureFixture[str]):
+    made = model(0.5, metric.Accuracy())
+    made.fit(Sides(100), Sides(30, 1), batch_size=10, epochs=2, log_freq=4)
+    out = capsys.readouterr().out
+    line = r"step +\d+/\d+ - loss: \d\.\d{4}(e-\d+)? - acc: \d\.\d{4}(e\+00)? - \d+(us|ms|s)/step\n"
+    passes = rf"Epoch \d/2\n({line}){{3}}Eval begin\.\.\.\n({line}){{1}}Eval samples: 30\n"
+    assert re.fullmatch(rf"The loss is that of .*\n({passes}){{2}}", out), out
+    assert made.evaluate(Sides(200, 2), batch_size=50, verbose=0)["acc"] > 0.9
+    assert capsys.readouterr().out == ""
+
+
+def test_a_bar_moves_in_one_line(capsys: pytest.CaptureFixture[str]):
+    model().fit(Sides(40), batch_size=10, verbose=1, log_freq=2, shuffle=False)
+    out = capsys.readouterr().out.split("\n")[-2].split("\r")
+    assert len(out) == 3
+    assert "step 2/4 [==============>...............] - loss: " in out[1]
+    assert "step 4/4 [==============================] - loss: " in out[2]
+
+
+def test_one_batch():
+    made, x, y = model(metrics=metric.Accuracy(topk=(1, 2))), np.zeros((4, 3), "float32"), np.array([0, 1, 0, 1])
+    (loss,), (shares,) = made.eval_batch([x], [y])
+    assert (loss.shape, shares) == ((), [0.5, 1.0])
+    before = made.network[0].bias.tolist()
+    made.train_batch([x], [y], update=False)
+    assert made.network[0].bias.tolist() == before
+    assert made.network[2].bias.grad is not None
+    made.train_batch([x], [y])
+    assert made.network[2].bias.grad is None
+    (found,) = made.predict_batch(x)
+    assert (type(found), found.shape) == (np.ndarray, (4, 2))
+    plain = model()
+    assert [type(v) for v in plain.train_batch([x], [y])] == [np.ndarray]
+
+
+def test_gradients_of_several_batches_can_make_one_step():
+    whole, parts = model(), model()
+    data = io.Subset(Sides(40), range(40))
+    whole.fit(data, batch_size=40, verbose=0, shuffle=False)
+    parts._loss = lambda *given: nn.functional.cross_entropy(*given) / 4.0
+    parts.fit(data, batch_size=10, verbose=0, shuffle=False, accumulate_grad_batches=4)
+    for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_predictions_come_in_batches_or_as_one_array(capsys: pytest.CaptureFixture[str]):
+    made, data = model(), Sides(5)
+    (batches,) = made.predict(data, batch_size=2)
+    assert [b.shape for b in batches] == [(2, 2), (2, 2), (1, 2)]
+    assert "Predict samples: 5" in capsys.readouterr().out
+    (whole,) = made.predict(data, batch_size=2, stack_outputs=True, verbose=0)
+    np.testing.assert_allclose(whole, made.network(to_tensor(data.points)).numpy(), rtol=1e-6)
+
+
+def test_a_loader_and_a_stream_can_be_fitted(capsys: pytest.CaptureFixture[str]):
+    class Stream(io.IterableDataset):
+        def __iter__(self) -> Any:
+            return iter(Sides(7))
+
+    made = model()
+    made.fit(io.DataLoader(Sides(9), batch_size=3), verbose=0)
+    made.fit(Stream(), batch_size=2, log_freq=3)
+    assert [line.split(" - ")[0] for line in capsys.readouterr().out.splitlines()[2:]] == ["step 3", "step 4"]
+    made.fit(Sides(100), batch_size=1, num_iters=2)
+    assert "step 2/2" in capsys.readouterr().out
+
+
+def test_callbacks_are_told_every_moment():
+    told: list[str] = []
+
+    class Telling(callbacks.Callback):
+        def __getattribute__(self, name: str) -> Any:
+            if name.startswith("on_"):
+                return lambda *given: told.append(name[3:])
+            return super().__getattribute__(name)
+
+    made = model()
+    made.fit(Sides(4), Sides(2), batch_size=2, verbose=0, callbacks=Telling())
+    batch = ["train_batch_begin", "train_batch_end"]
+    evaluation = ["eval_begin", "eval_batch_begin", "eval_batch_end", "eval_end"]
+    assert told == ["train_begin", "epoch_begin", *batch * 2, "epoch_end", *evaluation, "train_end"]
+    told.clear()
+    made.predict(Sides(1), verbose=0, callbacks=[Telling()])
+    assert told == ["predict_begin", "predict_batch_begin", "predict_batch_end", "predict_end"]
+
+
+@pytest.mark.parametrize(("given", "steps"), [(None, 6), (callbacks.LRScheduler(False, True), 2)])
+def test_the_rate_follows_its_schedule_by_batch_or_by_epoch(given: Any, steps: int):
+    schedule = optimizer.lr.StepDecay(0.1, 100)
+    model(schedule).fit(Sides(6), batch_size=2, epochs=2, verbose=0, callbacks=given)
+    assert schedule.last_epoch == steps
+
+
+def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    model(kind=optimizer.Adam).fit(
+        Sides(4), batch_size=2, epochs=3, verbose=0, save_dir=str(tmp_path / "kept"), save_freq=2
+    )
+    names = [f"{name}.{end}" for name in ("0", "2", "final") for end in ("pdopt", "pdparams")]
+    assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == names
+    assert capsys.readouterr().out.splitlines()[-1] == f"save checkpoint at {tmp_path / 'kept' / 'final'}"
+
+
+def test_training_stops_when_it_gets_no_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    made = model(0.0)
+    stop = callbacks.EarlyStopping("loss", patience=2)
+    made.fit(Sides(4), Sides(4), 2, epochs=9, verbose=0, save_dir=str(tmp_path), callbacks=[stop])
+    out = capsys.readouterr().out
+    assert "Epoch 3: Early stopping.\nBest checkpoint has been saved at " in out
+    assert (tmp_path / "best_model.pdparams").is_file()
+    assert made.stop_training
+    with pytest.raises(AppError, match="EarlyStopping watches 'acc'; the figures are loss, step, batch_size"):
+        made.fit(Sides(4), Sides(4), verbose=0, callbacks=callbacks.EarlyStopping("acc"))
+
+
+def test_the_rate_is_lowered_when_it_gets_no_better(capsys: pytest.CaptureFixture[str]):
+    made = model(1e-30)
+    lower = callbacks.ReduceLROnPlateau(factor=0.5, patience=1, cooldown=2)
+    made.fit(Sides(4), Sides(4), 2, epochs=4, verbose=0, callbacks=lower)
+    assert made._optimizer.get_lr() == 0.25e-30
+    assert capsys.readouterr().out.count("the learning rate is") == 2
+
+
+def test_what_was_kept_is_taken_over(tmp_path: Path):
+    made = model(kind=optimizer.Adam)
+    made.fit(Sides(8), batch_size=2, verbose=0)
+    made.save(str(tmp_path / "m"))
+    for parameter in made.parameters():
+        parameter.set_value(np.zeros(parameter.shape, "float32"))
+    made.load(str(tmp_path / "m"))
+    assert any(np.any(p.numpy()) for p in made.parameters())
+    other = Model(nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 5)))
+    with pytest.raises(AppError, match=r"2\.weight has shape \[8, 5\], the state dict has \[8, 2\]"):
+        other.load(str(tmp_path / "m"))
+    with pytest.warns(UserWarning, match=r"left as they are, as shapes differ: 2\.weight, 2\.bias"):
+        other.load(str(tmp_path / "m"), skip_mismatch=True)
+    np.testing.assert_array_equal(other.network[0].weight.numpy(), made.network[0].weight.numpy())
+
+
+def test_the_number_of_inputs_is_that_of_the_network_or_as_said():
+    class Two(nn.Layer):
+        def forward(self, x: Any, y: Any, scale: float = 1.0) -> Any:
+            return x + y
+
+    made = Model(Two())
+    made.prepare(loss=nn.MSELoss())
+    (loss,) = made.eval_batch([np.ones(2), np.ones(2)], [np.zeros(2)])
+    assert loss.item() == 4.0
+    data = io.TensorDataset([np.ones(4), np.ones(4), np.zeros(4)])
+    assert made.evaluate(data, batch_size=2, verbose=0) == {"loss": [4.0]}
+    assert Model(nn.ReLU(), inputs=[InputSpec([None, 3]), InputSpec([None])])._input_count == 2
+
+
+def test_summary(capsys: pytest.CaptureFixture[str]):
+    with app.graph.names.guard():
+        net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2, weight_attr=nn.ParamAttr(trainable=False)))
+    assert Model(net, inputs=InputSpec([None, 3])).summary() == {"total_params": 50, "trainable_params": 34}
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "-" * 75
+    assert lines[3].split() == ["Linear-1", "[[1,", "3]]", "[1,", "8]", "32"]
+    assert lines[4].split()[0] == "ReLU-1"
+    assert lines[7:10] == ["Total params: 50", "Trainable params: 34", "Non-trainable params: 16"]
+    assert app.summary(nn.Linear(3, 1), input=app.ones([2, 3]))["total_params"] == 4
+    assert app.summary(nn.Embedding(5, 2), (4,), dtypes="int64")["total_params"] == 10
+    assert net.training
+    assert not net[0]._forward_post_hooks
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: Model(lambda x: x), "Model takes a Layer, not function"),
+        (lambda: model(metrics=["acc"]), "metrics are app.metric.Metric objects, not 'acc'"),
+        (lambda: Model(nn.ReLU()).prepare(loss="mse"), "the loss is a Layer or a function"),
+        (lambda: Model(nn.ReLU()).train_batch([np.zeros(1)]), r"call prepare\(optimizer, loss\) before training"),
+        (lambda: model().fit(), "a data set, or a DataLoader, is needed"),
+        (lambda: model().summary(), "Model.summary takes input_size="),
+        (lambda: app.summary(nn.ReLU()), "summary takes input_size="),
+        (lambda: model().save("x", training=False), "use training=True"),
+        (lambda: callbacks.LRScheduler(True, True), "by_step or by_epoch, not both"),
+        (lambda: callbacks.EarlyStopping(mode="up"), "mode is 'auto', 'min' or 'max', not 'up'"),
+    ],
+)
+def test_mistakes_are_told(call: Any, told: str):
+    with pytest.raises(AppError, match=told):
+        call()

@@ -1,0 +1,94 @@
+"""Activation functions against formulas written out in NumPy, as functions and as layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from app import nn, to_tensor
+from app.autograd import gradcheck
+from app.errors import ShapeError
+from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
+
+X = np.array([[-3.3, 0.45, 2.1, -0.2], [0.7, -0.6, 6.9, -7.5]])
+SLOPES = np.array([0.1, 0.2, 0.3, 0.4])
+
+CASES: list[tuple[Callable[[Any], Any], nn.Layer, np.ndarray]] = [
+    (F.relu, nn.ReLU(), X * (X > 0)),
+    (F.relu6, nn.ReLU6(), np.clip(X, 0, 6)),
+    (lambda x: F.leaky_relu(x, 0.2), nn.LeakyReLU(0.2), np.where(X > 0, X, 0.2 * X)),
+    (F.sigmoid, nn.Sigmoid(), special.expit(X)),
+    (F.log_sigmoid, nn.LogSigmoid(), np.log(special.expit(X))),
+    (F.tanh, nn.Tanh(), np.tanh(X)),
+    (F.softmax, nn.Softmax(), special.softmax(X, axis=-1)),
+    (lambda x: F.softmax(x, 0), nn.Softmax(0), special.softmax(X, axis=0)),
+    (F.log_softmax, nn.LogSoftmax(), special.log_softmax(X, axis=-1)),
+    (F.gelu, nn.GELU(), X * special.ndtr(X)),
+    (
+        lambda x: F.gelu(x, approximate=True),
+        nn.GELU(True),
+        0.5 * X * (1 + np.tanh(np.sqrt(2 / np.pi) * (X + 0.044715 * X**3))),
+    ),
+    (F.silu, nn.Silu(), X * special.expit(X)),
+    (F.swish, nn.Swish(), X * special.expit(X)),
+    (F.mish, nn.Mish(), X * np.tanh(np.log1p(np.exp(X)))),
+    (F.softplus, nn.Softplus(), np.log1p(np.exp(X))),
+    (lambda x: F.softplus(x, 2.0), nn.Softplus(2.0), np.log1p(np.exp(2 * X)) / 2),
+    (F.softsign, nn.Softsign(), X / (1 + np.abs(X))),
+    (lambda x: F.elu(x, 0.5), nn.ELU(0.5), np.where(X > 0, X, 0.5 * (np.exp(X) - 1))),
+    (lambda x: F.celu(x, 2.0), nn.CELU(2.0), np.where(X > 0, X, 2.0 * (np.exp(X / 2.0) - 1))),
+    (F.selu, nn.SELU(), 1.0507009873554805 * np.where(X > 0, X, 1.6732632423543772 * (np.exp(X) - 1))),
+    (lambda x: F.hardtanh(x, -0.5, 2), nn.Hardtanh(-0.5, 2), np.clip(X, -0.5, 2)),
+    (F.hardsigmoid, nn.Hardsigmoid(), np.clip(X * 0.1666667 + 0.5, 0, 1)),
+    (F.hardswish, nn.Hardswish(), X * np.clip(X + 3, 0, 6) / 6),
+    (F.hardshrink, nn.Hardshrink(), np.where(np.abs(X) > 0.5, X, 0)),
+    (F.softshrink, nn.Softshrink(), np.sign(X) * np.maximum(np.abs(X) - 0.5, 0)),
+    (F.tanhshrink, nn.Tanhshrink(), X - np.tanh(X)),
+    (F.thresholded_relu, nn.ThresholdedReLU(), np.where(X > 1, X, 0)),
+    (F.glu, nn.GLU(), X[:, :2] * special.expit(X[:, 2:])),
+    (lambda x: F.maxout(x, 2), nn.Maxout(2), X.reshape(2, 2, 2).max(-1)),
+    (lambda x: F.prelu(x, to_tensor([0.25])), nn.PReLU().double(), np.where(X > 0, X, 0.25 * X)),
+    (
+        lambda x: F.prelu(x, to_tensor(SLOPES)),
+        nn.PReLU(4, weight_attr=nn.initializer.Assign(SLOPES)).double(),
+        np.where(X > 0, X, SLOPES * X),
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "layer", "expected"), CASES, ids=lambda v: repr(v)[:20])
+def test_activation(function: Callable[[Any], Any], layer: nn.Layer, expected: np.ndarray):
+    x = to_tensor(X, stop_gradient=False)
+    np.testing.assert_allclose(function(x).numpy(), expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(layer(x).numpy(), expected, rtol=1e-7, atol=1e-15)
+    assert gradcheck(function, x)
+
+
+def test_softmax_gives_no_probability_of_zero():
+    share = F.softmax(to_tensor([[200.0, 0.0]], stop_gradient=False))
+    loss = F.cross_entropy(share, to_tensor([1]), use_softmax=False)
+    np.testing.assert_allclose(loss.item(), 64.0, rtol=1e-5)
+
+
+def test_softmax_of_another_element_type():
+    assert F.softmax(to_tensor([1, 2]), dtype="float64").dtype == "float64"
+
+
+def test_layers_show_their_settings_and_can_be_changed():
+    layer = nn.LeakyReLU(negative_slope=0.2, name="act")
+    assert repr(layer) == "LeakyReLU(negative_slope=0.2)"
+    assert layer.full_name() == "act_0"
+    layer.negative_slope = 0.5
+    assert layer(to_tensor([-2.0])).tolist() == [-1.0]
+    assert repr(nn.Softplus()) == "Softplus(beta=1, threshold=20)"
+    with pytest.raises(TypeError, match="slope"):
+        nn.LeakyReLU(slope=0.2)
+
+
+def test_groups_of_channels_must_come_out_even():
+    with pytest.raises(ShapeError, match="4 channels are no whole number of groups of 3"):
+        nn.Maxout(3)(to_tensor(X))

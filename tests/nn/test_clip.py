@@ -1,0 +1,104 @@
+"""Gradients kept small: the functions, and what optimisers take, eagerly and in Programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import nn, optimizer, static, to_tensor
+from app.errors import AppError, ShapeError
+from app.graph.defaults import static_mode
+from app.nn.initializer import Constant
+
+GRADIENTS = [np.array([3.0, 0.0]), np.array([[0.0], [4.0]])]
+
+
+def parameters() -> list[Any]:
+    made = [to_tensor(np.zeros_like(g), stop_gradient=False) for g in GRADIENTS]
+    for parameter, gradient in zip(made, GRADIENTS, strict=True):
+        (parameter * to_tensor(gradient)).sum().backward()
+    return made
+
+
+def gradients_of(made: list[Any]) -> list[Any]:
+    return [p.grad.tolist() for p in made]
+
+
+@pytest.mark.parametrize(("p", "size"), [(2.0, 5.0), (1.0, 7.0), (np.inf, 4.0)])
+def test_gradients_are_scaled_down_together(p: float, size: float):
+    made = parameters()
+    assert nn.utils.clip_grad_norm_(made, 2.5, p).item() == pytest.approx(size)
+    for parameter, gradient in zip(made, GRADIENTS, strict=True):
+        np.testing.assert_allclose(parameter.grad.numpy(), gradient * min(2.5 / size, 1))
+
+
+def test_small_gradients_stay_and_none_are_fine():
+    made = parameters()
+    nn.utils.clip_grad_norm_(made, 100.0)
+    assert gradients_of(made) == [g.tolist() for g in GRADIENTS]
+    assert nn.utils.clip_grad_norm_([app.ones([1])], 1.0).item() == 0.0
+
+
+def test_gradients_that_are_no_numbers_are_told_on_demand():
+    (made, _) = parameters()
+    made.grad = to_tensor([np.inf, 0.0])
+    with pytest.raises(AppError, match="the gradients have the size inf"):
+        nn.utils.clip_grad_norm_(made, 1.0, error_if_nonfinite=True)
+
+
+def test_each_element_is_kept_within_bounds():
+    made = parameters()
+    nn.utils.clip_grad_value_(made, 3.5)
+    assert gradients_of(made) == [[3.0, 0.0], [[0.0], [3.5]]]
+
+
+def test_parameters_as_one_row():
+    made = [to_tensor([1.0, 2.0]), to_tensor([[3.0], [4.0]])]
+    row = nn.utils.parameters_to_vector(made)
+    assert row.tolist() == [1.0, 2.0, 3.0, 4.0]
+    nn.utils.vector_to_parameters(row * 2.0, made)
+    assert [p.tolist() for p in made] == [[2.0, 4.0], [[6.0], [8.0]]]
+    with pytest.raises(ShapeError, match=r"4 elements are needed for 2 parameters, found \[3\]"):
+        nn.utils.vector_to_parameters(row[:3], made)
+
+
+CLIPS: list[tuple[Any, list[Any]]] = [
+    (nn.ClipGradByGlobalNorm(2.5), [[1.5, 0.0], [[0.0], [2.0]]]),
+    (nn.ClipGradByGlobalNorm(50.0), [[3.0, 0.0], [[0.0], [4.0]]]),
+    (nn.ClipGradByNorm(3.5), [[3.0, 0.0], [[0.0], [3.5]]]),
+    (nn.ClipGradByValue(2.0), [[2.0, 0.0], [[0.0], [2.0]]]),
+    (nn.ClipGradByValue(max=4.0, min=3.5), [[3.5, 3.5], [[3.5], [4.0]]]),
+]
+
+
+@pytest.mark.parametrize(("clip", "expected"), CLIPS)
+def test_optimisers_take_clipped_gradients(clip: Any, expected: list[Any]):
+    made = parameters()
+    optimizer.SGD(1.0, made, grad_clip=clip).step()
+    for parameter, gradient in zip(made, expected, strict=True):
+        np.testing.assert_allclose(parameter.numpy(), -np.asarray(gradient), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("clip", "expected"), CLIPS)
+def test_programs_take_clipped_gradients(clip: Any, expected: list[Any]):
+    main, startup = static.Program(), static.Program()
+    with static_mode(), static.program_guard(main, startup):
+        made = [nn.create_parameter(g.shape, "float64", Constant(0.0)) for g in GRADIENTS]
+        loss = app.add_n([(p * g).sum() for p, g in zip(made, GRADIENTS, strict=True)])
+        optimizer.SGD(1.0, grad_clip=clip).minimize(loss)
+    scope, executor = static.Scope(), static.Executor()
+    executor.run(startup, scope=scope)
+    executor.run(main, scope=scope)
+    for parameter, gradient in zip(made, expected, strict=True):
+        np.testing.assert_allclose(scope.values[parameter.name], -np.asarray(gradient), rtol=1e-6)
+
+
+def test_a_parameter_can_stay_out_of_it():
+    attr = nn.ParamAttr(initializer=Constant(0.0), need_clip=False)
+    made = [nn.create_parameter([2], "float64", attr), nn.create_parameter([2], "float64", Constant(0.0))]
+    app.add_n([(p * to_tensor(GRADIENTS[0])).sum() for p in made]).backward()
+    optimizer.SGD(1.0, made, grad_clip=nn.ClipGradByGlobalNorm(1.5)).step()
+    assert [p.tolist() for p in made] == [[-3.0, 0.0], [-1.5, 0.0]]

@@ -1,0 +1,283 @@
+"""Strategies of calls of operators that rearrange, cut, pick and sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from draws import ANY, NUMBERS, Call, an_axis, numbers, one, shapes
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from app.ops.dtype import FLOATS, INTEGERS
+
+
+@st.composite
+def reshaping(draw: st.DrawFn) -> Call:
+    kept = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
+    moved = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=4))
+    x = numbers(draw, (*kept, *moved), draw(st.sampled_from(ANY)))
+    rest = list(draw(st.sampled_from(arrangements(int(np.prod(moved, dtype=int))))))
+    if rest and draw(st.booleans()):
+        rest[draw(st.integers(0, len(rest) - 1))] = -1
+    copied = -1 in rest or draw(st.booleans())
+    return Call([x], {"shape": [*[0 if copied else n for n in kept], *rest]})
+
+
+def arrangements(count: int) -> list[list[int]]:
+    """Some lists of sizes whose product is `count`."""
+    pairs = [[a, count // a] for a in range(1, count + 1) if count % a == 0]
+    return [[count], [1, count], *pairs, *([[]] if count == 1 else [])]
+
+
+@st.composite
+def flattening(draw: st.DrawFn) -> Call:
+    call = draw(one())
+    rank = call.inputs[0].ndim
+    start = draw(st.integers(0, max(rank, 1) - 1))
+    stop = draw(st.integers(start, max(rank, 1) - 1))
+    if draw(st.booleans()):
+        stop -= max(rank, 1)
+    return Call(call.inputs, {"start_axis": start, "stop_axis": stop})
+
+
+@st.composite
+def squeezing(draw: st.DrawFn) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=2))
+    axis = draw(st.none() | an_axis(len(shape)) | st.lists(an_axis(len(shape)), max_size=2, unique=True))
+    return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"axis": axis})
+
+
+@st.composite
+def unsqueezing(draw: st.DrawFn) -> Call:
+    call = draw(one())
+    rank = call.inputs[0].ndim
+    axis = draw(an_axis(rank + 1) | st.lists(an_axis(rank + 1), min_size=1, max_size=2))
+    return Call(call.inputs, {"axis": axis})
+
+
+@st.composite
+def transposing(draw: st.DrawFn) -> Call:
+    call = draw(one())
+    rank = call.inputs[0].ndim
+    perm = draw(st.none() | st.permutations(range(rank)))
+    if perm is not None:
+        perm = [i - rank if draw(st.booleans()) else i for i in perm]
+    return Call(call.inputs, {"perm": perm})
+
+
+@st.composite
+def joining(draw: st.DrawFn) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3))
+    axis = draw(an_axis(len(shape)))
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        sizes = list(shape)
+        sizes[axis] = draw(st.integers(0, 3))
+        parts.append(numbers(draw, sizes, draw(st.sampled_from(ANY))))
+    return Call(parts, {"axis": axis})
+
+
+@st.composite
+def cutting(draw: st.DrawFn) -> Call:
+    sizes = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
+    parts: Any = list(sizes)
+    if draw(st.booleans()):
+        parts, sizes = len(sizes), [sizes[0]] * len(sizes)
+    elif draw(st.booleans()):
+        parts[draw(st.integers(0, len(parts) - 1))] = -1
+    shape = list(draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=3)))
+    axis = draw(an_axis(len(shape)))
+    shape[axis] = sum(sizes)
+    return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"num_or_sections": parts, "axis": axis})
+
+
+def plain_items(index: Any) -> tuple[Any, ...]:
+    """A Python index as the setting that `getitem` carries."""
+    items = index if isinstance(index, tuple) else (index,)
+    return tuple(
+        ("slice", i.start, i.stop, i.step) if isinstance(i, slice) else "..." if i is Ellipsis else i for i in items
+    )
+
+
+@st.composite
+def indexing(draw: st.DrawFn, placing: bool = False) -> Call:
+    x = numbers(draw, draw(shapes), draw(st.sampled_from(ANY)))
+    index = draw(hnp.basic_indices(x.shape, max_dims=5, allow_newaxis=True, allow_ellipsis=True))
+    part = [np.asarray(x[index])] if placing else []
+    return Call([*part, x], {"index": plain_items(index)})
+
+
+@st.composite
+def gathering(draw: st.DrawFn, scattering: bool = False) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    axis = draw(an_axis(len(shape)))
+    size = shape[axis]
+    places = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
+    index = numbers(draw, places, draw(st.sampled_from(INTEGERS)), -size, size - 1)
+    x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
+    if not scattering:
+        return Call([x, index], {"axis": axis})
+    return Call([np.take(x, index, axis), index, x], {"axis": axis})
+
+
+@st.composite
+def cutting_like(draw: st.DrawFn) -> Call:
+    call = draw(joining())
+    call.inputs = [part.astype(call.inputs[0].dtype) for part in call.inputs]
+    return Call([np.concatenate(call.inputs, call.attributes["axis"]), *call.inputs], call.attributes)
+
+
+@st.composite
+def bordering(draw: st.DrawFn) -> Call:
+    call = draw(one())
+    widths = [(draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in call.inputs[0].shape]
+    return Call(call.inputs, {"widths": widths, "value": draw(st.integers(0, 3))})
+
+
+@st.composite
+def turning(draw: st.DrawFn, rolling: bool = False) -> Call:
+    x = numbers(draw, draw(shapes), draw(st.sampled_from(ANY)))
+    axes = draw(st.lists(an_axis(x.ndim), max_size=2, unique_by=lambda a: a % max(x.ndim, 1))) if x.ndim else []
+    if not rolling:
+        return Call([x], {"axis": axes})
+    if draw(st.booleans()) or not axes:
+        return Call([x], {"shifts": draw(st.integers(-4, 4)), "axis": None})
+    return Call([x], {"shifts": [draw(st.integers(-4, 4)) for _ in axes], "axis": axes})
+
+
+@st.composite
+def picking_items(draw: st.DrawFn, adding: bool = False) -> Call:
+    """A value, and an index with arrays of places or with a mask among its items."""
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
+    places = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=2))
+    arrays: list[np.ndarray] = []
+    items: list[Any] = []
+    axis = 0
+    while axis < len(shape):
+        kind = draw(st.sampled_from(["array", "array", "slice", "number", "mask", "...", "new"]))
+        if kind == "array":
+            items.append(("array", len(arrays)))
+            arrays.append(numbers(draw, places, draw(st.sampled_from(INTEGERS)), -shape[axis], shape[axis] - 1))
+        elif kind == "mask" and not any(a.dtype == bool for a in arrays) and not arrays:
+            ranks = draw(st.integers(1, len(shape) - axis))
+            items.append(("array", len(arrays)))
+            arrays.append(numbers(draw, shape[axis : axis + ranks], "bool", 0, 1))
+            items += [("slice", None, None, None)] * (len(shape) - axis - ranks)
+            break
+        elif kind == "slice":
+            items.append(("slice", draw(st.none() | st.integers(-2, 2)), None, draw(st.sampled_from([None, 2, -1]))))
+        elif kind == "number":
+            items.append(draw(st.integers(-shape[axis], shape[axis] - 1)))
+        elif kind == "new":
+            items.append(None)
+            continue
+        else:
+            if "..." not in items:
+                items.append("...")
+            break
+        axis += 1
+    if not arrays:
+        items, arrays = [("array", 0)], [np.zeros(places, "int64")]
+    call = Call([x, *arrays], {"items": tuple(items)})
+    return Call([np.asarray(x[np_items(call)]), x, *arrays], call.attributes) if adding else call
+
+
+def np_items(call: Call) -> tuple[Any, ...]:
+    """The index of NumPy that the items of a call, whose arrays come after the first value, stand for."""
+    found: list[Any] = []
+    for item in call.attributes["items"]:
+        if isinstance(item, tuple):
+            found.append(call.inputs[1 + item[1]] if item[0] == "array" else slice(*item[1:]))
+        else:
+            found.append(Ellipsis if item == "..." else item)
+    return tuple(found)
+
+
+@st.composite
+def picking_along(draw: st.DrawFn, adding: bool = False, replacing: bool = False) -> Call:
+    """A value, and for each line along an axis places in it; each place once where they are replaced."""
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    axis = draw(an_axis(len(shape)))
+    x = numbers(draw, shape, draw(st.sampled_from(FLOATS if replacing else NUMBERS)))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    order = np.argsort(rng.random(shape), axis)
+    count = draw(st.integers(0, shape[axis]))
+    index = np.take(order, range(count), axis).astype(draw(st.sampled_from(("int32", "int64"))))
+    values = np.take_along_axis(x, index, axis)
+    if replacing:
+        return Call([x, index, values + values.dtype.type(1)], {"axis": axis})
+    return Call([values, index, x] if adding else [x, index], {"axis": axis})
+
+
+@st.composite
+def scattering(draw: st.DrawFn) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    x = numbers(draw, shape, draw(st.sampled_from(FLOATS)))
+    rows = np.random.default_rng(draw(st.integers(0, 1000))).permutation(shape[0])[: draw(st.integers(0, shape[0]))]
+    updates = numbers(draw, (len(rows), *shape[1:]), x.dtype.name)
+    return Call([x, rows, updates], {"overwrite": draw(st.booleans())})
+
+
+@st.composite
+def ordering(draw: st.DrawFn, few: bool = False) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=1 if few else 0, max_dims=3, min_side=1, max_side=4))
+    x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
+    axis = draw(an_axis(x.ndim))
+    if few:
+        return Call([x], {"k": draw(st.integers(1, shape[axis])), "axis": axis, "largest": draw(st.booleans())})
+    return Call([x], {"axis": axis, "descending": draw(st.booleans())})
+
+
+@st.composite
+def sifting(draw: st.DrawFn) -> Call:
+    x = numbers(draw, draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=4)), "int32")
+    return Call([x], {"axis": draw(st.none() | an_axis(x.ndim))})
+
+
+@st.composite
+def searching(draw: st.DrawFn) -> Call:
+    rows = draw(st.booleans())
+    line = np.sort(numbers(draw, (2, 4) if rows else (4,), "float32"))
+    wanted = numbers(draw, (2, 3) if rows else draw(shapes), "float32")
+    return Call([line, wanted], {"out_int32": draw(st.booleans()), "right": draw(st.booleans())})
+
+
+# Matrices
+
+
+@st.composite
+def halving(draw: st.DrawFn) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=2, max_dims=3, min_side=0, max_side=3))
+    return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"diagonal": draw(st.integers(-3, 3))})
+
+
+@st.composite
+def on_diagonals(draw: st.DrawFn, placing: bool = False) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=2, max_dims=3, min_side=1, max_side=4))
+    x = numbers(draw, shape, draw(st.sampled_from(ANY)))
+    first, second = draw(st.permutations(range(len(shape))))[:2]
+    settings = {"offset": draw(st.integers(-1, 1)), "axis1": first, "axis2": second - len(shape)}
+    if shape[first] + min(settings["offset"], 0) < 1 or shape[second] - max(settings["offset"], 0) < 1:
+        settings["offset"] = 0
+    return Call([np.diagonal(x, *settings.values()).copy(), x], settings) if placing else Call([x], settings)
+
+
+@st.composite
+def on_new_diagonals(draw: st.DrawFn) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=3))
+    return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"offset": draw(st.integers(-2, 2))})
+
+
+@st.composite
+def weighing(draw: st.DrawFn) -> Call:
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=2, max_side=4))
+    return Call([numbers(draw, shape, "float32", 1)], {"num_samples": draw(st.integers(1, shape[-1]))})
+
+
+@st.composite
+def masking(draw: st.DrawFn) -> Call:
+    call = draw(one(FLOATS))
+    mode = draw(st.sampled_from(["upscale_in_train", "downscale_in_infer"]))
+    return Call(call.inputs, {"p": draw(st.sampled_from([0.0, 0.25, 1.0])), "mode": mode, "training": False})

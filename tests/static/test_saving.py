@@ -1,0 +1,98 @@
+"""What a Program keeps is written and read back; a network can be used without the program that trained it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.errors import AppError, ProgramError
+
+FEED = {"x": np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)}
+
+
+@pytest.fixture
+def trained() -> tuple[static.Executor, static.Variable, static.Variable]:
+    """A network that has made one step: the Executor, its data and its result."""
+    x, label = static.data("x", [None, 3]), static.data("label", [None, 1], "int64")
+    out = app.nn.functional.softmax(static.nn.fc(app.tanh(static.nn.fc(x, 4)), 2))
+    loss = app.mean(app.nn.functional.cross_entropy(out, label, use_softmax=False))
+    app.optimizer.Adam(learning_rate=0.1).minimize(loss)
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    executor.run(feed={**FEED, "label": np.array([[0], [1]])})
+    return executor, x, out
+
+
+def test_a_network_is_used_where_it_was_not_trained(trained, tmp_path: Path):
+    executor, x, out = trained
+    test = static.default_main_program().clone(for_test=True)
+    expected = executor.run(test, feed={**FEED, "label": np.array([[0], [1]])}, fetch_list=[out])
+    prefix = str(tmp_path / "folder" / "net")
+    static.save_inference_model(prefix, [x], [out], executor)
+    with static.scope_guard(static.Scope()):
+        program, feed, fetch = static.load_inference_model(prefix, executor)
+        assert feed == ["x"]
+        np.testing.assert_array_equal(executor.run(program, feed=FEED, fetch_list=fetch), expected)
+        assert {v.name for v in program.list_vars() if v.persistable} == {p.name for p in program.all_parameters()}
+    assert [op.type for op in program.global_block().ops].count("matmul") == 2
+
+
+def test_what_is_needed_must_be_fed(trained, tmp_path: Path):
+    executor, x, _ = trained
+    block = static.default_main_program().global_block()
+    loss = next(v for name, v in block.vars.items() if name.startswith("mean"))
+    with pytest.raises(ProgramError, match="cannot be computed from x alone; feed label too"):
+        static.save_inference_model(str(tmp_path / "net"), x, loss, executor)
+
+
+def test_a_function_of_a_program_cannot_be_saved(tmp_path: Path):
+    x = static.data("x", [None, 3])
+    y = static.py_func(lambda a: a + 1, x, static.InputSpec([None, 3]))
+    with pytest.raises(ProgramError, match=r"py_func.* is a function of a program, which cannot be written"):
+        static.save_inference_model(str(tmp_path / "net"), [x], [y])
+
+
+def test_every_value_that_is_kept_comes_back(trained, tmp_path: Path):
+    path = str(tmp_path / "all")
+    values = {name: value.copy() for name, value in static.global_scope().values.items()}
+    static.save(static.default_main_program(), path)
+    with static.scope_guard(static.Scope()):
+        static.load(static.default_main_program(), path)
+        found = static.global_scope().values
+        assert found.keys() == values.keys()
+        for name, value in values.items():
+            np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize("damage", [None, b"{}", b"\0\1"])
+def test_files_that_are_absent_or_damaged_are_named(trained, damage: bytes | None, tmp_path: Path):
+    executor, x, out = trained
+    prefix = str(tmp_path / "net")
+    static.save_inference_model(prefix, [x], [out], executor)
+    for end in (".pdmodel", ".pdiparams"):
+        path, whole = Path(prefix + end), Path(prefix + end).read_bytes()
+        if damage is None:
+            path.unlink()
+        else:
+            path.write_bytes(damage)
+        with pytest.raises(AppError, match=f"net{end}"):
+            static.load_inference_model(prefix, executor)
+        path.write_bytes(whole)
+
+
+def test_values_of_another_network_are_refused(trained, tmp_path: Path):
+    path = str(tmp_path / "all")
+    static.save(static.default_main_program(), path)
+    other = static.Program()
+    with static.program_guard(other, static.Program()), app.graph.names.guard():
+        static.nn.fc(static.data("x", [None, 7]), 4)
+    with pytest.raises(ProgramError, match=r"fc_0.w_0 has shape \[7, 4\], in .* it has \[3, 4\]"):
+        static.load(other, path)
+    with static.program_guard(other, static.Program()):
+        static.nn.fc(static.data("x", [None, 7]), 4, name="else")
+    with pytest.raises(ProgramError, match=r"has no value for else\.w_0"):
+        static.load(other, path, var_list=[v for v in other.all_parameters() if v.name.startswith("else")])

@@ -1,0 +1,51 @@
+"""Variables that keep their values between runs, and names for the parts of a Program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.device import DeviceError
+from app.nn.initializer import Constant
+
+
+def test_a_global_variable_is_set_once_and_is_no_parameter():
+    counter = static.create_global_var([1], 5, "int64", persistable=True, name="counter")
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    assert executor.run(fetch_list=[counter])[0].tolist() == [5]
+    assert (counter.name, counter.dtype, counter.persistable) == ("counter", "int64", True)
+    assert static.default_main_program().all_parameters() == []
+
+
+def test_a_parameter_is_trained_whatever_the_mode():
+    weight = static.create_parameter([2], name="w", default_initializer=Constant(1.0))
+    x = static.data("x", [None, 2])
+    app.optimizer.SGD(learning_rate=0.5).minimize(app.mean(x * weight))
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    executor.run(feed={"x": np.ones([1, 2], "float32")})
+    assert static.global_scope().value("w").tolist() == [0.75, 0.75]
+
+
+def test_names_made_in_a_scope_begin_with_it():
+    x = static.data("x", [None, 2])
+    with static.name_scope("outer"):
+        static.nn.fc(x, 2)
+        with static.name_scope("inner"):
+            static.nn.fc(x, 2)
+    static.nn.fc(x, 2, name="plain")
+    names = [p.name for p in static.default_main_program().all_parameters()]
+    assert names[:2] == ["outer/fc_0.w_0", "outer/fc_0.b_0"]
+    assert names[2:4] == ["outer/inner/fc_0.w_0", "outer/inner/fc_0.b_0"]
+    assert names[4:] == ["plain.w_0", "plain.b_0"]
+
+
+def test_operators_can_be_meant_for_the_cpu_alone():
+    with static.device_guard("cpu"):
+        y = static.data("x", [1]) + 1.0
+    assert static.Executor(static.cpu_places()[0]).run(feed={"x": [1.0]}, fetch_list=[y])[0].tolist() == [2.0]
+    with pytest.raises(DeviceError, match="'gpu' is not there"), static.device_guard("gpu"):
+        pass

@@ -1,0 +1,157 @@
+"""Values in a file: what comes back is what was kept, and a file that is not right is told so."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import nn, optimizer, to_tensor
+from app.errors import AppError
+from app.ops.dtype import NAMES
+from app.saving import FileError
+from app.tensor import Parameter, Tensor
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, (Tensor, np.ndarray)):
+        x, y = np.asarray(a), np.asarray(b)
+        return type(a) is type(b) and x.dtype == y.dtype and x.shape == y.shape and bool((x == y).all())
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and (a == b or a != a)
+
+
+VALUES: list[Any] = [
+    *[None, True, 3, -1.5, float("inf"), float("nan"), "text", "", [], {}, (), [1, (2, [3.0])]],
+    {"a": {"b": [to_tensor([1.0, 2.0]), np.arange(3)]}, 7: "seven", "list": ["dict", "list"], "flag": False},
+    *[to_tensor(np.ones((2, 0, 3), name)) for name in NAMES],
+    *[to_tensor(5), np.array(2.5), np.zeros((3, 2), "float32").T, to_tensor([1.0])[::-1]],
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: repr(v)[:30])
+def test_what_comes_back_is_what_was_kept(tmp_path: Path, value: Any):
+    path = tmp_path / "deeper" / "value.pdparams"
+    app.save(value, path)
+    assert same(app.load(str(path)), value)
+    assert [p.name for p in path.parent.iterdir()] == ["value.pdparams"]
+
+
+def test_open_files_and_arrays_in_the_place_of_tensors():
+    file = io.BytesIO()
+    app.save({"w": to_tensor([1.0])}, file)
+    file.seek(0)
+    found = app.load(file, return_numpy=True)
+    assert type(found["w"]) is np.ndarray
+    assert found["w"].tolist() == [1.0]
+
+
+def test_a_network_and_its_optimiser_go_on_where_they_were(tmp_path: Path):
+    def made() -> tuple[nn.Layer, optimizer.Optimizer]:
+        with app.graph.names.guard():
+            net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1D(4), nn.ReLU(), nn.Linear(4, 1))
+        rate = optimizer.lr.LinearWarmup(optimizer.lr.StepDecay(0.1, 1), 2, 0.0, 0.1)
+        return net, optimizer.Adam(rate, parameters=net.parameters())
+
+    def train(net: nn.Layer, stepper: Any) -> None:
+        for row in np.random.default_rng(0).normal(size=(3, 5, 3)).astype("float32"):
+            net(to_tensor(row)).sum().backward()
+            stepper.step()
+            stepper.clear_grad()
+            stepper._learning_rate.step()
+
+    net, stepper = made()
+    train(net, stepper)
+    app.save(net.state_dict(), tmp_path / "net.pdparams")
+    app.save(stepper.state_dict(), tmp_path / "net.pdopt")
+    other, resumed = made()
+    other.set_state_dict(app.load(tmp_path / "net.pdparams"))
+    resumed.set_state_dict(app.load(tmp_path / "net.pdopt"))
+    assert resumed.get_lr() == stepper.get_lr()
+    for pair in ((net, stepper), (other, resumed)):
+        train(*pair)
+    assert same(OrderedDict(other.state_dict()), OrderedDict(net.state_dict()))
+
+
+def test_parameters_come_back_as_parameters_with_their_names(tmp_path: Path):
+    layer = nn.Linear(2, 1, weight_attr=nn.ParamAttr(name="mine", trainable=False))
+    app.save(layer.state_dict(), tmp_path / "w")
+    weight = app.load(tmp_path / "w")["weight"]
+    assert (type(weight), weight.name, weight.trainable) == (Parameter, "mine", False)
+
+
+def test_files_of_arrays_alone_are_read(tmp_path: Path):
+    from safetensors.numpy import save_file
+
+    save_file({"w": np.ones(2, "float32")}, tmp_path / "w.safetensors")
+    assert app.load(tmp_path / "w.safetensors")["w"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"net": nn.Linear(1, 1)}, r"the value\['net'\] is of type Linear, which no file holds; save its state_dict"),
+        ([1, object()], r"the value\[1\] is of type object, which no file holds\. It can hold Tensors"),
+        ({1.5: 1}, r"a key of the value is 1\.5; keys are text or whole numbers"),
+        (np.array(["a"]), "an array of <U1 cannot be kept"),
+    ],
+)
+def test_what_no_file_holds_is_told_and_leaves_none(tmp_path: Path, value: Any, told: str):
+    with pytest.raises(AppError, match=told):
+        app.save(value, tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path: Path):
+    path = tmp_path / "file"
+    app.save([1], path)
+    with pytest.raises(AppError):
+        app.save([object()], path)
+    assert app.load(path) == [1]
+
+
+@pytest.mark.parametrize("cut", [0, 4, 20, -1])
+def test_a_file_that_was_cut_is_told(tmp_path: Path, cut: int):
+    path = tmp_path / "file"
+    app.save({"w": to_tensor([1.0, 2.0])}, path)
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(AppError, match="wrote: it is damaged or of another kind"):
+        app.load(path)
+
+
+@pytest.mark.parametrize("place", range(0, 200, 7))
+def test_a_damaged_file_is_told_or_gives_a_value(tmp_path: Path, place: int):
+    path = tmp_path / "file"
+    app.save({"w": to_tensor([1.0, 2.0]), "n": 3}, path)
+    content = bytearray(path.read_bytes())
+    content[min(place, len(content) - 1)] ^= 0x15
+    path.write_bytes(bytes(content))
+    with contextlib.suppress(FileError):
+        app.load(path)
+
+
+def test_a_pickle_is_not_opened(tmp_path: Path):
+    path = tmp_path / "old.pdparams"
+    path.write_bytes(pickle.dumps({"w": 1}, protocol=4))
+    with pytest.raises(AppError, match="it is a pickle, which is not opened here, as it could run any code"):
+        app.load(path)
+
+
+def test_a_file_that_is_not_there_is_told_with_its_neighbours(tmp_path: Path):
+    app.save(1, tmp_path / "epoch1.pdparams")
+    with pytest.raises(FileNotFoundError, match=r"no file .*epoch2\.pdparams; its folder has epoch1\.pdparams"):
+        app.load(tmp_path / "epoch2.pdparams")
+    with pytest.raises(AppError, match="is a folder"):
+        app.load(tmp_path)
+    with pytest.raises(AppError, match="names no file"):
+        app.save(1, tmp_path)
