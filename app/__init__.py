@@ -71,7 +71,6 @@ __all__ = [
     "CPUPlace",
     "arange",
     "assign",
-    "assign",
     "autograd",
     "custom_op",
     "disable_static",
