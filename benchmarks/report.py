@@ -43,6 +43,14 @@ def paired_table(ratios: dict[str, Sequence[float]]) -> str:
     return "\n".join(lines)
 
 
+def calls_table(rows: Sequence[dict[str, Any]]) -> str:
+    """One call of a custom operator, the quickest first."""
+    lines = ["| One call, forward and backward | Median, µs | Best, µs |", "| --- | ---: | ---: |"]
+    for row in sorted((row for row in rows if row["us"]), key=lambda row: statistics.median(row["us"])):
+        lines.append(f"| {row['title']} | {statistics.median(row['us']):.1f} | {min(row['us']):.1f} |")
+    return "\n".join(lines + [f"| {row['title']} | {row['problem']} | |" for row in rows if not row["us"]])
+
+
 def growth_table(points: Sequence[dict[str, Any]], titles: dict[str, str]) -> str:
     """A table for each thing that was varied; ~ marks an epoch of which only a part was run."""
     names = list(points[0]["seconds"])

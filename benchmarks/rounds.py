@@ -21,9 +21,9 @@ FIVE = 5
 """Epochs, of which the time from the start of the process is reported."""
 
 
-def titles() -> dict[str, str]:
+def titles(folder: Path = FOLDER) -> dict[str, str]:
     """What each contender is called in the table: the first line of its docstring, read without running it."""
-    files = sorted(file for file in FOLDER.glob("*.py") if file.stem != "__init__")
+    files = sorted(file for file in folder.glob("*.py") if file.stem != "__init__")
     docstrings = {file.stem: ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
     return {name: (text or name).splitlines()[0] for name, text in docstrings.items()}
 

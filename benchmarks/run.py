@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, machine, paired, report, rounds
+from benchmarks import calls, growth, machine, paired, report, rounds
 from benchmarks.process import ROOT
 from benchmarks.work import Data, Work
 
@@ -72,6 +72,8 @@ def _contenders(folder: Path, options: argparse.Namespace, titles: dict[str, str
     if not options.only:
         print("Custom over built-in, in one process ...", flush=True)
         found["paired"] = paired.measure(folder, 4 if options.quick else 10)
+        print("One call of a custom operator ...", flush=True)
+        found["calls"] = calls.measure(1 if options.quick else options.rounds)
         print("Our own start ...", flush=True)
         found["starts"] = rounds.starts(folder)
         print(report.starts_text(found["starts"]))
@@ -86,6 +88,7 @@ def write(results: dict[str, Any]) -> None:
         texts["benchmarks: machine"] = report.machine_text(part["machine"], part["sample"])
         texts["benchmarks: table"] = report.table(part["rows"])
         texts["benchmarks: paired"] = report.paired_table(part["paired"])
+        texts["benchmarks: calls"] = report.calls_table(part["calls"])
         texts["benchmarks: starts"] = report.starts_text(part["starts"])
     if part := results.get("growth"):
         about = report.machine_text(part["machine"], part["sample"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import growth, report, run
+from benchmarks import calls, growth, report, run
 from benchmarks.process import Run
 from benchmarks.rounds import summary
 
@@ -77,11 +77,13 @@ def test_results_are_kept_and_shown_on_the_page(monkeypatch, tmp_path: Path, row
     monkeypatch.setattr(run, "PAGE", page)
     monkeypatch.setattr(run, "README", tmp_path / "README.md")
     part = {"machine": MACHINE, "sample": True, "rows": rows, "paired": {"shipped": [1.0, 1.02]}, "starts": {"cold": 7}}
+    part["calls"] = [{"name": "ours", "title": "Ours", "problem": "", "us": [11.0, 12.0, 40.0]}]
     run.write({"contenders": part})
     text = page.read_text(encoding="utf-8")
     assert "| Ours | 0.0900" in text
     assert "| shipped | 1.010 | 1.000 | 1.020 |" in text
     assert "7.00 s" in text
+    assert "| Ours | 12.0 | 11.0 |" in text
     assert "committed sample" in text
     assert json.loads((tmp_path / "results.json").read_text())["contenders"]["rows"][0]["problem"] == "missing: torch"
     assert "benchmarks.md" in capsys.readouterr().out
@@ -89,7 +91,7 @@ def test_results_are_kept_and_shown_on_the_page(monkeypatch, tmp_path: Path, row
 
 def test_the_page_has_a_place_for_everything():
     text = run.PAGE.read_text(encoding="utf-8")
-    for part in ("machine", "table", "starts", "paired", "growth"):
+    for part in ("machine", "table", "starts", "paired", "calls", "growth"):
         assert f"<!-- benchmarks: {part} -->" in text
 
 
@@ -97,3 +99,18 @@ def test_an_unknown_contender_is_refused(capsys):
     with pytest.raises(SystemExit):
         run.main(["--only", "nobody"])
     assert "numpy_plain" in capsys.readouterr().err
+
+
+def test_a_call_that_could_not_be_measured_says_why():
+    rows = [
+        {"name": "b", "title": "B", "problem": "missing: b", "us": []},
+        {"name": "a", "title": "A", "problem": "", "us": [2.0]},
+    ]
+    assert report.calls_table(rows).splitlines()[2:] == ["| A | 2.0 | 2.0 |", "| B | missing: b | |"]
+
+
+def test_every_caller_is_measured_or_missing():
+    rows = calls.measure(1)
+    assert {row["name"] for row in rows} >= {"ours", "numpy_alone", "torch_function", "paddle_pylayer"}
+    assert all(row["us"] or row["problem"].startswith("missing") for row in rows)
+    assert min(rows[[row["name"] for row in rows].index("ours")]["us"]) > 0

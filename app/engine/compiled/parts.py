@@ -15,7 +15,7 @@ from app.engine.compiled.names import Names
 from app.engine.compiled.schedule import FREE
 
 LIMIT = 32
-"""A Program of no more steps than this is one function; of a longer one, a part begins at each product."""
+"""A Program of no more steps is one function; in a longer one a part begins at each product, and holds no more."""
 
 
 @dataclass
@@ -42,7 +42,8 @@ def parts_of(lowered: Lowered) -> list[Part]:
         if step.in_python:
             fresh = True
         elif step.kind not in FREE:
-            if fresh or (step.kind == "product" and not short):
+            full = parts and len(parts[-1].steps) >= LIMIT
+            if fresh or full or (step.kind == "product" and not short):
                 parts.append(Part(f"part_{len(parts)}", []))
             parts[-1].steps.append((index, step))
             fresh = False

@@ -7,6 +7,7 @@ import pytest
 
 import app
 from app import static
+from app.engine.compiled import parts
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.program import CompiledProgram
 
@@ -68,3 +69,12 @@ def test_a_problem_in_a_late_part_is_told_with_its_operator():
     feed = {"x": np.ones((4, 32), np.float32), "label": np.full((4, 1), 77)}
     with pytest.raises(app.errors.AppError, match=r"softmax_with_cross_entropy.*label"):
         exe.run(feed=feed, fetch_list=[loss])
+
+
+def test_no_part_of_a_long_program_is_long():
+    x = static.data("x", [None, 32])
+    for _ in range(3):
+        x = app.tanh(static.nn.fc(x, 32))
+    totals = [app.sum(x * float(i)) for i in range(90)]
+    native = compiled(*(total.name for total in totals))
+    assert max(len(part.steps) for part in native.source.parts) <= parts.LIMIT
