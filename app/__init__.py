@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from app import autograd, device, io, metric, nn, optimizer, regularizer, static, vision
+from app import autograd, device, io, jit, linalg, metric, nn, onnx, optimizer, regularizer, static, vision
 from app.creation import (
     arange,
     assign,
+    broadcast_shape,
+    clone,
     empty,
     eye,
     full,
@@ -21,12 +23,16 @@ from app.creation import (
     randn,
     randperm,
     standard_normal,
+    tolist,
+    tril_indices,
+    triu_indices,
     uniform,
     zeros,
 )
 from app.custom import custom_op
 from app.device import CPUPlace, get_device, is_compiled_with_cuda, set_device
 from app.graph import disable_static, enable_static, in_dynamic_mode
+from app.limits import finfo, iinfo
 from app.model import Model, callbacks, summary
 from app.nn import ParamAttr, create_parameter
 from app.ops.composed import FUNCTIONS as _FUNCTIONS
@@ -72,18 +78,24 @@ __all__ = [
     "arange",
     "assign",
     "autograd",
+    "broadcast_shape",
+    "clone",
     "custom_op",
     "disable_static",
     "empty",
     "enable_grad",
     "enable_static",
     "eye",
+    "finfo",
     "full",
     "get_default_dtype",
     "get_rng_state",
     "grad",
+    "iinfo",
     "in_dynamic_mode",
     "is_grad_enabled",
+    "jit",
+    "linalg",
     "linspace",
     "logspace",
     "meshgrid",
@@ -91,6 +103,7 @@ __all__ = [
     "no_grad",
     "normal",
     "ones",
+    "onnx",
     "optimizer",
     "rand",
     "randint",
@@ -104,6 +117,9 @@ __all__ = [
     "standard_normal",
     "static",
     "to_tensor",
+    "tolist",
+    "tril_indices",
+    "triu_indices",
     "uniform",
     "zeros",
     *_REGISTRY,

@@ -11,8 +11,14 @@ from app.command_line import run
 
 COMMANDS = {
     "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
+    "check": ("app.checking.command", "examine custom operators: gradients, shapes, manners, how they are compiled"),
     "run": ("app.compat.command", "run a program written for Paddle or PyTorch, or list the names that it can use"),
-    "inspect": ("app.training.inspect", "show the Programs of a configuration, and how the compiled engine runs them"),
+    "export": ("app.training.export", "write a trained network as a file that other programs run"),
+    "predict": ("app.training.predict", "say which digits image files show, by a trained network"),
+    "inspect": (
+        "app.inspection.command",
+        "show a network's Programs at every stage, the memory they need, and a picture",
+    ),
 }
 """Each command, with the module whose `add_arguments` and `run` it is and a line of help."""
 

@@ -1,6 +1,6 @@
 """Gradients of Tensors, and custom operators that bring their own."""
 
-from app.custom.gradcheck import gradcheck
+from app.custom.gradcheck import gradcheck, gradgradcheck
 from app.custom.once import once_differentiable
 from app.custom.pylayer import Function, PyLayer
 from app.tensor import backward, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -12,6 +12,7 @@ __all__ = [
     "enable_grad",
     "grad",
     "gradcheck",
+    "gradgradcheck",
     "is_grad_enabled",
     "no_grad",
     "once_differentiable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from app.ops import creation as ops
 from app.ops import drawing
 from app.ops.definition import REGISTRY, OpDef, apply, plain
 from app.ops.dtype import canonical, get_default_dtype
+from app.ops.spec import broadcast
 from app.tensor import Tensor, to_tensor
 
 
@@ -91,6 +93,31 @@ def meshgrid(*args: Any, name: str | None = None) -> list[Any]:
 def eye(num_rows: int, num_columns: int | None = None, dtype: Any = None) -> Any:
     """The unit matrix."""
     return _from_array(np.eye(num_rows, num_columns, dtype=canonical(dtype or get_default_dtype())))
+
+
+def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
+    """The places of the lower part of a matrix: their rows, and below these their columns."""
+    return _from_array(np.stack(np.tril_indices(row, offset, col)).astype(canonical(dtype)))
+
+
+def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
+    """The places of the upper part of a matrix: their rows, and below these their columns."""
+    return _from_array(np.stack(np.triu_indices(row, offset, col)).astype(canonical(dtype)))
+
+
+def clone(x: Any, name: str | None = None) -> Any:
+    """A copy, through which gradients flow."""
+    return REGISTRY["assign"](x)
+
+
+def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
+    """The shape that values of two shapes have together."""
+    return list(broadcast(x_shape, y_shape))
+
+
+def tolist(x: Any) -> Any:
+    """The numbers of a Tensor, in lists."""
+    return x.tolist()
 
 
 def uniform(

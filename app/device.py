@@ -27,13 +27,13 @@ class CUDAPlace:
     """A GPU, which no value can be on."""
 
     def __init__(self, device_id: int = 0):
-        raise _no_gpu(f"CUDAPlace({device_id})")
+        raise no_gpu(f"CUDAPlace({device_id})")
 
 
 def set_device(device: str) -> CPUPlace:
     """Choose a device; it is the CPU that there is."""
     if str(device).partition(":")[0] != "cpu":
-        raise _no_gpu(repr(device))
+        raise no_gpu(repr(device))
     return CPUPlace()
 
 
@@ -57,5 +57,6 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     return [CPUPlace()] * (device_count or 1)
 
 
-def _no_gpu(wish: Any) -> DeviceError:
+def no_gpu(wish: Any) -> DeviceError:
+    """What to raise where a GPU is asked for."""
     return DeviceError(f"{wish} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")

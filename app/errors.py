@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 
+def add_note(error: BaseException, words: str) -> None:
+    """Put words below those of an error: Python prints them from 3.11 on, and keeps them for whoever asks before."""
+    if hasattr(error, "add_note"):
+        error.add_note(words)
+    else:
+        error.__notes__ = [*getattr(error, "__notes__", ()), words]  # type: ignore[attr-defined]
+
+
 class AppError(Exception):
     """Any mistake that the user can mend. At the command line it is printed without a traceback."""
 
@@ -17,6 +25,14 @@ class ConfigError(AppError):
 
 class DataError(AppError):
     """A data file that is missing, damaged or not what it should be."""
+
+
+class FileError(AppError, ValueError):
+    """A file that is damaged or of another kind, or a value that no file can hold."""
+
+
+class MissingFileError(AppError, FileNotFoundError):
+    """A file that is not there."""
 
 
 class OperatorError(AppError, RuntimeError):
@@ -39,9 +55,21 @@ class MissingFunctionError(CustomOperatorError, NotImplementedError, OSError):
     """A PyLayer without forward or backward. (Paddle shows what happens inside a backward pass as an OSError.)"""
 
 
+class GradientError(OperatorError, ValueError):
+    """A gradient that was asked for, and that nothing leads to."""
+
+
+class GradcheckError(OperatorError):
+    """A gradient that is not what finite differences give, or that cannot be compared with them."""
+
+
 class InPlaceError(OperatorError, ValueError):
     """A change in place that gradients forbid, or that was made before they were computed."""
 
 
 class ProgramError(AppError, ValueError, RuntimeError):
     """A Program that cannot be built or run as asked: a missing feed, an unknown variable, no initial value."""
+
+
+class ExportError(AppError, RuntimeError):
+    """A network that cannot be written in another format: what stands in the way is named, all of it at once."""

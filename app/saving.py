@@ -1,10 +1,12 @@
 """Values in one file: Tensors, arrays, numbers and text, in dictionaries and lists. Opening one runs no code.
 
-The file is a safetensors file, which holds the arrays; what holds them is told, as JSON, among its metadata.
+The file is a safetensors file, which holds the arrays; what holds them is told, as JSON, among its metadata. There
+stand a version of the format and a checksum, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -13,18 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import AppError
+from app.errors import FileError, MissingFileError
+from app.files import write_whole
 from app.tensor import Parameter, Tensor
 
-STRUCTURE = "structure"
-
-
-class FileError(AppError, ValueError):
-    """A file that holds no values, or a value that no file can hold."""
-
-
-class MissingFileError(AppError, FileNotFoundError):
-    """A file that is not there."""
+FORMAT, VERSION = "opsmith.values", 1
 
 
 def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
@@ -33,17 +28,22 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
 
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_described(obj, arrays, "the value"))
-    content = pack(arrays, {STRUCTURE: structure})
+    checksum = _checksum(structure, arrays)
+    content = pack(arrays, {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum})
     if hasattr(path, "write"):
         path.write(content)
         return
     target = Path(os.fspath(path))
     if not target.name or target.is_dir():
         raise FileError(f"save: {str(path)!r} names no file")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(target.name + ".part")
-    partial.write_bytes(content)
-    os.replace(partial, target)
+    write_whole(target, content)
+
+
+def _checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(structure.encode())
+    for key in sorted(arrays):
+        digest.update(f"{key} {arrays[key].dtype.name} {arrays[key].shape}".encode() + arrays[key].tobytes())
+    return digest.hexdigest()
 
 
 def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
@@ -56,13 +56,28 @@ def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
         size = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
         arrays = unpack(content)
-        if STRUCTURE not in metadata:
+        if not metadata.keys() & {"structure", "sha256"}:  # another program wrote it
             return {key: array if return_numpy else Tensor(array) for key, array in arrays.items()}
-        return _restored(json.loads(metadata[STRUCTURE]), arrays, return_numpy)
+        _check(metadata, arrays, name)
+        return _restored(json.loads(metadata["structure"]), arrays, return_numpy)
+    except FileError:
+        raise
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         kind = "a pickle, which is not opened here, as it could run any code" if _is_pickle(content) else None
         found = kind or f"damaged or of another kind ({error})"
         raise FileError(f"load: {name} is no file that app.save wrote: it is {found}") from error
+
+
+def _check(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray], name: str) -> None:
+    """Refuse what a newer release wrote, and what is not as it was written."""
+    version = int(metadata["version"])
+    if metadata["format"] != FORMAT or _checksum(metadata["structure"], arrays) != metadata["sha256"] or version < 1:
+        raise ValueError("its checksum says so")
+    if version > VERSION:
+        raise FileError(
+            f"load: {name} has version {version} of its format, and this release reads up to {VERSION}; "
+            "a newer one can read it"
+        )
 
 
 def _read(path: Any) -> tuple[str, bytes]:

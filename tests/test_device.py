@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import app
 from app import device
 from app.errors import AppError
 
@@ -19,3 +20,10 @@ def test_a_gpu_is_refused(wish: object):
     with pytest.raises(RuntimeError, match="is not there: values are computed on the CPU") as caught:
         wish()  # type: ignore[operator]
     assert isinstance(caught.value, AppError)
+
+
+def test_a_tensor_is_on_the_cpu_and_nowhere_else():
+    x = app.ones([2])
+    assert x.cpu() is x
+    with pytest.raises(RuntimeError, match=r"cuda\(\) is not there: values are computed on the CPU"):
+        x.cuda()

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import app
 from app import nn, optimizer, to_tensor
@@ -129,15 +131,24 @@ def test_a_file_that_was_cut_is_told(tmp_path: Path, cut: int):
         app.load(path)
 
 
-@pytest.mark.parametrize("place", range(0, 200, 7))
-def test_a_damaged_file_is_told_or_gives_a_value(tmp_path: Path, place: int):
-    path = tmp_path / "file"
-    app.save({"w": to_tensor([1.0, 2.0]), "n": 3}, path)
-    content = bytearray(path.read_bytes())
-    content[min(place, len(content) - 1)] ^= 0x15
-    path.write_bytes(bytes(content))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_told_or_changes_nothing(tmp_path: Path, place: float, bit: int):
+    value = {"w": to_tensor([1.0, 2.0]), "n": 3, "inf": float("inf")}
+    app.save(value, tmp_path / "file")
+    content = bytearray((tmp_path / "file").read_bytes())
+    content[int(place * len(content))] ^= 1 << bit
+    (tmp_path / "file").write_bytes(bytes(content))
     with contextlib.suppress(FileError):
-        app.load(path)
+        assert same(app.load(tmp_path / "file"), value)
+
+
+def test_a_newer_format_is_told(tmp_path: Path):
+    app.save([1.0], tmp_path / "file")
+    content = (tmp_path / "file").read_bytes()
+    (tmp_path / "file").write_bytes(content.replace(b'"version":"1"', b'"version":"2"'))
+    with pytest.raises(FileError, match="has version 2 of its format, and this release reads up to 1"):
+        app.load(tmp_path / "file")
 
 
 def test_a_pickle_is_not_opened(tmp_path: Path):

@@ -53,6 +53,10 @@ class _AliasLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec  # Python has replaced it by that of the other name
+        for name, inner in list(sys.modules.items()):
+            # Known from now on, as importing it later would put it in the place of a function of the same name.
+            if name.startswith(module.__name__ + "."):
+                sys.modules.setdefault(shown(name), inner)
 
 
 def _is_facade(name: str) -> bool:

@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 class PyLayerContext:
     """Holds the tensors saved for backward, and any attribute that a forward sets on it."""
 
+    _saved: Sequence[Any] | None = None
+    _in_forward = True
+    _node: weakref.ref[Node] | None = None
+    _materialize = _same_dtype = True
+    _not_differentiable: tuple[Any, ...] = ()
+    _not_in_place: tuple[Any, ...] = ()
+    _dirty: tuple[Any, ...] = ()
+    _among_results: Sequence[bool] | None = None
+    """For each result of forward whether it is a Tensor; None where all are."""
+
     def __init__(self, definition: LayerDefinition, arguments: Sequence[Any], inputs: Sequence[tuple[int, Tensor]]):
         self._definition = definition
-        self._saved: Sequence[Any] | None = None
-        self._in_forward = True
-        self._node: weakref.ref[Node] | None = None
-        self._materialize = self._same_dtype = True
-        self._not_differentiable: tuple[Any, ...] = ()
-        self._not_in_place: tuple[Any, ...] = ()
-        self._dirty: tuple[Any, ...] = ()
         self._argument_count = len(arguments)
         self._places: list[int] = []
         """Of each Tensor among the arguments, which argument it was, or was in."""
@@ -38,7 +41,7 @@ class PyLayerContext:
         for place, tensor in inputs:
             self._places.append(place)
             self._needs.append(not tensor.stop_gradient)
-        self._kind = tensor.result_class
+        self._kind = tensor.result_class if inputs else Tensor.result_class
 
     @property
     def _label(self) -> str:
@@ -85,6 +88,17 @@ class PyLayerContext:
         """The tensors that forward saved (PyTorch's spelling)."""
         return self.saved_tensor()
 
+    def inputs_on_tape(self) -> list[Tensor]:
+        """A value at the place of each input that wants a gradient; its numbers are not those of the input."""
+        node = None if self._node is None else self._node()
+        inputs: list[Tensor] = []
+        for index, source in enumerate(() if node is None else node.sources):
+            if type(source) is tuple:
+                source = on_tape(self._kind, node.like(index), source)  # type: ignore[union-attr]
+            if source is not None:
+                inputs.append(source)
+        return inputs
+
     def _restored(self, saved: tuple[np.ndarray, Any, int | None], node: Node | None) -> Any:
         array, source, slot = saved
         if slot is not None:
@@ -110,6 +124,17 @@ class PyLayerContext:
     def set_grad_in_dtype_consistent(self, flag: bool) -> None:
         """Whether backward gets gradients in the types of the outputs (at first), or as they come."""
         self._same_dtype = bool(flag)
+
+    def returned(self, results: Sequence[Any]) -> None:
+        """Note what forward returned: backward gets None at the place of each result that is no Tensor."""
+        are_tensors = [isinstance(result, Tensor) for result in results]
+        if not all(are_tensors):
+            self._among_results = are_tensors
+
+    def among_results(self, douts: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the Tensors among the results, as backward gets them."""
+        gradients = iter(douts)
+        return [next(gradients) if is_tensor else None for is_tensor in self._among_results or ()]
 
     def close(self, outputs: Sequence[Tensor], node: Node | None) -> None:
         """End of forward: of what was saved, keep the numbers and where they stand on the tape.

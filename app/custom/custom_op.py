@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from app.custom.composed import Body
 from app.custom.form import returning
 from app.custom.functions import (
     arrays_of,
@@ -23,17 +24,21 @@ from app.custom.functions import (
     require_callable,
     returned_arrays,
 )
+from app.custom.origin import Origin, makes
 from app.custom.probe import infer_by_running
 from app.custom.scalar import over_arrays
 from app.errors import OperatorError
-from app.ops.definition import OpDef, plain
+from app.ops.definition import OpDef, apply, plain
 from app.ops.elementwise import to_common_type
 from app.ops.form import Elementwise
 from app.ops.spec import Spec, broadcast, spec_of
 
 
 class CustomOp(OpDef):
-    """An operator made of a user's function; `@op.backward` declares the function that computes its gradient."""
+    """An operator made of a user's function; `@op.backward` declares the function that computes its gradient.
+
+    A function of single numbers without one gets the gradient that its source gives (see `app.custom.derivative`).
+    """
 
     def __init__(
         self,
@@ -43,8 +48,11 @@ class CustomOp(OpDef):
         elementwise: bool,
         infer: Callable[..., Any] | None,
         row_by_row: bool = False,
+        onnx: str | Callable[..., Any] | None = None,
+        like: str = "",
+        where: str = "",
     ):
-        self.name, self.where = name or function_name(function), registered_at()
+        self.name, self.where = name or function_name(function), where or registered_at()
         require_callable(function, "what custom_op decorates", self.label)
         if infer is not None:
             require_callable(infer, "infer", self.label)
@@ -54,6 +62,8 @@ class CustomOp(OpDef):
         self.row_by_row = row_by_row
         self._call = over_arrays(function, inputs, len(outputs)) if elementwise else function
         self._told = infer
+        self._backward: Callable[..., Any] | None = None
+        self._own_gradient: OpDef | None = None
         super().__init__(
             self.name,
             self._run,
@@ -63,10 +73,22 @@ class CustomOp(OpDef):
             prepare=_to_common_float if elementwise else None,
             broadcasts=elementwise,
             form=_form(function, [*inputs, *settings], elementwise, None, row_by_row),
+            onnx=onnx,
+            like=like,
             where=self.where,
         )
+        self.body = Body(by_name(python_function(function), inputs))
         self.declare_attributes(settings)
+        self.origin = Origin("custom_op", {"operator": self})
         self.__doc__ = function.__doc__
+        if elementwise:
+            self._derive_when_needed()
+
+    @property
+    def made_of(self) -> tuple[Any, ...]:
+        """All that the operator's behaviour depends on: functions and settings."""
+        facts = (self.outputs, self.attributes, self.elementwise, self.row_by_row)
+        return self.function, self._backward, self._told, facts
 
     def _run(self, *arrays: np.ndarray, **settings: Any) -> Any:
         results = self._results(*arrays, **settings)
@@ -111,7 +133,62 @@ class CustomOp(OpDef):
         attach_backward(
             self, function, takes, keep_type=True, materialize=True, attributes=settings, kernel=kernel, form=form
         )
+        self._backward = function
         return function
+
+    @property
+    def own_gradient(self) -> OpDef | None:
+        """The operator that the backward function became, or that was derived as there is none."""
+        if self._own_gradient is None and self.elementwise:
+            self._own_gradient = self._derived()
+        return self._own_gradient
+
+    @own_gradient.setter
+    def own_gradient(self, gradient: OpDef | None) -> None:
+        self._own_gradient = gradient
+
+    @property
+    def gradient_source(self) -> str:
+        """The source of the gradient that was derived, as Python; '' where a backward was declared."""
+        from app.custom.derivative.making import source_of  # imported late, as few need it
+
+        gradient = None if self._backward is not None or not self.elementwise else self.own_gradient
+        return source_of(python_function(gradient.function)) if isinstance(gradient, CustomOp) else ""
+
+    def _derive_when_needed(self) -> None:
+        """Let the first who wants the gradient have it derived: a backward may be declared until then."""
+        settings = list(self.attributes)
+
+        def rule(*values: Any) -> Any:
+            count = len(values) - len(settings)
+            assert self.own_gradient is not None
+            return apply(self.own_gradient, values[:count], dict(zip(settings, values[count:], strict=True)))
+
+        self.gradient(rule, [*self.inputs, *("d" + name for name in self.outputs), *settings])
+
+    def _derived(self) -> CustomOp:
+        from app.custom.derivative.making import UnderivableError, derived_gradient
+
+        arriving: list[str] = []
+        source = python_function(self.function)
+        known = {*self.inputs, *self.attributes, *getattr(getattr(source, "__code__", None), "co_varnames", ())}
+        for output in self.outputs:
+            name = "d" + output
+            while name in known:
+                name = "d" + name
+            arriving.append(name)
+        try:
+            function = derived_gradient(self.function, self.inputs, arriving)
+        except UnderivableError as error:
+            name = self.name if self.name.isidentifier() else "operator"
+            raise UnderivableError(
+                f"{self.label} has no backward, and none can be derived: {error}; write one with @{name}.backward"
+            ) from error
+        made = CustomOp(
+            function, self.name + "_grad", ["d" + name for name in self.inputs], True, None, where=self.where
+        )
+        made.origin = Origin("gradient", {"operator": self})
+        return made
 
     def _output_name(self, parameters: Sequence[str]) -> str:
         known = (*self.inputs, *self.attributes)
@@ -171,6 +248,14 @@ def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) 
     return array
 
 
+@makes("custom_op")
+def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
+    operator = functions["operator"]
+    if not isinstance(operator, CustomOp):
+        raise OperatorError(f"{where}: a {type(operator).__name__} was found, expected what @custom_op makes")
+    return operator
+
+
 def custom_op(
     function: Any = None,
     *,
@@ -179,6 +264,8 @@ def custom_op(
     elementwise: bool = False,
     infer: Callable[..., Any] | None = None,
     row_by_row: bool = False,
+    onnx: str | Callable[..., Any] | None = None,
+    like: str = "",
 ) -> Any:
     """Make an operator of a function on arrays, or with `elementwise` of a function on single numbers.
 
@@ -187,13 +274,15 @@ def custom_op(
     inputs, and the settings by name, and returns the Specs of the outputs. A function on single numbers computes
     in floats: outputs have the type that the inputs share, and whole numbers become floats first. `row_by_row` says
     of a function on arrays that each row of its outputs depends on the same row of the inputs alone, so that an
-    engine may call it on a part of the batch.
+    engine may call it on a part of the batch. `onnx` is the ONNX operator that does the same ("Relu"), or a rule
+    that makes nodes of several. `like` names an operator that computes the same ("relu"), which `python -m app check`
+    holds it against.
     """
     if isinstance(function, str):
         name, function = function, None
 
     def make(decorated: Callable[..., Any]) -> CustomOp:
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
-        return CustomOp(decorated, name, names, elementwise, infer, row_by_row)
+        return CustomOp(decorated, name, names, elementwise, infer, row_by_row, onnx, like)
 
     return make if function is None else make(function)

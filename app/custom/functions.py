@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import AppError, DtypeError, OperatorError, ShapeError
+from app.custom.again import derive_again
+from app.custom.composed import Body
+from app.custom.origin import Origin
+from app.errors import AppError, DtypeError, OperatorError, ShapeError, add_note
+from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import NAMES
 from app.ops.spec import Spec, broadcast
@@ -58,14 +62,38 @@ def call_function(
         return function(*args, **kwargs)
     except Exception as error:
         label = about + (operator if isinstance(operator, str) else operator.label)
-        name = function_name(function)
-        if isinstance(error, AppError):
-            raise type(error)(f"{label}: in its function {name}: {error}") from error
-        hint = ""
-        if isinstance(error, ValueError) and "ambiguous" in str(error):
-            hint = " (a function of one number needs custom_op(elementwise=True))"
-        words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}"
-        raise _told_as(_builtin(type(error)), words) from error
+        raise _told(error, label, function_name(function)) from error
+
+
+def let_through(
+    function: Callable[..., Any],
+    operator: OpDef,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    about: str = "",
+) -> Any:
+    """Call a user's function; what it raises itself passes as it is, with a note that names the operator.
+
+    What the framework raises inside it, of an operator on wrong shapes perhaps, is told with the operator's label.
+    """
+    try:
+        return function(*args, **kwargs)
+    except AppError as error:
+        raise _told(error, about + operator.label, function_name(function)) from error
+    except Exception as error:
+        add_note(error, f"{about}{operator.label}: raised in its function {function_name(function)}")
+        raise
+
+
+def _told(error: Exception, label: str, name: str) -> AppError:
+    """An error that says in which function of which operator another was raised."""
+    if isinstance(error, AppError):
+        return type(error)(f"{label}: in its function {name}: {error}")
+    hint = ""
+    if isinstance(error, ValueError) and "ambiguous" in str(error):
+        hint = " (a function of one number needs custom_op(elementwise=True))"
+    words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}"
+    return _told_as(_builtin(type(error)), words)
 
 
 def _builtin(kind: type[BaseException]) -> type[BaseException]:
@@ -170,8 +198,12 @@ def attach_backward(
     )
     gradient.declare_attributes({name: definition.attributes[name] for name in attributes})
     gradient.form = form
+    gradient.origin = Origin("gradient", {"operator": definition})
+    definition.own_gradient = gradient
 
-    refuse_second_derivative(
+    source = python_function(function)
+    gradient.body = Body(_as_one_of_values(source if kernel is None else by_name(source, takes), count))
+    derive_again(
         gradient,
         f"{definition.label} cannot be differentiated twice: its backward function works on arrays; "
         "write it with the framework's operators (a PyLayer on Tensors) for second derivatives",
@@ -186,13 +218,15 @@ def attach_backward(
     return gradient
 
 
-def refuse_second_derivative(gradient: OpDef, message: str) -> None:
-    """Make it an error to differentiate the gradient of an operator; without a rule that would be silently zero."""
+def _as_one_of_values(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """A backward function, with zeros for gradients that it does not give, which come after so many inputs."""
 
-    def refuse() -> Any:
-        raise OperatorError(message)
+    def body(*values: Any, **settings: Any) -> Any:
+        result = function(*values[count:], **settings)
+        gradients = result if isinstance(result, (tuple, list)) else [result]
+        return [zeros_like(x) if g is None else g for x, g in zip(values[:count], gradients, strict=True)]
 
-    gradient.gradient(refuse, [])
+    return body
 
 
 def _checked_gradient(

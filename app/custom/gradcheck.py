@@ -1,93 +1,190 @@
-"""Gradients held against finite differences."""
+"""Gradients, and gradients of gradients, held against finite differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError
+from app.custom.differences import SMOOTH, Comparison, are_far, kind_at, worst_of
+from app.errors import GradcheckError, GradientError, OperatorError
 from app.ops.dtype import is_float
 from app.tensor import Tensor, grad
 
 
 def gradcheck(
     func: Callable[..., Any],
-    inputs: Tensor | Sequence[Tensor],
+    inputs: Any,
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
 ) -> bool:
     """Whether the gradients of `func` at float64 `inputs` agree with central differences.
 
-    Where they do not, the error names the worst element and both values, or False is returned. Inputs with
-    `stop_gradient=True` are not checked.
+    Where they do not, the error names the worst element and both values, or False is returned. At a kink, as relu has
+    one at 0, any value between the slopes to either side is right, and at a jump any at all. Inputs with
+    `stop_gradient=True`, and those that are no Tensors, are not checked. Two backward passes may differ by
+    `nondet_tol`. With `check_undefined_grad`, each of several outputs is also derived alone, as happens where a network
+    uses one of them.
     """
-    tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    for position, tensor in enumerate(tensors):
-        if not tensor.stop_gradient and tensor.dtype != "float64":
-            raise OperatorError(
-                f"gradcheck needs float64 to tell rounding from mistakes; input {position} is {tensor.dtype}"
-            )
-    if all(tensor.stop_gradient for tensor in tensors):
-        raise OperatorError("gradcheck needs an input with stop_gradient=False; there is nothing to check")
-    random = np.random.default_rng(0)
-    weights = [random.uniform(0.5, 1.5, o.shape) for o in _outputs(func, tensors)]
-    for position, tensor in enumerate(tensors):
-        if tensor.stop_gradient:
-            continue
-        analytic = _analytic(func, tensors, tensor, weights)
-        numeric = _numeric(func, tensors, tensor, weights, eps)
-        with np.errstate(invalid="ignore"):
-            distance = np.abs(analytic - numeric)
-        distance = np.where(np.isnan(distance), np.inf, distance)
-        wrong = np.isinf(distance) | (distance > atol + rtol * np.abs(numeric))
-        if wrong.any():
-            if not raise_exception:
-                return False
-            worst = np.unravel_index(np.argmax(distance), analytic.shape)
-            raise OperatorError(
-                f"the gradient of input {position} is wrong in {int(wrong.sum())} of {wrong.size} elements; worst at "
-                f"{[int(i) for i in worst]}: backward gives {analytic[worst]:.8g}, "
-                f"finite differences give {numeric[worst]:.8g}"
-            )
+    checked = Checked(func, inputs, eps)
+    try:
+        checked.compare(atol, rtol, nondet_tol)
+        if check_undefined_grad:
+            checked.derive_outputs_alone(atol, rtol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
     return True
 
 
-def _outputs(func: Callable[..., Any], tensors: Sequence[Tensor]) -> list[Tensor]:
-    result = func(*tensors)
-    results = result if isinstance(result, (tuple, list)) else (result,)
-    floats = [r for r in results if isinstance(r, Tensor) and is_float(r.dtype)]
-    if not floats:
-        raise OperatorError(f"gradcheck needs a function that returns Tensors of floats, found {type(result).__name__}")
-    return floats
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+) -> bool:
+    """Whether the gradients of the gradients of `func` agree with central differences.
+
+    The first gradients start from `grad_outputs`, or from random numbers, and are derived with respect to these, too.
+    """
+    given = _listed(inputs)
+    wanted = [place for place, x in enumerate(given) if isinstance(x, Tensor) and not x.stop_gradient]
+    outputs = _derivable(func(*given))
+    starts = _random_starts(outputs) if grad_outputs is None else _listed(grad_outputs)
+
+    def gradients(*values: Any) -> tuple[Any, ...]:
+        arguments, weights = values[: len(given)], list(values[len(given) :])
+        results = _derivable(func(*arguments))
+        found = grad(results, [arguments[i] for i in wanted], weights, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(gradients, [*given, *starts], eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad)
 
 
-def _analytic(func: Callable[..., Any], tensors: Sequence[Tensor], wanted: Tensor, weights: list[Any]) -> np.ndarray:
-    outputs = [(o, w) for o, w in zip(_outputs(func, tensors), weights, strict=True) if not o.stop_gradient]
-    if not outputs:
-        return np.zeros(wanted.shape)
-    found = grad([o for o, _ in outputs], [wanted], [Tensor(w) for _, w in outputs], allow_unused=True)[0]
-    return np.zeros(wanted.shape) if found is None else found._array
+def _listed(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (tuple, list)) else [values]
 
 
-def _numeric(
-    func: Callable[..., Any], tensors: Sequence[Tensor], moved: Tensor, weights: list[Any], eps: float
-) -> np.ndarray:
-    point = moved._array.copy()
+def _derivable(result: Any) -> list[Tensor]:
+    return [r for r in _listed(result) if isinstance(r, Tensor) and not r.stop_gradient]
 
-    def value_at(index: tuple[int, ...], step: float) -> float:
-        shifted = point.copy()
-        shifted[index] += step
-        moved.set_value(shifted)
-        return sum(float((o._array * w).sum()) for o, w in zip(_outputs(func, tensors), weights, strict=True))
 
-    slope = np.zeros(point.shape)
-    try:
-        for index in np.ndindex(*point.shape):
-            slope[index] = (value_at(index, eps) - value_at(index, -eps)) / (2 * eps)
-    finally:
-        moved.set_value(point)
-    return slope
+def _random_starts(outputs: Sequence[Tensor]) -> list[Tensor]:
+    random = np.random.default_rng(0)
+    return [o.result_class(random.uniform(0.5, 1.5, o._array.shape).astype(o._array.dtype), False) for o in outputs]
+
+
+class Checked:
+    """A function at one point: which of its inputs are checked, and by which sum of its outputs, weighed."""
+
+    def __init__(self, func: Callable[..., Any], inputs: Any, eps: float):
+        self._func, self._eps = func, eps
+        self._inputs = _listed(inputs)
+        self._places = [i for i, x in enumerate(self._inputs) if isinstance(x, Tensor) and not x.stop_gradient]
+        self._require_precision()
+        random = np.random.default_rng(0)
+        self._weights: list[Any] = [random.uniform(0.5, 1.5, o._array.shape) for o in self._outputs()]
+
+    def _require_precision(self) -> None:
+        for place in self._places:
+            dtype = self._inputs[place]._array.dtype
+            least = float(np.sqrt(np.finfo(dtype).eps))
+            if self._eps < least:
+                raise OperatorError(
+                    f"gradcheck needs float64 to tell rounding from mistakes; input {place} is {dtype.name} (which "
+                    f"takes an eps of {least:.0e} or more, and tolerances to match)"
+                )
+        if not self._places:
+            raise GradientError("gradcheck needs an input with stop_gradient=False; there is nothing to check")
+
+    def _outputs(self) -> list[Tensor]:
+        result = self._func(*self._inputs)
+        floats = [r for r in _listed(result) if isinstance(r, Tensor) and is_float(r._array.dtype)]
+        if not floats:
+            raise GradientError(
+                f"gradcheck needs a function that returns Tensors of floats, found {type(result).__name__}"
+            )
+        return floats
+
+    def compare(self, atol: float, rtol: float, nondet_tol: float) -> None:
+        """Hold the gradients against finite differences, and against those of a second backward pass."""
+        repeated = self.gradients(self._weights)
+        for found, again in zip(self.comparisons(atol, rtol), repeated, strict=True):
+            what = f"the gradient of input {found.place}"
+            words = found.says("backward gives", "finite differences give")
+            if words:
+                raise GradcheckError(f"{what} is {words}")
+            what = f"{what} is not reproducible (Backward is not reentrant): it"
+            _require_close(again, found.gradient, nondet_tol, 0.0, what, "a second pass", "the first gave")
+
+    def comparisons(self, atol: float, rtol: float) -> list[Comparison]:
+        """The gradient of each checked input beside finite differences."""
+        gradients = self.gradients(self._weights)
+        return [self._compared(place, g, atol, rtol) for place, g in zip(self._places, gradients, strict=True)]
+
+    def _compared(self, place: int, gradient: np.ndarray, atol: float, rtol: float) -> Comparison:
+        moved = self._inputs[place]
+        point = moved._array.copy()
+
+        def value_at(index: tuple[int, ...], step: float) -> float:
+            shifted = point.copy()
+            shifted[index] += step
+            moved.set_value(shifted)
+            return sum(float((o._array * w).sum()) for o, w in zip(self._outputs(), self._weights, strict=True))
+
+        numeric = np.zeros(point.shape)
+        kinds = np.full(point.shape, SMOOTH, "<U4")
+        try:
+            for index in np.ndindex(*point.shape):
+                numeric[index] = (value_at(index, self._eps) - value_at(index, -self._eps)) / (2 * self._eps)
+            wrong = are_far(gradient, numeric, atol, rtol)
+            for index in map(tuple, np.argwhere(wrong)):
+                along = partial(value_at, index)
+                kinds[index] = kind_at(along, float(gradient[index]), self._eps, atol, rtol)
+        finally:
+            moved.set_value(point)
+        return Comparison(place, gradient, numeric, kinds, wrong & (kinds == SMOOTH))
+
+    def derive_outputs_alone(self, atol: float, rtol: float) -> None:
+        """Derive each output without the others: their gradients must add up to that of all together."""
+        if len(self._weights) < 2:
+            return
+        together = self.gradients(self._weights)
+        sums: list[Any] = [np.zeros_like(gradient) for gradient in together]
+        for number, weight in enumerate(self._weights):
+            alone = [weight if other == number else None for other in range(len(self._weights))]
+            sums = [total + part for total, part in zip(sums, self.gradients(alone), strict=True)]
+        for place, total, whole in zip(self._places, sums, together, strict=True):
+            what = f"the gradient of input {place}, with one output used at a time and no gradient for the others,"
+            _require_close(total, whole, atol, rtol, what, "the sum of these", "all outputs together give")
+
+    def gradients(self, weights: Sequence[Any]) -> list[np.ndarray]:
+        """The gradients of the checked inputs, from the outputs that have a weight."""
+        inputs = [self._inputs[place] for place in self._places]
+        outputs = zip(self._outputs(), weights, strict=True)
+        weighed = [(o, Tensor(w)) for o, w in outputs if w is not None and not o.stop_gradient]
+        if not weighed:
+            return [np.zeros(x._array.shape) for x in inputs]
+        found = grad([o for o, _ in weighed], inputs, [w for _, w in weighed], allow_unused=True)
+        return [np.zeros(x._array.shape) if g is None else g._array for x, g in zip(inputs, found, strict=True)]
+
+
+def _require_close(
+    found: np.ndarray, wanted: np.ndarray, atol: float, rtol: float, what: str, by: str, other: str
+) -> None:
+    """Refuse numbers that are not near others, with the worst of them."""
+    words = worst_of(found, wanted, are_far(found, wanted, atol, rtol), f"{by} gives", other)
+    if words:
+        raise GradcheckError(f"{what} is {words}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app.custom.context import PyLayerContext
-from app.custom.functions import call_function
+from app.custom.functions import let_through
 from app.errors import CustomOperatorError, ShapeError
 from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
@@ -20,15 +20,21 @@ if TYPE_CHECKING:
     from app.custom.pylayer import LayerDefinition
 
 
+Caller = Callable[..., Any]
+"""Calls a user's function, and decides how its errors are told: `let_through`, or `call_function`."""
+
+
 def arguments_of(definition: LayerDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
-    """The arguments of a call in the order of forward's parameters."""
-    if not kwargs:
+    """The arguments of a call in the order of forward's parameters; with the defaults of others for `setup_context`."""
+    if not kwargs and not definition.sets_up:
         return args
     given = args if definition.sets_up else (None, *args)
     try:
         bound = inspect.signature(definition.kernel).bind(*given, **kwargs)
     except TypeError as error:
         raise CustomOperatorError(f"{definition.label}: forward cannot be called so: {error}") from error
+    if definition.sets_up:
+        bound.apply_defaults()
     return [*bound.args[len(given) - len(args) :], *bound.kwargs.values()]
 
 
@@ -49,23 +55,26 @@ def run_forward(
     kwargs: Mapping[str, Any],
     arguments: Sequence[Any],
     inputs: Sequence[tuple[int, Tensor]],
+    call: Caller = let_through,
 ) -> tuple[PyLayerContext, Any, list[Tensor]]:
     """Call a class's forward on Tensors; gives the context, the result, and the Tensors in the result."""
     context = PyLayerContext(definition, arguments, inputs)
     outside, recording.on = recording.on, False
     try:
         if definition.sets_up:
-            result = call_function(definition.kernel, definition, args, kwargs)
-            call_function(definition.layer.setup_context, definition, (context, tuple(arguments), result), {})
+            result = call(definition.kernel, definition, args, kwargs)
+            call(definition.layer.setup_context, definition, (context, tuple(arguments), result), {})
         else:
-            result = call_function(definition.kernel, definition, (context, *args), kwargs)
+            result = call(definition.kernel, definition, (context, *args), kwargs)
     finally:
         recording.on = outside
     if isinstance(result, Tensor):
         return context, result, [result]
-    outputs = [r for r in result if isinstance(r, Tensor)] if isinstance(result, (tuple, list)) else []
-    if not outputs:
-        results = result if isinstance(result, (tuple, list)) else (result,)
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    outputs = [r for r in results if isinstance(r, Tensor)]
+    if definition.layer.lenient:
+        context.returned(results)
+    elif not outputs:
         found = ", ".join(type(r).__name__ for r in results)
         raise CustomOperatorError(f"{definition.label}: forward must return at least one Tensor, found {found}")
     return context, result, outputs
@@ -77,14 +86,17 @@ def run_backward(
     douts: Sequence[Tensor | None],
     specs: Sequence[Any],
     sources: Sequence[Any] = (),
+    call: Caller = let_through,
 ) -> list[Tensor | None]:
     """Call a class's backward with Tensors; gives a Tensor, or None, for each Tensor that forward got.
 
     `specs` are shapes and types of these, and `sources` say where they came from on the tape.
     """
-    result = call_function(definition.layer.backward, definition, (context, *douts), {}, _BACKWARD)
+    if context._among_results is not None:
+        douts = context.among_results(douts)
+    result = call(definition.layer.backward, definition, (context, *douts), {}, _BACKWARD)
     single = isinstance(result, Tensor) and len(context._places) == 1
-    gradients = (result,) if single else _for_tensors(result, context)
+    gradients = (result,) if single else for_tensors(result, context)
     checked: list[Tensor | None] = []
     for index, gradient in enumerate(gradients):
         shape, dtype = specs[index]
@@ -98,7 +110,7 @@ def run_backward(
 _BACKWARD = "Error message in backward of "
 
 
-def _for_tensors(result: Any, context: PyLayerContext) -> list[Any]:
+def for_tensors(result: Any, context: PyLayerContext) -> list[Any]:
     """The gradients of the Tensors: they may come one for each argument, None for what is no Tensor, as in PyTorch."""
     by_argument = list(result) if isinstance(result, (tuple, list)) else [result]
     gradients = _flat(by_argument)

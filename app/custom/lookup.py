@@ -23,6 +23,9 @@ from app.ops.spec import Spec
 SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__path__)))
 """The custom operators on the shelf."""
 
+OF_FILES = "_operators_of_"
+"""What the names of modules begin with that are files which the user named."""
+
 
 def built_in_names() -> list[str]:
     """The built-in operators that take one value and need nothing else."""
@@ -73,10 +76,10 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def _from_file(path: str, name: str) -> Callable[[Any], Any]:
-    file = Path(path)
+    file = Path(path).expanduser().resolve()
     if not file.is_file():
-        raise ConfigError(f"{path}:{name}: there is no file {file.resolve()}")
-    module = _run_file(file.resolve(), file.stat().st_mtime_ns)
+        raise ConfigError(f"{path}:{name}: there is no file {file}")
+    module = _run_file(file, file.stat().st_mtime_ns)
     operator = getattr(module, name, None)
     if operator is None:
         found = [k for k, v in vars(module).items() if k != "_" and callable(v) and _made_in(module, v)]
@@ -97,10 +100,27 @@ def _made_in(module: ModuleType, value: Any) -> bool:
     return getattr(getattr(value, "function", value), "__module__", None) == module.__name__
 
 
+def module_of_file(path: str) -> ModuleType:
+    """The module of a file: the one that was imported, or the file is run."""
+    file = Path(path).expanduser().resolve()
+    if not file.is_file():
+        raise ConfigError(f"there is no file {file}")
+    for module in list(sys.modules.values()):
+        known = getattr(module, "__file__", None)
+        if (
+            known
+            and Path(known).name == file.name
+            and Path(known).resolve() == file
+            and OF_FILES not in module.__name__
+        ):
+            return module
+    return _run_file(file, file.stat().st_mtime_ns)
+
+
 @lru_cache
 def _run_file(file: Path, changed: int) -> ModuleType:
     """The module of a file, run once for as long as it does not change: its operators may have been compiled."""
-    spec = importlib.util.spec_from_file_location(f"_operators_of_{file.stem}_{crc32(bytes(file)):08x}", file)
+    spec = importlib.util.spec_from_file_location(f"{OF_FILES}{file.stem}_{crc32(bytes(file)):08x}", file)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{file} is no Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)

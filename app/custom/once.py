@@ -37,6 +37,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             result = backward(ctx, *douts)
         if not wanted:
             return result
+        wanted += ctx.inputs_on_tape()  # what backward saved of them went into the result, too
         listed = list(result) if isinstance(result, (tuple, list)) else [result]
         tensors = [g for g in listed if isinstance(g, Tensor)]
         marked = iter(_Differentiated.apply(ctx._label, len(wanted), *wanted, *tensors) if tensors else ())

@@ -50,20 +50,38 @@ class _Choosing(ast.NodeTransformer):
         return ast.IfExp(*node.args) if _meaning(node.func, self._known) is np.where else node
 
 
+def stops_on_numbers(function: Any) -> tuple[int, str] | None:
+    """The first line that goes beyond what `on_numbers` proves, and what stands there; None where nothing does."""
+    parsed = _parse(function)
+    if parsed is None:
+        return None
+    found = _beyond_numbers(*parsed)
+    if found is None:
+        return None
+    first: int = getattr(function, "py_func", function).__code__.co_firstlineno
+    return first + found.lineno - 1, ast.unparse(found).partition("\n")[0]
+
+
 def _works_on_numbers(tree: ast.FunctionDef, known: Callable[[str], Any]) -> bool:
+    return _beyond_numbers(tree, known) is None
+
+
+def _beyond_numbers(tree: ast.FunctionDef, known: Callable[[str], Any]) -> ast.stmt | None:
+    """The first statement that is no arithmetic on numbers."""
     names = {a.arg for a in tree.args.args}
     for statement in _body(tree):
         if isinstance(statement, ast.Return):
             returned = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
-            return all(_is_elementwise(part, names, known) and _mentions(part, names) for part in returned)
+            fits = all(_is_elementwise(part, names, known) and _mentions(part, names) for part in returned)
+            return None if fits else statement
         if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
-            return False
+            return statement
         target = statement.targets[0]
         if not (isinstance(target, ast.Name) and _is_elementwise(statement.value, names, known)):
-            return False
+            return statement
         if _mentions(statement.value, names):
             names.add(target.id)
-    return False
+    return tree
 
 
 def works_row_by_row(function: Any) -> bool:

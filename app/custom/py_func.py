@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from app.custom.composed import Body
 from app.custom.form import returning
 from app.custom.functions import (
     arrays_of,
     attach_backward,
     call_function,
     function_name,
+    python_function,
     registered_at,
     require_callable,
     returned_arrays,
 )
+from app.custom.origin import Origin, makes
 from app.errors import DtypeError, OperatorError
 from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
@@ -37,6 +40,8 @@ def py_func(
     skip_vars_in_backward_input: Any = None,
     *,
     row_by_row: bool = False,
+    onnx: str | Callable[..., Any] | None = None,
+    like: str = "",
 ) -> Any:
     """Make an operator of `func` and apply it to `x`; its results go to `out`, which is returned.
 
@@ -45,7 +50,9 @@ def py_func(
     the outputs and the gradients of the outputs, in that order and less the variables to skip, and returns the
     gradients of the inputs. An output without gradient is passed as None, and None is returned for an input
     without one. `row_by_row` says that each row of what either function returns depends on the same row of its
-    inputs alone, so that an engine may call it on a part of the batch.
+    inputs alone, so that an engine may call it on a part of the batch. `onnx` is the ONNX operator that does the
+    same ("Relu"), or a rule that makes nodes of several. `like` names an operator that computes the same ("relu"),
+    which `python -m app check` holds it against.
     """
     where = registered_at()
     require_callable(func, "func", f"operator py_func ({where})")
@@ -57,7 +64,7 @@ def py_func(
     specs = _declared_specs(label, outs)
     kept = isinstance(func, Hashable) and isinstance(backward_func, Hashable)
     make = _definition if kept else _definition.__wrapped__
-    definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, where)
+    definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, where)
     results = (_append if _in_program([*inputs, *outs]) else _run)(definition, inputs, outs)
     if out is None:
         return None
@@ -125,7 +132,7 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
 
 def _declared(block: Block, out: Any, definition: OpDef) -> Variable:
     if isinstance(out, Variable):
-        return out
+        return out.to_be_written()
     return block.create_var(names.generate(definition.name), out.shape, out.dtype)
 
 
@@ -149,6 +156,8 @@ def _definition(
     outs: tuple[Spec, ...],
     skipped: tuple[int, ...],
     row_by_row: bool,
+    onnx: str | Callable[..., Any] | None,
+    like: str,
     where: str,
 ) -> OpDef:
     """The operator of a pair of functions; the same one at the same place, so that eager loops make it once."""
@@ -182,8 +191,18 @@ def _definition(
         outputs=out_names,
         effects=not outs,
         form=returning(func, (), None, row_by_row, exact=True),
+        onnx=onnx,
+        like=like,
         where=where,
     )
+    definition.body = Body(python_function(func))
+    settings: dict[str, Any] = {"inputs": inputs, "outs": outs, "skipped": skipped, "row_by_row": row_by_row}
+    if isinstance(onnx, str):
+        settings["onnx"] = onnx
+    if like:
+        settings["like"] = like
+    functions: dict[str, Any] = {"func": func, "backward_func": backward_func}
+    definition.origin = Origin("py_func", {k: f for k, f in functions.items() if f is not None}, settings)
     if backward_func is not None:
         seen = [n for i, n in enumerate([*x_names, *out_names]) if i not in skipped]
         takes = [*seen, *("d" + n for n in out_names)]
@@ -191,6 +210,13 @@ def _definition(
         form = returning(backward_func, (), places, row_by_row, exact=True)
         attach_backward(definition, backward_func, takes, keep_type=False, materialize=False, form=form)
     return definition
+
+
+@makes("py_func")
+def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
+    inputs, outs, skipped, row_by_row = (settings[k] for k in ("inputs", "outs", "skipped", "row_by_row"))
+    pair = functions["func"], functions.get("backward_func")
+    return _definition(*pair, inputs, outs, skipped, row_by_row, settings.get("onnx"), settings.get("like", ""), where)
 
 
 def _numbered(name: str, count: int) -> list[str]:

@@ -19,7 +19,7 @@ from app.tensor.inplace import refuse_leaf
 from app.tensor.modes import recording
 from app.tensor.tape import Node
 from app.tensor.versions import note_change
-from app.tensor.views import rebase
+from app.tensor.views import note_sharing, rebase
 
 
 class LayerDefinition(OpDef):
@@ -58,8 +58,15 @@ class PyLayer:
 
     lenient: ClassVar[bool] = False
     """PyTorch's manners: backward may return a gradient for an input that wants none, whole numbers among the outputs
-    have no gradient, and an input that forward returns is changed only if it says `ctx.mark_dirty(x)`."""
+    have no gradient, and an input that forward returns is changed only if it says `ctx.mark_dirty(x)`. There need be
+    no Tensor among the arguments or the results; backward gets None at the place of each result that is none."""
     _where: ClassVar[str] = ""
+    onnx: ClassVar[Any] = None
+    """The ONNX operator that does the same ("Relu"), or a rule, a static method, that makes nodes of several."""
+    like: ClassVar[str] = ""
+    """The operator that computes the same ("relu"), which `python -m app check` holds the class against."""
+    _made_by: ClassVar[Any] = None
+    """Where a class was made of functions, the hook that did it, and these by its names for them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -83,10 +90,10 @@ class PyLayer:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward; a backward pass will run `backward`."""
-        definition: LayerDefinition = cls.__dict__.get("_operator") or _definition_of(cls)
+        definition: LayerDefinition = cls.__dict__.get("_operator") or definition_of_layer(cls)
         arguments = arguments_of(definition, args, kwargs)
         inputs = values_among(arguments)
-        if not inputs:
+        if not inputs and not cls.lenient:
             raise CustomOperatorError(f"{definition.label}: at least one argument of apply must be a Tensor")
         for _, value in inputs:
             if not isinstance(value, Tensor):
@@ -96,9 +103,16 @@ class PyLayer:
         changed = _changed_inputs(definition, context, handed, outputs) if handed or context._dirty else ()
         node = _record(definition, inputs, outputs, context)
         context.close(outputs, node)
-        if result is outputs[0]:
-            return _placed(result, 0, node, context, handed, changed)
+        if isinstance(result, Tensor):
+            own = _placed(result, 0, node, context, handed, changed)
+            if handed or own._array.base is not None:
+                note_sharing(own, [tensor for _, tensor in inputs], definition.label)
+            return own
+        if not outputs:
+            return result
         placed = {id(t): _placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)}
+        for own in placed.values():
+            note_sharing(own, [tensor for _, tensor in inputs], definition.label)
         return like(result, [placed.get(id(r), r) for r in result])
 
 
@@ -108,9 +122,10 @@ class Function(PyLayer):
     lenient = True
 
 
-def _definition_of(layer: type[PyLayer]) -> LayerDefinition:
+def definition_of_layer(layer: type[PyLayer]) -> LayerDefinition:
     """The operator of a class, made at its first use."""
-    layer._operator = LayerDefinition(layer)  # type: ignore[attr-defined]
+    if "_operator" not in layer.__dict__:
+        layer._operator = LayerDefinition(layer)  # type: ignore[attr-defined]
     definition: LayerDefinition = layer.__dict__["_operator"]
     return definition
 
@@ -129,7 +144,7 @@ def _handed_through(inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tens
 def _record(
     definition: OpDef, inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tensor], context: PyLayerContext
 ) -> Node | None:
-    if not (recording.on and True in context._needs):
+    if not (recording.on and True in context._needs and outputs):
         return None
     sources, arrays = [], []
     for _, tensor in inputs:

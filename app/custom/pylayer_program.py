@@ -5,14 +5,19 @@ What forward leaves in its context reaches backward through a variable like any 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from app.custom.functions import refuse_second_derivative
+from app.custom.again import derive_again
+from app.custom.composed import Body
+from app.custom.functions import call_function
 from app.custom.layer_call import arguments_of, like, run_backward, run_forward, values_among
+from app.custom.origin import Origin
 from app.custom.probe import infer_by_running
+from app.custom.symbolic import backward_of, examples_for, forward_of
 from app.errors import OperatorError
 from app.graph.program import Variable
 from app.ops.definition import OpDef, apply
@@ -30,39 +35,78 @@ def append(eager: LayerDefinition, values: Sequence[Any], args: Sequence[Any], k
             f"{eager.label}: a Tensor and a Variable were mixed in one apply; "
             "a Tensor has a value now, a Variable only when its Program runs"
         )
-    differentiable: list[bool] = []
-
-    def forward(*arrays: np.ndarray) -> Any:
-        tensors = [Tensor(np.asarray(a), v.stop_gradient) for a, v in zip(arrays, values, strict=True)]
-        of_this_run = {id(v): t for v, t in zip(values, tensors, strict=True)}
-        given = [_replaced(a, of_this_run) for a in args]
-        named = {k: _replaced(a, of_this_run) for k, a in kwargs.items()}
-        arguments = arguments_of(eager, given, named)
-        context, result, outputs = run_forward(eager, given, named, arguments, values_among(arguments))
-        if isinstance(result, (tuple, list)) and len(outputs) != len(result):
-            raise OperatorError(f"{eager.label}: in a Program, forward can return Tensors only")
-        context.close(outputs, None)
-        differentiable[:] = [context.is_differentiable(o) and o._array.dtype.kind == "f" for o in outputs]
-        return (*[t._array for t in outputs], context)
-
-    specs = infer_by_running(lambda *arrays: forward(*arrays)[:-1], [v.spec for v in values])
-    definition = OpDef(
-        eager.name,
-        forward,
-        lambda *given: (*specs, Spec((), "object")),
-        inputs=[f"x{i}" for i in range(len(values))],
-        outputs=[*(f"out{i}" for i in range(len(specs))), "context"],
-        optional_gradients=True,
-        where=eager.where,
-    )
-    _attach_backward(eager, definition)
+    place_of = {id(v): place for place, v in enumerate(values)}
+    call = Call(_written(tuple(args), place_of), {key: _written(value, place_of) for key, value in kwargs.items()})
+    stops = tuple(v.stop_gradient for v in values)
+    definition, differentiable = definition_of(eager, call, stops, [v.spec for v in values])
     *results, _ = apply(definition, values, {})
     for variable, wanted in zip(results, differentiable, strict=True):
         variable.stop_gradient = variable.stop_gradient or not wanted
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _attach_backward(eager: LayerDefinition, definition: OpDef) -> None:
+class Call(NamedTuple):
+    """The arguments of an apply, with ("value", 0) … in the place of the Variables among them."""
+
+    args: Any
+    kwargs: Any
+
+
+def definition_of(
+    eager: LayerDefinition, call: Call, stops: Sequence[bool], given: Sequence[Spec], outs: Sequence[Spec] = ()
+) -> tuple[OpDef, Sequence[bool]]:
+    """The operator that applies a class to values of these Specs, and which of its outputs have a gradient.
+
+    `stops` says which values have none. What the class returns is learned by running it, if `outs` does not say so.
+    """
+    differentiable: list[bool] = []
+
+    def fill(values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        return _filled(call.args, values), {key: _filled(written, values) for key, written in call.kwargs.items()}
+
+    def forward(*arrays: np.ndarray) -> Any:
+        tensors = [Tensor(np.asarray(a), stop) for a, stop in zip(arrays, stops, strict=True)]
+        args, kwargs = fill(tensors)
+        arguments = arguments_of(eager, args, kwargs)
+        context, result, outputs = run_forward(eager, args, kwargs, arguments, values_among(arguments), call_function)
+        if isinstance(result, (tuple, list)) and len(outputs) != len(result):
+            raise OperatorError(f"{eager.label}: in a Program, forward can return Tensors only")
+        context.close(outputs, None)
+        differentiable[:] = [context.is_differentiable(o) and o._array.dtype.kind == "f" for o in outputs]
+        return (*[t._array for t in outputs], context)
+
+    specs = tuple(outs) or infer_by_running(lambda *arrays: forward(*arrays)[:-1], given)
+    definition = OpDef(
+        eager.name,
+        forward,
+        lambda *given: (*specs, Spec((), "object")),
+        inputs=_input_names(eager, call, len(stops)),
+        outputs=[*(f"out{i}" for i in range(len(specs))), "context"],
+        optional_gradients=True,
+        onnx=eager.layer.onnx,
+        where=eager.where,
+    )
+    needs = [not stop for stop in stops]
+    definition.body = Body(forward_of(eager, fill, needs))
+    settings = {"args": call.args, "kwargs": call.kwargs, "stops": tuple(stops), "outs": specs}
+    hook, functions = eager.layer._made_by or ("pylayer", {"layer": eager.layer})
+    definition.origin = Origin(hook, functions, settings)
+    gradient = _attach_backward(eager, definition)
+    gradient.body = Body(backward_of(eager, fill, needs), examples_for(definition))
+    return definition, differentiable
+
+
+def _input_names(eager: LayerDefinition, call: Call, count: int) -> list[str]:
+    """What the inputs are called: as forward's parameters, where each of them that has a value has one alone."""
+    parameters = list(inspect.signature(eager.kernel).parameters)[0 if eager.sets_up else 1 :]
+    named = {**dict(zip(parameters, call.args[2], strict=False)), **call.kwargs}
+    found = {content[1]: name for name, content in named.items() if content[0] == "value"}
+    names = [found.get(place, "") for place in range(count)]
+    plain = all(names) and not any(name.startswith(("out", "dout", "context")) for name in names)
+    return names if plain else [f"x{i}" for i in range(count)]
+
+
+def _attach_backward(eager: LayerDefinition, definition: OpDef) -> OpDef:
     x_names, out_names = definition.inputs, definition.outputs[:-1]
     x_end, out_end = len(x_names), len(x_names) + len(out_names)
 
@@ -72,7 +116,8 @@ def _attach_backward(eager: LayerDefinition, definition: OpDef) -> None:
             douts = tuple(np.zeros_like(o) if d is None else d for o, d in zip(outs, douts, strict=True))
         with no_grad():
             arrived = [d if d is None else Tensor(np.asarray(d)) for d in douts]
-            gradients = run_backward(eager, context, arrived, [(x.shape, x.dtype) for x in xs])
+            specs = [(x.shape, x.dtype) for x in xs]
+            gradients = run_backward(eager, context, arrived, specs, call=call_function)
         arrays = [np.zeros_like(x) if g is None else g._array for x, g in zip(xs, gradients, strict=True)]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
@@ -85,16 +130,30 @@ def _attach_backward(eager: LayerDefinition, definition: OpDef) -> None:
         outputs=["d" + name for name in x_names],
         where=definition.where,
     )
-    refuse_second_derivative(
+    derive_again(
         gradient,
-        f"{definition.label} cannot be differentiated twice in a Program, where its backward runs as Python code; "
-        "on Tensors it can",
+        f"{definition.label} cannot be differentiated twice in a Program, where its forward or its backward is Python "
+        "code that works on numbers; write both with the framework's operators",
     )
+    gradient.origin = Origin("gradient", {"operator": definition})
+    definition.own_gradient = gradient
     definition.gradient(lambda *given: apply(gradient, given, {}), takes)
+    return gradient
 
 
-def _replaced(value: Any, of_this_run: Mapping[int, Any]) -> Any:
-    """An argument with each Variable replaced by the Tensor of this run."""
+def _written(value: Any, place_of: Mapping[int, int]) -> Any:
+    """An argument with each Variable replaced by ("value", its place), and what else there is by ("plain", itself)."""
+    if id(value) in place_of:
+        return ("value", place_of[id(value)])
     if isinstance(value, (list, tuple)):
-        return like(value, [_replaced(v, of_this_run) for v in value])
-    return of_this_run.get(id(value), value)
+        kind = value if hasattr(value, "_fields") else type(value)()
+        return ("many", kind, tuple(_written(v, place_of) for v in value))
+    return ("plain", value)
+
+
+def _filled(written: Any, tensors: Sequence[Tensor]) -> Any:
+    """The argument again, with the Tensors of a run in the places."""
+    kind, content, *items = written
+    if kind == "many":
+        return like(content, [_filled(w, tensors) for w in items[0]])
+    return tensors[content] if kind == "value" else content

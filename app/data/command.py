@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import sys
 from pathlib import Path
 
 from app.data import cache
 from app.data.fetch import fetch
 from app.data.files import FILES, File
-from app.data.mnist import SOURCES, load, to_stderr
-from app.data.sample import SAMPLE, write_sample
+from app.data.mnist import SOURCES, load, to_stderr, without_tilde
+from app.data.sample import SAMPLE, home, write_sample
 from app.data.sources import parse_sources
-from app.errors import AppError, DataError
+from app.errors import DataError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,33 +35,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    folder = arguments.folder or cache.default_folder()
-    try:
-        if arguments.action == "make-sample":
-            return _make_sample(folder)
-        if arguments.action == "fetch":
-            sources, _ = parse_sources(arguments.sources or SOURCES)
-            fetch(FILES, folder, sources, to_stderr)
-        return _show(folder)
-    except AppError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
+    folder = without_tilde(arguments.folder) if arguments.folder else cache.default_folder()
+    if arguments.action == "make-sample":
+        return _make_sample(folder)
+    if arguments.action == "fetch":
+        sources, _ = parse_sources(arguments.sources or SOURCES)
+        fetch(FILES, folder, sources, to_stderr)
+        return 0 if _show(folder) else 1
+    _show(folder)
+    return 0
 
 
-def _show(folder: Path) -> int:
+def _show(folder: Path) -> bool:
+    """Print what is there; tells whether the full set is, whole."""
     print(f"The full set, in {folder}")
     states = [_state(file, folder) for file in FILES]
     for file, (_, words) in zip(FILES, states, strict=True):
         print(f"  {file.name:<23} {words}")
-    print(f"The sample, in {cache.CHECKOUT}")
-    print(f"  {SAMPLE.name:<23} {_state(SAMPLE, cache.CHECKOUT, origin='the repository')[1]}")
-    if not all(good for good, _ in states):
+    print(f"The sample, in {home()}")
+    print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home(), origin='the repository')[1]}")
+    whole = all(good for good, _ in states)
+    if not whole:
         print("`python -m app data fetch` fetches what is missing.")
-    return 0
+    return whole
 
 
 def _state(file: File, folder: Path, origin: str | None = None) -> tuple[bool, str]:
-    if not (folder / file.name).exists():
+    if not cache.holds(file, folder):
         return False, "not there"
     try:
         cache.read(file, folder)
@@ -72,6 +71,8 @@ def _state(file: File, folder: Path, origin: str | None = None) -> tuple[bool, s
 
 
 def _make_sample(folder: Path) -> int:
+    if not cache.in_checkout():
+        raise DataError("the sample belongs to the project's repository, and can be made again in a checkout of it")
     full = load("auto", sources=[text for text in SOURCES if text != "sample"], folder=folder)
     path = cache.CHECKOUT / SAMPLE.name
     write_sample(full, path)

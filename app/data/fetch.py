@@ -18,7 +18,7 @@ from app.errors import DataError
 def fetch(
     files: Sequence[File], folder: Path, sources: Sequence[Source], say: Callable[[str], None]
 ) -> list[NDArray[np.uint8]]:
-    """The verified contents of `files`; those that `folder` lacked are in it afterwards."""
+    """The verified contents of `files`; those that `folder` lacked are in it afterwards, if it can be written."""
     contents = {file: content for file in files if (content := _cached(file, folder, say)) is not None}
     for source in sources:
         missing = [file for file in files if file not in contents]
@@ -34,9 +34,9 @@ def fetch(
             except DataError as error:
                 say(f"  {file.name}: {error}")
             else:
-                cache.keep(fetched, file, folder, origin=str(source))
                 contents[file] = np.frombuffer(bytearray(fetched), np.uint8)
                 say(f"  {file.name}: {file.size:,} bytes, verified")
+                _keep(fetched, file, folder, str(source), say)
     missing = [file for file in files if file not in contents]
     if missing:
         asked = ", ".join(str(source) for source in sources) or "none, since none is listed"
@@ -48,16 +48,22 @@ def fetch(
 
 
 def _cached(file: File, folder: Path, say: Callable[[str], None]) -> NDArray[np.uint8] | None:
-    path = folder / file.name
-    if not path.exists():
+    if not cache.holds(file, folder):
         return None
     try:
         return cache.read(file, folder)
     except DataError as error:
         say(f"Thrown away from {folder}, to be fetched again: {error}")
         with contextlib.suppress(OSError):  # what cannot be removed cannot be replaced: `keep` will say so
-            path.unlink()
+            (folder / file.name).unlink()
         return None
+
+
+def _keep(content: bytes, file: File, folder: Path, origin: str, say: Callable[[str], None]) -> None:
+    try:
+        cache.keep(content, file, folder, origin)
+    except DataError as error:
+        say(f"  {error}; so it is there for this run alone")
 
 
 def _names(files: Sequence[File]) -> str:

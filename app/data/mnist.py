@@ -31,6 +31,11 @@ def to_stderr(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def without_tilde(path: str | Path) -> Path:
+    """A path with the home folder in place of `~`; as it is, where nobody knows that folder."""
+    return Path(os.path.expanduser(path))
+
+
 def load(
     source: str | None = None,
     sources: Sequence[str] = SOURCES,
@@ -48,9 +53,9 @@ def load(
     if source == "sample":
         return load_sample()
     if source != "auto":
-        return read_folder(Path(source).expanduser())
+        return read_folder(without_tilde(source))
     givers, sample_will_do = parse_sources(sources)
-    cache = Path(folder) if folder is not None else default_folder()
+    cache = without_tilde(folder) if folder is not None else default_folder()
     try:
         contents = fetch(FILES, cache, givers, say)
     except DataError as error:

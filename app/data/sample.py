@@ -21,12 +21,18 @@ SAMPLE = File(
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
+def home() -> Path:
+    """The folder that the sample came in: `data/` in a checkout, and beside this file in an installed package."""
+    return cache.CHECKOUT if cache.in_checkout() else Path(__file__).resolve().parent
+
+
 def load_sample() -> Dataset:
     """10,000 training and 2,000 test images. Verified before it is opened, like every other file."""
     try:
-        content = cache.read(SAMPLE, cache.CHECKOUT)
+        content = cache.read(SAMPLE, home())
     except DataError as error:
-        raise DataError(f"{error}\n`git checkout data/{SAMPLE.name}` brings the committed sample back.") from error
+        way = f"`git checkout data/{SAMPLE.name}`" if cache.in_checkout() else "Installing the package again"
+        raise DataError(f"{error}\n{way} brings the committed sample back.") from error
     with np.load(io.BytesIO(content.data), allow_pickle=False) as arrays:
         return Dataset.of(
             [arrays[name] for name in _ARRAYS], origin="the committed sample", verified=True, is_sample=True

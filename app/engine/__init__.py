@@ -3,6 +3,7 @@
 from app.engine.executor import Executor
 from app.engine.scope import Scope, global_scope, scope_guard
 from app.graph.program import Program
+from app.graph.state import Kept
 
 
 def _explain(program: Program, fetch: list[str], source: bool) -> str:
@@ -12,5 +13,6 @@ def _explain(program: Program, fetch: list[str], source: bool) -> str:
 
 
 Program.explainer = staticmethod(_explain)
+Kept.scope_of = staticmethod(lambda scope: global_scope() if scope is None else scope)
 
 __all__ = ["Executor", "Scope", "global_scope", "scope_guard"]

@@ -68,8 +68,7 @@ class Executor:
         scope = scope or global_scope()
         fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
         fed = _checked_feed(program, feed or {})
-        self._refresh(program, scope)
-        return [np.array(value) for value in engine.run(program, fed, fetch, scope)]
+        return [np.array(value) for value in _run_once(engine, program, fed, fetch, scope)]
 
     def _engine_of(self, program: Any) -> Engine:
         name = getattr(program, "engine", None)
@@ -94,28 +93,37 @@ class Executor:
         scope = scope or global_scope()
         feeds = [_fetch_name(program, item) for item in _listed(feed_list)]
         fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
-        if not hasattr(dataset, "arrays"):
+        if not hasattr(dataset, "arrays") or any(rate.advances for rate in program.schedulers.values()):
             return stacked([self._run_batch(program, feeds, batch, fetch, scope) for batch in dataset], len(fetch))
         for batch in dataset:  # the first stands for all: they come from the same arrays
             _checked_batch(program, feeds, batch)
             break
-        self._refresh(program, scope)
+        _refresh(program, scope)
         return self._engine.run_many(program, dataset, feeds, fetch, scope)
 
     def _run_batch(
         self, program: Program, feeds: Sequence[str], batch: Sequence[Any], fetch: Sequence[str], scope: Scope
     ) -> list[Any]:
-        fed = _checked_batch(program, feeds, batch)
-        self._refresh(program, scope)
-        return self._engine.run(program, fed, fetch, scope)
-
-    def _refresh(self, program: Program, scope: Scope) -> None:
-        """Set learning rates to what their schedules say now."""
-        for name, scheduler in program.schedulers.items():
-            scope.values[name] = np.asarray(scheduler.get_lr(), program.global_block().var(name).dtype)
+        return _run_once(self._engine, program, _checked_batch(program, feeds, batch), fetch, scope)
 
     def close(self) -> None:
         """Nothing is held open; the method is there for programs that call it."""
+
+
+def _run_once(
+    engine: Engine, program: Program, fed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope
+) -> list[Any]:
+    _refresh(program, scope)
+    fetched = engine.run(program, fed, fetch, scope)
+    for rate in program.schedulers.values():
+        rate.advance()
+    return fetched
+
+
+def _refresh(program: Program, scope: Scope) -> None:
+    """Set learning rates to what their schedules say now."""
+    for name, rate in program.schedulers.items():
+        scope.values[name] = np.asarray(rate.get_lr(), program.global_block().var(name).dtype)
 
 
 def _fetch_name(program: Program, item: Variable | str) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 
 from app.engine.scope import Scope
 from app.errors import ProgramError
-from app.graph.program import Block, Operator, Program
-from app.ops.definition import kernel_error
+from app.graph.program import Block, Program
+from app.graph.running import run_operator
 
 
 class ReferenceEngine:
@@ -44,20 +44,6 @@ def _side_by_side(values: list[np.ndarray]) -> np.ndarray:
     column = np.empty(len(values), object)
     column[:] = values
     return column
-
-
-def run_operator(operator: Operator, values: dict[str, Any]) -> None:
-    """Run one operator on named values."""
-    definition = operator.definition
-    inputs = [None if name is None else values[name] for name in operator.inputs]
-    try:
-        results = definition.kernel(*inputs, **operator.attributes)
-    except Exception as error:
-        raise kernel_error(definition, inputs, operator.attributes, error) from error
-    if not isinstance(results, tuple):
-        results = (results,) if operator.outputs else ()
-    for name, result in zip(operator.outputs, results, strict=True):
-        values[name] = result
 
 
 class Values(dict[str, Any]):

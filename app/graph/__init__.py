@@ -1,6 +1,6 @@
 """Programs as data, and what rewrites them."""
 
-from app.graph import names
+from app.graph import control_gradients, names
 from app.graph.backward import append_backward, gradients
 from app.graph.defaults import (
     default_main_program,
@@ -23,6 +23,7 @@ __all__ = [
     "Program",
     "Variable",
     "append_backward",
+    "control_gradients",
     "default_main_program",
     "default_startup_program",
     "disable_static",

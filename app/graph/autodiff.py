@@ -38,14 +38,16 @@ def reverse_walk(
         douts, arrived = [], False
         for key in call.output_keys:
             gradient = gradients.pop(key, None)
-            if gradient is not None and complete is not None:
-                gradient = complete(key, gradient)
+            if gradient is not None:
+                if complete is not None:
+                    gradient = complete(key, gradient)
+                arrived = arrived or gradient is not None
             douts.append(gradient)
-            arrived = arrived or gradient is not None
         if not arrived:
             continue
         keys = call.input_keys
         for place, gradient in enumerate(call.definition.differentiate(call, douts)):
             if gradient is not None:
                 key = keys[place]
-                gradients[key] = gradients[key] + gradient if key in gradients else gradient
+                before = gradients.get(key)
+                gradients[key] = gradient if before is None else before + gradient

@@ -2,50 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from app.errors import OperatorError, ProgramError
 from app.graph.autodiff import Recorded, reverse_walk
 from app.graph.program import BACKWARD, Block, Operator, Variable
 from app.ops.creation import assign, ones_like, zeros_like
+from app.ops.form import Constant
 
 
 class BlockCall:
     """An operator of a block, as gradient rules see it."""
 
-    def __init__(self, block: Block, operator: Operator, active: set[str]):
+    def __init__(
+        self,
+        block: Block,
+        operator: Operator,
+        needs: Sequence[bool],
+        value: Callable[[str], Variable] | None = None,
+    ):
         self.block = block
+        self.operator = operator
+        self.value = value or block.var
+        """What gives the Variable of a name, where that is not the one of the block."""
         self.definition = operator.definition
         self.attributes = operator.attributes
         self.input_keys = operator.inputs
         self.output_keys = operator.outputs
-        self.needs = [name in active for name in operator.inputs]
+        self.needs = needs
 
     def input(self, index: int) -> Variable | None:
         name = self.input_keys[index]
-        return None if name is None else self.block.var(name)
+        return None if name is None else self.value(name)
 
     def like(self, index: int) -> Variable | None:
         return self.input(index)
 
     def output(self, index: int) -> Variable:
-        return self.block.var(self.output_keys[index])
+        return self.value(self.output_keys[index])
 
     def input_shape(self, index: int) -> tuple[int, ...]:
-        variable = self.input(index)
-        return () if variable is None else variable.shape
+        name = self.input_keys[index]
+        return () if name is None else self.block.var(name).shape
 
     def output_shape(self, index: int) -> tuple[int, ...]:
-        return self.output(index).shape
+        return self.block.var(self.output_keys[index]).shape
 
     def zeros(self, index: int) -> Any:
         return zeros_like(self.output(index))
 
 
-def _active_names(block: Block, sources: Iterable[str], blocked: set[str]) -> set[str]:
+def active_names(block: Block, sources: Iterable[str], blocked: Collection[str] = ()) -> set[str]:
     """The variables that depend, through differentiable operators, on `sources`."""
-    active = set(sources) - blocked
+    active = set(sources).difference(blocked)
     for op in block.ops:
         if any(name in active for name in op.inputs):
             outputs = [block.var(name) for name in op.outputs]
@@ -67,11 +77,13 @@ def gradients(
     starts = _listed(target_gradients) if target_gradients is not None else [None] * len(targets)
     if len(starts) != len(targets):
         raise ProgramError(f"{len(targets)} targets, but {len(starts)} gradients for them")
-    block = targets[0].program.global_block()
+    block = targets[0].block
     blocked = {getattr(v, "name", v) for v in no_grad_set or ()}
-    active = _active_names(block, [v.name for v in inputs], blocked)
+    active = active_names(block, [v.name for v in inputs], blocked)
     calls: list[Recorded] = [
-        BlockCall(block, op, active) for op in block.ops if any(name in active for name in op.outputs)
+        BlockCall(block, op, [name in active for name in op.inputs])
+        for op in block.ops
+        if any(name in active for name in op.outputs)
     ]
     asked = {v.name for v in inputs}
     before = set(block.vars)
@@ -99,7 +111,7 @@ def _check_path(block: Block, active: set[str], targets: set[str], inputs: Seque
         return
     reached = {v.name for v in inputs}
     for op in block.ops:
-        if any(name in reached for name in op.inputs):
+        if any(name in reached for name in op.inputs) and not isinstance(op.definition.form, Constant):
             reached.update(op.outputs)
     if targets & reached:
         stopping = [
@@ -139,10 +151,9 @@ def append_backward(
     """
     if [size for size in loss.shape if size != 1]:
         raise ProgramError(f"the loss must be a single number; {loss.name} has shape {list(loss.shape)}: take its mean")
-    block = loss.program.global_block()
-    listed: list[Variable] = [*block.all_parameters()]
+    listed: list[Variable] = [*loss.program.all_parameters()]
     if parameter_list is not None:
-        listed = [block.var(getattr(item, "name", item)) for item in parameter_list]
+        listed = [loss.block.var(getattr(item, "name", item)) for item in parameter_list]
     wanted = [v for v in listed if not v.stop_gradient]
     if not wanted:
         return []

@@ -1,4 +1,7 @@
-"""How a Program prints itself: variables first, then the operators in order, under the part that they belong to."""
+"""How a Program prints itself: variables first, then the operators in order, under the part that they belong to.
+
+What runs inside an operator stands below it, with the names under which it takes and gives values.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,46 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from app.graph.body import Body
     from app.graph.program import Block, Operator
+
+INDENT = "    "
 
 
 def format_block(block: Block) -> str:
     """The text of a block; a reader sees there what each line of a network's source inserted."""
-    around = f", inside block {block.parent_idx}" if block.parent_idx >= 0 else ""
-    lines = [f"{{ // block {block.idx}{around}"]
-    lines += [f"    {variable}" for variable in block.vars.values()]
+    return "\n".join([f"{{ // {_number(block)}", *_contents(block), "}"])
+
+
+def _number(block: Block) -> str:
+    return f"block {block.idx}" + (f", inside block {block.parent_idx}" if block.parent_idx >= 0 else "")
+
+
+def _contents(block: Block) -> list[str]:
+    lines = [f"{INDENT}{variable}" for variable in block.vars.values() if not _is_known_outside(block, variable.name)]
     for role, operators in groupby(block.ops, key=lambda op: op.role):
-        lines += ["", f"    // {role}"]
-        lines += [f"    {_line(op)}" for op in operators]
-    return "\n".join([*lines, "}"])
+        lines += [*([""] if lines else []), f"{INDENT}// {role}"]
+        for op in operators:
+            lines.append(INDENT + format_operator(op))
+            for name, body in op.bodies.items():
+                lines += [2 * INDENT + line for line in _body(name, body)]
+    return [line.rstrip() for line in lines]
 
 
-def _line(op: Operator) -> str:
+def _is_known_outside(block: Block, name: str) -> bool:
+    """Whether a variable stands for the one of the same name and kind in the block around."""
+    outside = block.program.blocks[block.parent_idx].find_var(name) if block.parent_idx >= 0 else None
+    return outside is not None and outside.spec == block.vars[name].spec
+
+
+def _body(name: str, body: Body) -> list[str]:
+    takes = ", ".join(body.inputs)
+    gives = ", ".join(output or "None" for output in body.outputs)
+    return [f"{name}({takes}) -> {gives} {{ // {_number(body.block)}", *_contents(body.block), "}"]
+
+
+def format_operator(op: Operator) -> str:
+    """The line of an operator; of a custom one, with the place that registered it."""
     where = f"  // {op.definition.where}" if op.definition.where else ""
     text = str(op)
     return (text if len(text) < 400 else text[:397] + "...") + where

@@ -11,7 +11,10 @@ import numpy as np
 
 from app.errors import ProgramError
 from app.graph import names
+from app.graph.body import Body
+from app.graph.state import Kept
 from app.graph.variable import Parameter, Variable
+from app.graph.watchers import tell
 from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
 from app.ops.dtype import get_default_dtype, is_float
@@ -58,6 +61,20 @@ class Operator:
         """The setting of that name."""
         return self.attributes[name]
 
+    @property
+    def bodies(self) -> dict[str, Body]:
+        """What runs inside the operator, by the name of the attribute; most operators have nothing."""
+        return {name: value for name, value in self.attributes.items() if isinstance(value, Body)}
+
+    def copied_into(self, block: Block, for_test: bool = False) -> Operator:
+        """A copy for another block; what runs inside is copied into that block's Program, too."""
+        copied = Operator(self.definition, self.inputs, self.outputs, self.attributes, self.role)
+        for name, body in self.bodies.items():
+            copied.attributes[name] = body.copied(lambda inner: inner.copied_into(block.program, block.idx, for_test))
+        if for_test and "training" in copied.attributes:
+            copied.attributes["training"] = False
+        return copied
+
     def __str__(self) -> str:
         shown = [name or "None" for name in self.inputs]
         shown += [f"{k}={v!r}" for k, v in self.attributes.items() if v != self.definition.attributes.get(k)]
@@ -98,12 +115,19 @@ class Block:
     def has_var(self, name: str) -> bool:
         return name in self.vars
 
+    def is_within(self, other: Block) -> bool:
+        """Whether this is the other block, or one inside it."""
+        block: Block | None = self
+        while block is not None and block is not other:
+            block = self.program.blocks[block.parent_idx] if block.parent_idx >= 0 else None
+        return block is other
+
     def create_var(
         self, name: str | None = None, shape: Sequence[int | None] = (), dtype: Any = "float32", **flags: Any
     ) -> Variable:
         """A new variable; a name that is taken gives the variable that has it, if that is of the same kind."""
         name = name or names.generate("tmp")
-        variable = Variable(self, name, shape, dtype, **flags)
+        variable = self.program.variable_class(self, name, shape, dtype, **flags)
         return self._add(variable)
 
     def create_parameter(
@@ -116,6 +140,8 @@ class Block:
 
     def _add(self, variable: Variable) -> Variable:
         taken = self.vars.setdefault(variable.name, variable)
+        if taken is variable:
+            tell(self, variable)
         if taken.spec != variable.spec:
             raise ProgramError(f"variable {taken.name} is there already as {taken.spec}; it cannot be {variable.spec}")
         return taken
@@ -139,6 +165,9 @@ class Block:
         """A value as a variable of this block: a number or an array becomes a constant."""
         if value is None or isinstance(value, Variable):
             return value
+        captured = self.program.captured(value)
+        if captured is not None:
+            return captured
         if isinstance(value, (bool, int, float)):
             value = np.asarray(value, get_default_dtype() if isinstance(value, float) else None)
         if not hasattr(value, "__array__") or hasattr(value, "apply_operator"):
@@ -157,6 +186,7 @@ class Block:
     ) -> list[Variable]:
         """Append an operator; its outputs are `into`, or new variables of the inferred shapes and types."""
         attributes = dict(definition.attributes if attributes is None else attributes)
+        self._refuse_values_of_other_blocks(definition, inputs)
         if into is None:
             specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
             wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
@@ -175,7 +205,35 @@ class Block:
                 definition, [None if v is None else v.name for v in inputs], [v.name for v in into], attributes, role
             )
         )
+        tell(self, self.ops[-1])
         return list(into)
+
+    def _refuse_values_of_other_blocks(self, definition: OpDef, inputs: Sequence[Variable | None]) -> None:
+        for variable in inputs:
+            if variable is None or variable.block is self or variable.block.idx == 0:
+                continue
+            if variable.program is self.program and not self.is_within(variable.block):
+                raise ProgramError(
+                    f"{definition.label} cannot read {variable.name} here: it is made inside block "
+                    f"{variable.block.idx}, in a branch or a loop; return it from the function that makes it"
+                )
+
+    def copied_into(self, program: Program, parent_index: int = -1, for_test: bool = False) -> Block:
+        """A copy that is appended to another Program; `for_test`, without backward pass and update."""
+        copied = Block(program, len(program.blocks), parent_index)
+        program.blocks.append(copied)
+        operators = _of_the_forward_pass(self) if for_test else self.ops
+        copied.ops = [op.copied_into(copied, for_test) for op in operators]
+        used = {name for op in copied.ops for name in (*op.inputs, *op.outputs)} if for_test else set()
+        for name, variable in self.vars.items():
+            if not for_test or name in used or variable.is_data or self.idx:
+                copied.vars[name] = copy.copy(variable)
+                copied.vars[name].block = copied
+        return copied
+
+    def says_the_same(self, other: Block) -> bool:
+        """Whether the other block has the same variables and operators."""
+        return self.ops == other.ops and list(map(str, self.vars.values())) == list(map(str, other.vars.values()))
 
     def __str__(self) -> str:
         from app.graph.printing import format_block
@@ -205,7 +263,7 @@ def constant(block: Block, array: Any) -> Variable:
     return block.append_op(fill_constant, [], {"value": value, **form})[0]
 
 
-class Program:
+class Program(Kept):
     """Blocks, of which the first is the whole and the others belong to control flow."""
 
     def __init__(self) -> None:
@@ -231,12 +289,33 @@ class Program:
     def num_blocks(self) -> int:
         return len(self.blocks)
 
+    variable_class: ClassVar[type[Variable]] = Variable
+    """What its variables are."""
+
+    def captured(self, value: Any) -> Variable | None:
+        """The variable that stands for a value from outside; a Program knows none, unless it says otherwise."""
+        return None
+
     def list_vars(self) -> Iterator[Variable]:
         for block in self.blocks:
             yield from block.vars.values()
 
     def all_parameters(self) -> list[Parameter]:
         return [p for block in self.blocks for p in block.all_parameters()]
+
+    @contextmanager
+    def sub_block(self) -> Iterator[Block]:
+        """Append operators to a new block, inside the current one, meanwhile."""
+        block = Block(self, len(self.blocks), self._current)
+        self.blocks.append(block)
+        outside, self._current = self._current, block.idx
+        try:
+            yield block
+        except BaseException:
+            del self.blocks[block.idx :]
+            raise
+        finally:
+            self._current = outside
 
     @contextmanager
     def appending(self, role: str) -> Iterator[None]:
@@ -259,26 +338,25 @@ class Program:
 
         Operators that do something else in training, as dropout does, then do what they do in use.
         """
-        copied = Program()
-        copied.random_seed, copied._random_count = self.random_seed, self._random_count
-        copied.schedulers = {} if for_test else dict(self.schedulers)
-        copied.blocks = [self._copy_block(block, copied, for_test) for block in self.blocks]
+        copied = self._copy_without_blocks()
+        copied.schedulers = {} if for_test else copied.schedulers
+        self.global_block().copied_into(copied, for_test=for_test)
         return copied
 
-    def _copy_block(self, block: Block, program: Program, for_test: bool) -> Block:
-        copied = Block(program, block.idx, block.parent_idx)
-        copied.ops = [
-            Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
-            for op in (_of_the_forward_pass(block) if for_test else block.ops)
-        ]
-        for op in copied.ops:
-            if for_test and "training" in op.attributes:
-                op.attributes["training"] = False
-        used = {name for op in copied.ops for name in (*op.inputs, *op.outputs)}
-        for name, variable in block.vars.items():
-            if not for_test or name in used or variable.is_data:
-                copied.vars[name] = copy.copy(variable)
-                copied.vars[name].block = copied
+    def clone_without_operators(self) -> Program:
+        """A copy that has the variables of the global block, and nothing that computes them."""
+        copied = self._copy_without_blocks()
+        copied.blocks = [Block(copied, 0)]
+        for name, variable in self.global_block().vars.items():
+            copied.blocks[0].vars[name] = copy.copy(variable)
+            copied.blocks[0].vars[name].block = copied.blocks[0]
+        return copied
+
+    def _copy_without_blocks(self) -> Program:
+        copied = Program()
+        copied.blocks = []
+        copied.random_seed, copied._random_count = self.random_seed, self._random_count
+        copied.schedulers = dict(self.schedulers)
         return copied
 
     explainer: ClassVar[Callable[..., str] | None] = None
@@ -295,11 +373,9 @@ class Program:
         return str(self)
 
     def __str__(self) -> str:
-        return "\n".join(str(block) for block in self.blocks)
+        return str(self.global_block())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Program) and [
-            (block.ops, [str(v) for v in block.vars.values()]) for block in self.blocks
-        ] == [(block.ops, [str(v) for v in block.vars.values()]) for block in other.blocks]
+        return isinstance(other, Program) and self.global_block().says_the_same(other.global_block())
 
     __hash__ = object.__hash__

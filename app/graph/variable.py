@@ -104,6 +104,10 @@ class Variable(ValueMethods):
         copied.stop_gradient = True
         return copied
 
+    def to_be_written(self) -> Variable:
+        """The variable that an operator writes to which this one was given for its result."""
+        return self
+
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from app import jit
 from app.errors import AppError
 from app.io import DataLoader, Dataset, IterableDataset
 from app.metric import Metric
@@ -232,9 +233,17 @@ class Model:
         return self.network.parameters(include_sublayers)
 
     def save(self, path: str, training: bool = True) -> None:
-        """Keep the weights in `path.pdparams`, and where the optimiser stands in `path.pdopt`."""
+        """Keep the weights in `path.pdparams`, and where the optimiser stands in `path.pdopt`.
+
+        Not for `training`, keep what the network computes, for `app.jit.load`, which needs none of its code.
+        """
         if not training:
-            raise AppError("Model.save: a network without its Python code cannot be kept; use training=True")
+            if self._inputs is None:
+                raise AppError(
+                    "Model.save, not for training, needs to know the inputs: Model(network, inputs=[InputSpec(…)])"
+                )
+            jit.save(self.network, path, _listed(self._inputs))
+            return
         save(self.network.state_dict(), f"{path}.pdparams")
         if self._optimizer is not None and (state := self._optimizer.state_dict()):
             save(state, f"{path}.pdopt")

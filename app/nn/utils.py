@@ -12,10 +12,10 @@ from app.errors import AppError, ShapeError
 from app.ops.arithmetic import add_n
 from app.ops.arithmetic import maximum as larger
 from app.ops.joining import concat, stack
+from app.ops.norms import norm
 from app.ops.reduction import max
 from app.ops.rounding import clip
 from app.ops.shaping import reshape
-from app.ops.statistics import norm
 from app.tensor import Tensor, no_grad
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]

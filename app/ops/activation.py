@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from app.ops.arithmetic import extreme
 from app.ops.elementwise import elementwise
 from app.ops.logic import where
 
 
-@elementwise(scalar=lambda x: type(x)(0) if x <= 0 else x)
+@elementwise(scalar=lambda x: type(x)(0) if x <= 0 else x, onnx="Relu")
 def relu(x: Any) -> Any:
     """The value where it is above zero, else zero."""
-    return np.maximum(x, x.dtype.type(0))
+    return extreme(np.maximum, x, x.dtype.type(0))
 
 
 @relu.gradient
@@ -32,7 +33,12 @@ def _(x: Any, dout: Any, negative_slope: float) -> Any:
     return where(x > 0, dout, dout * negative_slope)
 
 
-@elementwise(floating=True)
+@leaky_relu.in_onnx
+def _(onnx: Any, x: Any, negative_slope: float) -> Any:
+    return onnx.LeakyRelu(x, alpha=float(negative_slope))
+
+
+@elementwise(floating=True, onnx="Sigmoid")
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), through tanh, which does not overflow."""
     return 0.5 * np.tanh(0.5 * x) + 0.5
@@ -43,7 +49,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * out * (1.0 - out)
 
 
-@elementwise(floating=True, scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))))
+@elementwise(floating=True, scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))), onnx="Softplus")
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), a smooth relu."""
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
@@ -54,7 +60,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * sigmoid(x)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx=lambda onnx, x: x * onnx.Sigmoid(x))
 def silu(x: Any) -> Any:
     """x * sigmoid(x), also called swish."""
     return x * (0.5 * np.tanh(0.5 * x) + 0.5)
@@ -75,3 +81,8 @@ def elu(x: Any, *, alpha: float = 1.0) -> Any:
 @elu.gradient
 def _(x: Any, out: Any, dout: Any, alpha: float) -> Any:
     return where(x > 0, dout, dout * (out + alpha))
+
+
+@elu.in_onnx
+def _(onnx: Any, x: Any, alpha: float) -> Any:
+    return onnx.Elu(x, alpha=float(alpha))

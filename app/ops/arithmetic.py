@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from app.ops.composed import also_named, composed, of_package
+from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.logic import isnan, where
-from app.ops.math import log
+from app.ops.math import exp, log, log1p, sqrt
+from app.ops.shaping import cast_like
 
 
-@elementwise
+@elementwise(onnx="Add")
 def add(x: Any, y: Any) -> Any:
     """The sum of two values."""
     return x + y
@@ -23,7 +25,7 @@ def _(dout: Any) -> Any:
     return dout, dout
 
 
-@elementwise(numbers=True)
+@elementwise(numbers=True, onnx="Sub")
 def subtract(x: Any, y: Any) -> Any:
     """The first value less the second."""
     return x - y
@@ -39,7 +41,7 @@ def _(dout: Any) -> Any:
     return -dout
 
 
-@elementwise
+@elementwise(onnx="Mul")
 def multiply(x: Any, y: Any) -> Any:
     """The product of two values, element by element."""
     return x * y
@@ -55,7 +57,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * x
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Div")
 def divide(x: Any, y: Any) -> Any:
     """The quotient of two values; whole numbers are divided as floats."""
     return x / y
@@ -77,6 +79,17 @@ def floor_divide(x: Any, y: Any) -> Any:
     return x // y
 
 
+@floor_divide.gradient
+def _(dout: Any) -> Any:
+    return zeros_like(dout), zeros_like(dout)
+
+
+@floor_divide.in_onnx
+def quotient_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
+    exactly = (x - _remainder_in_onnx(onnx, x, y)) / y
+    return onnx.Round(exactly) if x.floating else exactly
+
+
 @elementwise(numbers=True, checked=True)
 def remainder(x: Any, y: Any) -> Any:
     """What `floor_divide` leaves, with the sign of the divisor."""
@@ -93,7 +106,16 @@ def _(x: Any, y: Any, dout: Any) -> Any:
     return -dout * floor_divide(x, y)
 
 
-@elementwise(numbers=True, checked=True)
+@remainder.in_onnx
+def _remainder_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
+    if not x.floating:
+        return onnx.Mod(x, y)
+    rest = onnx.Mod(x, y, fmod=1)  # it has the sign of x
+    turned = onnx.And(onnx.Not(onnx.Equal(rest, 0)), onnx.Xor(onnx.Less(rest, 0), onnx.Less(y, 0)))
+    return onnx.Where(turned, rest + y, rest)
+
+
+@elementwise(numbers=True, checked=True, onnx="Pow")
 def pow(x: Any, y: Any) -> Any:
     """The first value to the power of the second."""
     return x**y
@@ -110,16 +132,27 @@ def _(x: Any, out: Any, dout: Any) -> Any:
     return dout * out * where(x > 0, log(where(x > 0, x, 1.0)), 0.0)
 
 
-@elementwise
+@elementwise(scalar=lambda x, y: np.maximum(x, y), onnx="Max")
 def maximum(x: Any, y: Any) -> Any:
     """The larger of two values; where they are equal, each gets half of the gradient."""
-    return np.maximum(x, y)
+    return extreme(np.maximum, x, y)
 
 
-@elementwise
+@elementwise(scalar=lambda x, y: np.minimum(x, y), onnx="Min")
 def minimum(x: Any, y: Any) -> Any:
     """The smaller of two values; where they are equal, each gets half of the gradient."""
-    return np.minimum(x, y)
+    return extreme(np.minimum, x, y)
+
+
+def extreme(ufunc: Any, x: Any, y: Any) -> Any:
+    """The larger or the smaller of two values: of many numbers and one, NumPy is quicker with a row of that one."""
+    if x.size > _MANY and not y.ndim and x.dtype.kind == "f":
+        y = np.full(x.shape[-1:], y, x.dtype)
+    return ufunc(x, y)
+
+
+_MANY = 1000
+"""Numbers from which on that pays."""
 
 
 @maximum.gradient_of("x")
@@ -148,6 +181,25 @@ def fmax(x: Any, y: Any, name: Any = None) -> Any:
 def fmin(x: Any, y: Any, name: Any = None) -> Any:
     """The smaller of two values; where one is not a number, the other."""
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+
+
+@composed
+def logaddexp(x: Any, y: Any, name: Any = None) -> Any:
+    """The logarithm of the sum of the exponentials of two values, which does not overflow."""
+    larger, smaller = maximum(x, y), minimum(x, y)
+    return larger + log1p(exp(smaller - larger))
+
+
+@composed
+def hypot(x: Any, y: Any, name: Any = None) -> Any:
+    """The length of the longest side of a right triangle with sides of these lengths."""
+    return sqrt(x * x + y * y)
+
+
+@composed
+def heaviside(x: Any, y: Any, name: Any = None) -> Any:
+    """0 below zero, 1 above it, and `y` at zero."""
+    return where(x == 0, y, cast_like(x > 0, x))
 
 
 @composed

@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from app.ops.arithmetic import quotient_in_onnx
 from app.ops.composed import also_named
 from app.ops.elementwise import elementwise
 
 
-@elementwise(whole=True, checked=True)
+def _in_onnx(name: str) -> Callable[..., Any]:
+    """The rule of an operator of which ONNX has one for truth values, and another for bits."""
+    return lambda onnx, x, y: getattr(onnx, name if x.dtype == "bool" else f"Bitwise{name}")(x, y)
+
+
+@elementwise(whole=True, checked=True, onnx=_in_onnx("And"))
 def bitwise_and(x: Any, y: Any) -> Any:
     """The bits that are set in both values."""
     return np.bitwise_and(x, y)
 
 
-@elementwise(whole=True, checked=True)
+@elementwise(whole=True, checked=True, onnx=_in_onnx("Or"))
 def bitwise_or(x: Any, y: Any) -> Any:
     """The bits that are set in at least one of the values."""
     return np.bitwise_or(x, y)
 
 
-@elementwise(whole=True, checked=True)
+@elementwise(whole=True, checked=True, onnx=_in_onnx("Xor"))
 def bitwise_xor(x: Any, y: Any) -> Any:
     """The bits that are set in exactly one of the values."""
     return np.bitwise_xor(x, y)
 
 
-@elementwise(whole=True, checked=True)
+@elementwise(whole=True, checked=True, onnx=lambda onnx, x: onnx.Not(x) if x.dtype == "bool" else onnx.BitwiseNot(x))
 def bitwise_not(x: Any) -> Any:
     """The bits that are not set."""
     return np.invert(x)
 
 
-@elementwise(whole=True, numbers=True, checked=True)
+@elementwise(whole=True, numbers=True, checked=True, onnx=lambda onnx, x, y: x * onnx.Pow(onnx.constant(2, y.dtype), y))
 def bitwise_left_shift(x: Any, y: Any) -> Any:
     """The bits moved up by as many places as the second value says."""
     return np.left_shift(x, y)
 
 
-@elementwise(whole=True, numbers=True, checked=True)
+@elementwise(
+    whole=True,
+    numbers=True,
+    checked=True,
+    onnx=lambda onnx, x, y: quotient_in_onnx(onnx, x, onnx.Pow(onnx.constant(2, y.dtype), y)),
+)
 def bitwise_right_shift(x: Any, y: Any) -> Any:
     """The bits moved down by as many places as the second value says; the sign stays."""
     return np.right_shift(x, y)

@@ -23,7 +23,7 @@ def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
 def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
     if x.shape == shape:
         return x
-    if x.ndim == 2 and shape == x.shape[1:] and x.dtype.name in ("float32", "float64"):  # as for a bias: BLAS is faster
+    if x.ndim == 2 and shape == x.shape[1:] and x.dtype.char in "fd":  # as for a bias: BLAS is faster
         return np.ones(len(x), x.dtype) @ x
     extra = x.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
@@ -48,6 +48,14 @@ def _(x_like: Any, dout: Any) -> Any:
     return expand_as(dout, x_like)
 
 
+@sum_to.in_onnx
+def _(onnx: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    axes = list(_axes_to({"shape": shape}, x.rank))
+    sums = onnx.ReduceSum(x, axes, keepdims=1) if axes else x
+    extra = x.rank - len(shape)
+    return onnx.Squeeze(sums, list(range(extra))) if extra else sums
+
+
 @operator(lambda x, like: Spec(like.shape, x.dtype), form=ToShape(sum_to))
 def sum_like(x: Any, like: Any) -> Any:
     """The sum over the axes along which `like` would be broadcast, its shape being known only when it runs."""
@@ -57,6 +65,14 @@ def sum_like(x: Any, like: Any) -> Any:
 @sum_like.gradient_of("x")
 def _(x_like: Any, dout: Any) -> Any:
     return expand_as(dout, x_like)
+
+
+@sum_like.in_onnx
+def _(onnx: Any, x: Any, like: Any) -> Any:
+    extra, shape = x.rank - like.rank, onnx.Shape(like)
+    ones = onnx.Squeeze(onnx.NonZero(onnx.Equal(shape, 1)), [0]) + extra
+    axes = onnx.listed(list(range(extra)), ones)
+    return onnx.Reshape(onnx.ReduceSum(x, axes, keepdims=1, noop_with_empty_axes=1), shape, allowzero=1)
 
 
 def _same(x: Any) -> Any:
@@ -92,6 +108,11 @@ def _(x_like: Any, dout: Any) -> Any:
     return sum_like(dout, x_like)
 
 
+@expand.in_onnx
+def _(onnx: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    return onnx.Expand(x, [1 if size == UNKNOWN else size for size in shape])
+
+
 @operator(lambda x, y: Spec(y.shape, x.dtype), form=Elementwise(_same, takes=(0,), settings=False))
 def expand_as(x: Any, y: Any) -> Any:
     """The value repeated to the shape of another."""
@@ -101,6 +122,11 @@ def expand_as(x: Any, y: Any) -> Any:
 @expand_as.gradient_of("x")
 def _(x_like: Any, dout: Any) -> Any:
     return sum_like(dout, x_like)
+
+
+@expand_as.in_onnx
+def _(onnx: Any, x: Any, y: Any) -> Any:
+    return onnx.Expand(x, onnx.Shape(y))
 
 
 @composed

@@ -23,7 +23,15 @@ def fill_constant(*, shape: Any, value: float, dtype: str = "float32") -> Any:
     return np.full(shape, value, dtype)
 
 
-@operator(lambda *, values, dtype, shape: Spec(shape, dtype))
+@fill_constant.in_onnx
+def _(onnx: Any, shape: Any, value: float, dtype: str) -> Any:
+    return onnx.filled(list(shape), value, dtype) if shape else onnx.constant(value, dtype)
+
+
+@operator(
+    lambda *, values, dtype, shape: Spec(shape, dtype),
+    onnx=lambda onnx, values, dtype, shape: onnx.constant(np.reshape(np.asarray(values, dtype), shape)),
+)
 def assign_value(*, values: Any, dtype: str, shape: Any) -> Any:
     """A new array with the values listed in row order."""
     return np.array(values, dtype).reshape(shape)
@@ -36,6 +44,11 @@ def assign_value(*, values: Any, dtype: str, shape: Any) -> Any:
 def full_like(x: Any, *, fill_value: float, dtype: str | None = None) -> Any:
     """A new array with the shape of another and the same number everywhere."""
     return np.full_like(x, fill_value, dtype)
+
+
+@full_like.in_onnx
+def _(onnx: Any, x: Any, fill_value: float, dtype: str | None) -> Any:
+    return onnx.filled(onnx.Shape(x), fill_value, dtype or x.dtype)
 
 
 @of_package
@@ -56,13 +69,13 @@ def empty_like(x: Any, dtype: Any = None, name: Any = None) -> Any:
     return zeros_like(x, dtype)
 
 
-@operator(lambda x: Spec((len(x.shape),), "int64"))
+@operator(lambda x: Spec((len(x.shape),), "int64"), onnx="Shape")
 def shape_of(x: Any) -> Any:
     """The sizes of the axes of a value, as a value."""
     return np.array(x.shape, np.int64)
 
 
-@operator(lambda x: Spec((), "int64"))
+@operator(lambda x: Spec((), "int64"), onnx="Size")
 def number_of_elements(x: Any) -> Any:
     """How many elements a value has, as a value."""
     return np.array(x.size, np.int64)
@@ -74,7 +87,7 @@ def rank(input: Any) -> Any:
     return number_of_elements(shape_of(input))
 
 
-@operator(same_as_input, form=Elementwise(lambda x: x, settings=False))
+@operator(same_as_input, form=Elementwise(lambda x: x, settings=False), onnx="Identity")
 def assign(x: Any) -> Any:
     """A copy."""
     return np.copy(x)

@@ -15,7 +15,7 @@ import numpy as np
 from app.errors import AppError, OperatorError
 from app.ops.dtype import canonical
 from app.ops.form import Alias
-from app.ops.plans import Plans
+from app.ops.plans import Plans, kinds_of
 from app.ops.rules import Call, Reads, Rule
 from app.ops.spec import UNKNOWN, Spec, may_stretch, spec_of
 
@@ -39,6 +39,8 @@ class OpDef:
         effects: bool = False,
         views: bool = False,
         form: Any = None,
+        onnx: str | Callable[..., Any] | None = None,
+        like: str = "",
         where: str = "",
     ):
         self.name = name
@@ -61,12 +63,22 @@ class OpDef:
         """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
         self.form = form
         """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
+        self.onnx = onnx
+        """The ONNX operator that does the same, or a rule that makes nodes of several (see `app.onnx.nodes`)."""
+        self.like = like
+        """For a custom operator: the name of one that computes the same, for whoever checks it."""
+        self.body: Any = None
+        """For a custom operator: its function as one of values, which may be written with operators (`Body`)."""
         self.accumulates: Any = None
         """For an update of the form `base - scale * term`: which inputs these are."""
         self.step: OpDef | None = None
         """For a product: the operator that takes such an update's step with it at once."""
         self.where = where
         """For a custom operator, the file and line that registered it."""
+        self.origin: Any = None
+        """For a custom operator: what it was made of, and how it can be made again (see `app.custom.origin`)."""
+        self.own_gradient: OpDef | None = None
+        """For a custom operator: the operator that its backward function became."""
         self.plans = Plans()
         self.rules: list[Rule] = []
         self.reads = Reads(())
@@ -84,9 +96,8 @@ class OpDef:
         self.attributes = dict(attributes)
         self._attribute_names = tuple(attributes)
         self._complete = inspect.Parameter.empty not in self.attributes.values()
-        plainly = self._complete and self.variadic is None
-        self._arity = len(self.inputs) if plainly else -1
-        """How many arguments make a call that needs no sorting; -1 where every call does."""
+        self._arity = len(self.inputs) if self.variadic is None else -1
+        """How many arguments by place make a call whose inputs need no sorting; -1 where every call's do."""
 
     def _read_signature(self, kernel: Callable[..., Any]) -> list[str]:
         names = []
@@ -124,7 +135,12 @@ class OpDef:
         return declare
 
     def _set_rules(self, rules: list[Rule]) -> None:
-        self.rules, self.reads = rules, Reads(rules)
+        self.rules, self.reads = rules, Reads(rules, len(self.inputs))
+
+    def in_onnx(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the rule that makes ONNX nodes of a call: its parameters are named after what it needs."""
+        self.onnx = rule
+        return rule
 
     @property
     def differentiable(self) -> bool:
@@ -138,7 +154,10 @@ class OpDef:
         gradients: list[Any] = [None] * len(needs)
         for rule in self.rules:
             targets = rule.targets if self.variadic is None else range(len(needs))
-            if not any(needs[i] for i in targets):  # a list, as it is short and this is met often
+            for i in targets:
+                if needs[i]:
+                    break
+            else:
                 continue
             for i, gradient in zip(targets, rule(call, douts), strict=True):
                 if gradient is not None and needs[i]:
@@ -147,14 +166,15 @@ class OpDef:
 
     def _unstretched(self, call: Call, index: int, gradient: Any) -> Any:
         shape, result = call.input_shape(index), call.output_shape(0)
-        if shape == result and UNKNOWN not in shape:
-            return gradient
-        others = [call.input_shape(i) for i in range(len(call.needs)) if i != index]
-        if not may_stretch(shape, result, others):
-            return gradient
+        if shape == result:
+            if UNKNOWN not in shape:
+                return gradient
+            others = [call.input_shape(i) for i in range(len(call.needs)) if i != index]
+            if not may_stretch(shape, result, others):
+                return gradient
         if UNKNOWN in shape:
             return REGISTRY["sum_like"](gradient, call.like(index))
-        return REGISTRY["sum_to"](gradient, shape=shape)
+        return apply(REGISTRY["sum_to"], [gradient], {"shape": shape})
 
     # Shapes and types
 
@@ -169,13 +189,14 @@ class OpDef:
     # Application
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != self._arity:
+        if len(args) != self._arity:
             return apply(self, *self.bind(args, kwargs))
+        attributes = self._bind_attributes((), kwargs) if kwargs or not self._complete else self.attributes
         for value in args:
             applier = getattr(value, "apply_operator", None)
             if applier is not None:
-                return applier(self, args, self.attributes)
-        return apply(self, args, self.attributes)
+                return applier(self, args, attributes)
+        return _on_arrays(self, args, attributes)
 
     def prepared(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """The inputs as the kernel takes them: brought to a common element type, for most operators."""
@@ -203,6 +224,12 @@ class OpDef:
         return kwargs.pop(name)
 
     def _bind_attributes(self, extra: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if self._complete and not extra and kwargs.keys() <= self.attributes.keys():
+            for value in kwargs.values():
+                if value.__class__ not in _PLAIN:
+                    break
+            else:
+                return {**self.attributes, **kwargs}
         kwargs.pop("name", None)  # accepted everywhere, as in Paddle
         if len(extra) > len(self._attribute_names):
             raise OperatorError(f"{self.label} got too many arguments; it takes {self._usage()}")
@@ -225,6 +252,10 @@ class OpDef:
         return "(" + ", ".join([*first, *self._attribute_names]) + ")"
 
 
+_PLAIN = (bool, int, float, type(None))
+"""Classes of attributes that are plain data as they come."""
+
+
 def plain(value: Any) -> Any:
     """An attribute as plain data that prints, compares and hashes: lists become tuples, NumPy scalars numbers."""
     if isinstance(value, (list, tuple)):
@@ -242,7 +273,14 @@ def apply(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any
         applier = getattr(value, "apply_operator", None)
         if applier is not None:
             return applier(definition, inputs, attributes, into)
-    inputs = definition.prepared(inputs)
+    return _on_arrays(definition, inputs, attributes)
+
+
+def _on_arrays(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    """Run the kernel; arrays of types that preparing was seen to leave as they are are not prepared again."""
+    if definition.prepare is not None and not definition.plans.leaves(inputs):
+        given, inputs = inputs, definition.prepared(inputs)
+        definition.plans.learn(kinds_of(given), given, inputs)
     try:
         return definition.kernel(*inputs, **attributes)
     except Exception as error:

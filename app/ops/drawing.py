@@ -19,6 +19,16 @@ def uniform_random(*, shape: Any, dtype: str = "float32", min: float = -1.0, max
     return generator(seed).uniform(min, max, shape).astype(dtype)
 
 
+@uniform_random.in_onnx
+def _(onnx: Any, shape: Any, dtype: str, min: float, max: float) -> Any:
+    return _drawn_in_onnx(onnx, "RandomUniform", shape, dtype, low=float(min), high=float(max))
+
+
+def _drawn_in_onnx(onnx: Any, kind: str, shape: Any, dtype: str, **settings: float) -> Any:
+    drawn = getattr(onnx, kind)(shape=list(shape) or [1], dtype=dtype, **settings)
+    return drawn if shape else onnx.Reshape(drawn, [])
+
+
 @operator(as_declared)
 def gaussian_random(
     *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Any = None
@@ -27,10 +37,21 @@ def gaussian_random(
     return generator(seed).normal(mean, std, shape).astype(dtype)
 
 
+@gaussian_random.in_onnx
+def _(onnx: Any, shape: Any, dtype: str, mean: float, std: float) -> Any:
+    return _drawn_in_onnx(onnx, "RandomNormal", shape, dtype, mean=float(mean), scale=float(std))
+
+
 @operator(as_declared)
 def integer_random(*, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Any = None) -> Any:
     """Random whole numbers from `low` up to, and without, `high`."""
     return generator(seed).integers(low, high, shape, dtype)
+
+
+@integer_random.in_onnx
+def _(onnx: Any, shape: Any, dtype: str, low: int, high: int) -> Any:
+    drawn = _drawn_in_onnx(onnx, "RandomUniform", shape, "float64", low=float(low), high=float(high))
+    return onnx.Cast(onnx.Floor(drawn), to=dtype)
 
 
 @operator(as_declared)
@@ -61,6 +82,12 @@ def permutation(*, n: int, dtype: str = "int64", seed: Any = None) -> Any:
     return generator(seed).permutation(n).astype(dtype)
 
 
+@permutation.in_onnx
+def _(onnx: Any, n: int, dtype: str) -> Any:
+    _, order = onnx.TopK(onnx.RandomUniform(shape=[n], dtype="float32"), [n])
+    return onnx.Cast(order, to=dtype)
+
+
 def _infer_like(x: Spec, *, seed: Any = None) -> Spec:
     return x
 
@@ -69,6 +96,16 @@ def _infer_like(x: Spec, *, seed: Any = None) -> Spec:
 def bernoulli(x: Any, *, seed: Any = None) -> Any:
     """1 with the probability that each element says, else 0."""
     return (generator(seed).random(x.shape) < x).astype(x.dtype)
+
+
+@bernoulli.in_onnx
+def _(onnx: Any, x: Any) -> Any:
+    return _happening_in_onnx(onnx, x)
+
+
+def _happening_in_onnx(onnx: Any, x: Any) -> Any:
+    """1 with the probability that each element says. ONNX's own Bernoulli gives 0 with it, where it is a function."""
+    return onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
 
 
 @operator(_infer_like)
@@ -95,6 +132,17 @@ def multinomial(x: Any, *, num_samples: int = 1, replacement: bool = False, seed
     return np.array(chosen, np.int64).reshape(*x.shape[:-1], num_samples)
 
 
+@multinomial.in_onnx
+def _(onnx: Any, x: Any, num_samples: int, replacement: bool) -> Any:
+    if not replacement:  # the largest of the logarithms, each with a number of Gumbel's distribution added
+        noise = onnx.Log(-onnx.Log(onnx.RandomUniformLike(x, dtype=x.dtype)))
+        return onnx.TopK(onnx.Log(x) - noise, [num_samples])[1]
+    rows = onnx.Cast(onnx.Log(x), to="float32")
+    rows = onnx.Unsqueeze(rows, [0]) if x.rank == 1 else rows
+    drawn = onnx.Multinomial(rows, sample_size=num_samples, dtype="int64")
+    return onnx.Squeeze(drawn, [0]) if x.rank == 1 else drawn
+
+
 @operator(lambda x, *, p=0.5, mode="upscale_in_train", training=True, axis=None, seed=None: x)
 def dropout_mask(
     x: Any,
@@ -113,3 +161,16 @@ def dropout_mask(
     mask = generator(seed).random(kept) >= p
     scale = 1.0 / (1.0 - p) if upscale and p < 1.0 else 1.0
     return np.broadcast_to(mask * x.dtype.type(scale), x.shape)
+
+
+@dropout_mask.in_onnx
+def _(onnx: Any, x: Any, p: float, mode: str, training: bool, axis: Any) -> Any:
+    upscale = mode == "upscale_in_train"
+    if not training:
+        return onnx.filled(onnx.Shape(x), 1.0 if upscale else 1.0 - p, x.dtype)
+    varies = [axis is None or a in np.ravel(axis) % x.rank for a in range(x.rank)]
+    shape = onnx.Where(varies, onnx.Shape(x), 1)
+    kept = _happening_in_onnx(onnx, onnx.filled(shape, 1.0 - p, x.dtype)) * (
+        1.0 / (1.0 - p) if upscale and p < 1.0 else 1.0
+    )
+    return onnx.Expand(kept, onnx.Shape(x))

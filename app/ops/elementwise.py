@@ -52,7 +52,7 @@ def elementwise(
 
 
 def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
-    """Cast values to the type they share; Python numbers follow the arrays beside them."""
+    """Cast values to the type they share; numbers follow the arrays beside them."""
     first = getattr(values[0], "dtype", None)
     if all(getattr(v, "dtype", None) == first for v in values) and first is not None:
         if not floating or first in FLOATS:
@@ -60,31 +60,45 @@ def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
         return [REGISTRY["cast"](v, dtype=get_default_dtype()) for v in values]
     if any(hasattr(v, "apply_operator") for v in values):  # NumPy's float says that it is a Python float
         values = [float(v) if isinstance(v, np.float64) else v for v in values]
-    arrays = [canonical(v.dtype) for v in values if hasattr(v, "dtype")]
-    target = common(*arrays, *_weak_types(arrays, values))
+    target = meeting_type(values)
     if floating and target not in FLOATS:
         target = get_default_dtype()
     return [_as_type(v, target) for v in values]
 
 
-def _weak_types(arrays: Sequence[str], values: Sequence[Any]) -> list[str]:
-    """The types that Python numbers add: only a number of a wider kind than every array changes the result."""
-    floats = [name for name in arrays if name in FLOATS]
-    integers = [name for name in arrays if name in INTEGERS]
-    weak = []
+def meeting_type(values: Sequence[Any]) -> str:
+    """The type that values meet in: that of those with axes, unless a number beside them is of a wider kind.
+
+    Values without axes count as numbers, as in Paddle and PyTorch, and Python's numbers count less than these.
+    """
+    with_axes: list[str] = []
+    without: list[str] = []
+    python: list[str] = []
     for value in values:
-        if hasattr(value, "dtype"):
-            continue
-        kind = np.asarray(value).dtype.kind
-        if kind == "b":
-            weak.append("bool")
-        elif kind in "iu":
-            weak.append((floats or integers or ["int64"])[0])
-        elif kind == "f":
-            weak.append((floats or [get_default_dtype()])[0])
+        if not hasattr(value, "dtype"):
+            python.append(_type_of_number(value))
         else:
-            raise DtypeError(f"{value!r} ({type(value).__name__}) is not a number, an array, a Tensor or a Variable")
-    return weak
+            (with_axes if value.shape else without).append(canonical(value.dtype))
+    return _stronger(with_axes, _stronger(without, common(*python) if python else ""))
+
+
+def _stronger(types: Sequence[str], weak: str) -> str:
+    """What types have in common, widened by a weaker one if that is of a wider kind: truth, whole numbers, floats."""
+    if not types:
+        return weak
+    strong = common(*types)
+    return common(strong, weak) if weak and _kind(weak) > _kind(strong) else strong
+
+
+def _kind(name: str) -> int:
+    return 2 if name in FLOATS else int(name in INTEGERS)
+
+
+def _type_of_number(value: Any) -> str:
+    kind = np.asarray(value).dtype.kind
+    if kind not in "biuf":
+        raise DtypeError(f"{value!r} ({type(value).__name__}) is not a number, an array, a Tensor or a Variable")
+    return {"b": "bool", "f": get_default_dtype()}.get(kind, "int64")
 
 
 def _as_type(value: Any, dtype: str) -> Any:

@@ -97,7 +97,26 @@ class Returning:
     """The function for single numbers, where it is one on arrays of one shape; None: it is not known to be."""
 
 
-Form = Elementwise | Constant | Reduction | Spread | Alias | ToShape | Product | Filling | Returning
+@dataclass(frozen=True)
+class Choice:
+    """The first input says which of two bodies runs on the other inputs: the operator's attributes name them."""
+
+    holds: str = "true"
+    fails: str = "false"
+
+
+@dataclass(frozen=True)
+class Loop:
+    """While one body says so, another makes new values of the first inputs, as many as the attribute `results` says.
+
+    What that body gives besides is kept of every iteration: the outputs after the results.
+    """
+
+    says: str = "cond"
+    makes: str = "body"
+
+
+Form = Elementwise | Constant | Reduction | Spread | Alias | ToShape | Product | Filling | Returning | Choice | Loop
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from app.ops.creation import zeros_like
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
 from app.ops.elementwise import to_common_type
+from app.ops.form import Filling
 from app.ops.indexing import take_items
-from app.ops.logic import where
-from app.ops.shaping import cast_like, flatten, reshape
+from app.ops.logic import equal, where
+from app.ops.reduction import sum
+from app.ops.shaping import cast, cast_like, flatten, reshape
 from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
 
 
@@ -26,7 +28,30 @@ def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
     return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
 
 
-@operator(_infer_gather, checked=True)
+def _fill_gathered(x: Any, index: Any, out: Any, axis: Any) -> bool:
+    places, source, target = index.reshape(index.size), x.reshape(x.size), out.reshape(out.size)
+    count = x.shape[0]
+    width = source.size // max(count, 1)
+    for i in range(places.size):
+        place = places[i]
+        if place < -count or place >= count:
+            return False
+        first = (place + count if place < 0 else place) * width
+        for j in range(width):
+            target[i * width + j] = source[first + j]
+    return True
+
+
+@operator(
+    _infer_gather,
+    checked=True,
+    form=Filling(
+        _fill_gathered,
+        row_by_row=False,
+        problem="an index lies outside of the value",
+        fits=lambda attributes, rank: rank > 0 and (attributes["axis"] or 0) % rank == 0,
+    ),
+)
 def gather(x: Any, index: Any, *, axis: int | None = 0) -> Any:
     """The rows, or slices along another axis, that an array of whole numbers names."""
     return np.take(x, index, axis or 0)
@@ -35,6 +60,11 @@ def gather(x: Any, index: Any, *, axis: int | None = 0) -> Any:
 @gather.gradient_of("x")
 def _(x_like: Any, index: Any, dout: Any, axis: int | None) -> Any:
     return add_at(dout, index, x_like, axis=axis or 0)
+
+
+@gather.in_onnx
+def _gather_in_onnx(onnx: Any, x: Any, index: Any, axis: int | None) -> Any:
+    return onnx.Gather(x, index, axis=axis or 0)
 
 
 @operator(lambda y, index, like, *, axis=0: Spec(like.shape, y.dtype))
@@ -48,6 +78,11 @@ def add_at(y: Any, index: Any, like: Any, *, axis: int = 0) -> Any:
 @add_at.gradient_of("y")
 def _(index: Any, dout: Any, axis: int) -> Any:
     return gather(dout, index, axis=axis)
+
+
+@add_at.in_onnx
+def _(onnx: Any, y: Any, index: Any, like: Any, axis: int) -> Any:
+    return onnx.placed(y, like, lambda places: _gather_in_onnx(onnx, places, index, axis), add=True)
 
 
 def _places_and_values(values: list[Any]) -> list[Any]:
@@ -83,6 +118,15 @@ def _(index: Any, dout: Any) -> Any:
     return gather(dout, reshape(index, [-1]))
 
 
+@scatter.in_onnx
+def _(onnx: Any, x: Any, index: Any, updates: Any, overwrite: bool) -> Any:
+    rows = onnx.Cast(onnx.Reshape(index, [-1, 1]), to="int64")
+    if overwrite:
+        return onnx.ScatterND(x, rows, updates)
+    emptied = onnx.ScatterND(x, rows, onnx.filled(onnx.Shape(updates), 0, x.dtype))
+    return onnx.ScatterND(emptied, rows, updates, reduction="add")
+
+
 # Along an axis, element by element
 
 
@@ -112,6 +156,11 @@ def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
     return add_along_axis(dout, index, x_like, axis=axis)
 
 
+@take_along_axis.in_onnx
+def _(onnx: Any, x: Any, index: Any, axis: int) -> Any:
+    return onnx.GatherElements(x, index, axis=axis)
+
+
 def _grid(index: Any, axis: int) -> tuple[Any, ...]:
     """The places of an index along one axis as an index of all axes."""
     places = list(np.ogrid[tuple(slice(n) for n in index.shape)])
@@ -130,6 +179,12 @@ def add_along_axis(y: Any, index: Any, like: Any, *, axis: int) -> Any:
 @add_along_axis.gradient_of("y")
 def _(index: Any, dout: Any, axis: int) -> Any:
     return take_along_axis(dout, index, axis=axis)
+
+
+@add_along_axis.in_onnx
+def _(onnx: Any, y: Any, index: Any, like: Any, axis: int) -> Any:
+    zeros = onnx.filled(onnx.Shape(like), 0, y.dtype)
+    return onnx.ScatterElements(zeros, index, y, axis=axis, reduction="add")
 
 
 def _infer_put(x: Spec, index: Spec, values: Spec, *, axis: int) -> Spec:
@@ -153,6 +208,11 @@ def _(index: Any, values: Any, dout: Any, axis: int) -> Any:
 @replace_along_axis.gradient_of("values")
 def _(index: Any, dout: Any, axis: int) -> Any:
     return take_along_axis(dout, index, axis=axis)
+
+
+@replace_along_axis.in_onnx
+def _(onnx: Any, x: Any, index: Any, values: Any, axis: int) -> Any:
+    return onnx.ScatterElements(x, index, values, axis=axis)
 
 
 @composed
@@ -193,6 +253,16 @@ def index_add(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> An
 
 
 @composed
+def index_fill(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> Any:
+    """The value with another one at the places of an axis that `index` names."""
+    place = np.arange(x.shape[axis]).reshape(
+        [-1 if i == normal_axis(axis, len(x.shape)) else 1 for i in range(len(x.shape))]
+    )
+    chosen = equal(place[..., None], index)
+    return masked_fill(x, sum(cast(chosen, dtype="int64"), axis=-1) > 0, value)
+
+
+@composed
 def take(x: Any, index: Any, mode: str = "raise", name: Any = None) -> Any:
     """The elements that an array of places in row order names."""
     return gather(flatten(x), index)
@@ -230,6 +300,13 @@ def masked_fill(x: Any, mask: Any, value: Any, name: Any = None) -> Any:
 def places_of_nonzero(x: Any) -> Any:
     """A row for each element that is not zero: its place along each axis."""
     return np.argwhere(x)
+
+
+@places_of_nonzero.in_onnx
+def _(onnx: Any, x: Any) -> Any:
+    if x.rank:
+        return onnx.Transpose(onnx.NonZero(x), perm=[1, 0])
+    return onnx.Slice(onnx.Transpose(onnx.NonZero(onnx.Reshape(x, [1])), perm=[1, 0]), [0], [0], [1])
 
 
 @composed

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
-from app.ops.composed import composed
-from app.ops.definition import operator
-from app.ops.dtype import INTEGERS
+from app.ops.composed import composed, of_package
+from app.ops.definition import REGISTRY, operator
+from app.ops.dtype import INTEGERS, canonical
 from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
 
 
@@ -53,6 +53,38 @@ def _(x_like: Any, dout: Any, index: tuple[Any, ...]) -> Any:
     return place(dout, x_like, index=index)
 
 
+@getitem.in_onnx
+def _getitem_in_onnx(onnx: Any, x: Any, index: tuple[Any, ...]) -> Any:
+    items = _one_each(_index(index), x.rank)
+    axes = [i for i in items if i is not None]
+    single = [axis for axis, item in enumerate(axes) if isinstance(item, int)]
+    part = _cut_in_onnx(onnx, x, [slice(i, i + 1 or None) if isinstance(i, int) else i for i in axes])
+    part = onnx.Squeeze(part, single) if single else part
+    kept = [i for i in items if not isinstance(i, int)]
+    new = [place for place, item in enumerate(kept) if item is None]
+    return onnx.Unsqueeze(part, new) if new else part
+
+
+def _one_each(items: tuple[Any, ...], rank: int) -> list[Any]:
+    """The items of an index, with a slice for each axis that an ellipsis, or nothing, stands for."""
+    rest = [slice(None)] * (rank - sum(_axes_taken(i) for i in items if i is not Ellipsis))
+    places = [place for place, item in enumerate(items) if item is Ellipsis]
+    cut = places[0] if places else len(items)
+    return [*items[:cut], *rest, *items[cut + 1 :]]
+
+
+def _cut_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
+    """The part between the ends of a slice for each axis."""
+    limits = np.iinfo(np.int64)
+    cuts = []
+    for axis, cut in enumerate(slices):
+        step = 1 if cut.step is None else cut.step
+        start, stop = (0, limits.max) if step > 0 else (limits.max, limits.min)
+        if cut != slice(None):
+            cuts.append((start if cut.start is None else cut.start, stop if cut.stop is None else cut.stop, axis, step))
+    return onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
+
+
 @operator(lambda y, like, *, index: Spec(like.shape, y.dtype))
 def place(y: Any, like: Any, *, index: tuple[Any, ...]) -> Any:
     """Zeros in the shape of `like`, with `y` in the part that the index names."""
@@ -64,6 +96,11 @@ def place(y: Any, like: Any, *, index: tuple[Any, ...]) -> Any:
 @place.gradient_of("y")
 def _(dout: Any, index: tuple[Any, ...]) -> Any:
     return getitem(dout, index=index)
+
+
+@place.in_onnx
+def _(onnx: Any, y: Any, like: Any, index: tuple[Any, ...]) -> Any:
+    return onnx.placed(y, like, lambda places: _getitem_in_onnx(onnx, places, index))
 
 
 # With arrays among the items of the index: ("array", k) stands for array number k
@@ -85,7 +122,7 @@ def _axes_taken(item: Any) -> int:
     """How many axes of the value an item of an index stands for."""
     if item is None:
         return 0
-    return len(item.shape) if isinstance(item, Spec) and item.dtype == "bool" else 1
+    return len(item.shape) if getattr(item, "dtype", None) == "bool" else 1
 
 
 def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int, ...]:
@@ -129,6 +166,59 @@ def _(values: Any, dout: Any, items: tuple[Any, ...]) -> Any:
     return [add_items([dout, *values], items=items), *[None] * (len(values) - 1)]
 
 
+@take_items.in_onnx
+def _(onnx: Any, values: Any, items: tuple[Any, ...]) -> Any:
+    return _take_in_onnx(onnx, values[0], values[1:], items)
+
+
+def _take_in_onnx(onnx: Any, x: Any, arrays: Any, items: tuple[Any, ...]) -> Any:
+    """The axes that arrays and numbers pick from go to the front; what is picked is put where NumPy has it."""
+    every = _places_in_onnx(onnx, _one_each(_with_arrays(items, arrays), x.rank))
+    axes = [item for item in every if item is not None]
+    picked = [axis for axis, item in enumerate(axes) if not isinstance(item, slice)]
+    kept = [axis for axis, item in enumerate(axes) if isinstance(item, slice)]
+    part = _cut_in_onnx(onnx, x, [item if isinstance(item, slice) else slice(None) for item in axes])
+    places, width = _together_in_onnx(onnx, [axes[axis] for axis in picked])
+    found = onnx.GatherND(onnx.Transpose(part, perm=[*picked, *kept]), places)
+    numbers = [place for place, item in enumerate(every) if not (item is None or isinstance(item, slice))]
+    first = numbers[0] if numbers[-1] - numbers[0] == len(numbers) - 1 else 0
+    before = every[:first]
+    start = sum(isinstance(item, slice) for item in before)
+    rest = list(range(width, width + len(kept)))
+    found = onnx.Transpose(found, perm=[*rest[:start], *range(width), *rest[start:]])
+    behind = [item for item in every[first:] if item is None or isinstance(item, slice)]
+    layout = [*before, *[slice(None)] * width, *behind]
+    new = [place for place, item in enumerate(layout) if item is None]
+    return onnx.Unsqueeze(found, new) if new else found
+
+
+def _places_in_onnx(onnx: Any, items: list[Any]) -> list[Any]:
+    """The items with an array of places for each number, and one for each axis of a mask."""
+    found: list[Any] = []
+    for item in items:
+        if isinstance(item, int):
+            found.append(onnx.constant(item, "int64"))
+        elif item is None or isinstance(item, slice):
+            found.append(item)
+        elif item.dtype != "bool":
+            found.append(onnx.Cast(item, to="int64").with_shape(item.shape))
+        else:
+            rows = onnx.NonZero(item)
+            found += [onnx.Gather(rows, np.int64(axis)).with_shape([UNKNOWN]) for axis in range(item.rank)]
+    return found
+
+
+def _together_in_onnx(onnx: Any, places: list[Any]) -> tuple[Any, int]:
+    """Arrays of places, broadcast together, along a new last axis; and how many axes they have without it."""
+    width = max(array.rank for array in places)
+    if len(places) > 1:
+        total = places[0]
+        for array in places[1:]:
+            total = total + array
+        places = [onnx.Expand(array, onnx.Shape(total)) for array in places]
+    return onnx.Concat(*(onnx.Unsqueeze(array, [-1]) for array in places), axis=-1), width
+
+
 @operator(lambda *values, items: Spec(values[1].shape, values[0].dtype))
 def add_items(*values: Any, items: tuple[Any, ...]) -> Any:
     """Zeros in the shape of the second value, with the first one added to the part that an index names."""
@@ -142,12 +232,41 @@ def _(values: Any, dout: Any, items: tuple[Any, ...]) -> Any:
     return [take_items([dout, *values[2:]], items=items), *[None] * (len(values) - 1)]
 
 
+@add_items.in_onnx
+def _(onnx: Any, values: Any, items: tuple[Any, ...]) -> Any:
+    y, like, *arrays = values
+    return onnx.placed(y, like, lambda places: _take_in_onnx(onnx, places, arrays, items), add=True)
+
+
+@operator(lambda *values, items: values[0])
+def put_items(*values: Any, items: tuple[Any, ...]) -> Any:
+    """The first value, with the second in the part that numbers, slices and the other values name."""
+    out = values[0].copy()
+    out[_with_arrays(items, values[2:])] = values[1]
+    return out
+
+
+@put_items.gradient
+def _(values: Any, values_like: Any, dout: Any, items: tuple[Any, ...]) -> Any:
+    part, places = values_like[1], values[2:]
+    rest = put_items([dout, np.zeros((), dout.dtype), *places], items=items)
+    put = REGISTRY["sum_like"](take_items([dout, *places], items=items), part)
+    return [rest, put if put.dtype == part.dtype else put.astype(part.dtype), *[None] * len(places)]
+
+
+@put_items.in_onnx
+def _(onnx: Any, values: Any, items: tuple[Any, ...]) -> Any:
+    x, y, *arrays = values
+    there = onnx.placed(onnx.constant(True), x, lambda places: _take_in_onnx(onnx, places, arrays, items))
+    return onnx.Where(there, onnx.placed(y, x, lambda places: _take_in_onnx(onnx, places, arrays, items)), x)
+
+
 def array_index(index: Any) -> tuple[list[Any], tuple[Any, ...]]:
     """The arrays of a Python index, and the index as plain data in which they are numbered."""
     arrays: list[Any] = []
     items: list[Any] = []
     for item in index if isinstance(index, tuple) else (index,):
-        if isinstance(item, (list, bool)) or (hasattr(item, "dtype") and not isinstance(item, np.integer)):
+        if isinstance(item, (list, range, bool)) or (hasattr(item, "dtype") and not isinstance(item, np.integer)):
             items.append(("array", len(arrays)))
             arrays.append(item if hasattr(item, "dtype") else np.asarray(item, None if item else np.int64))
         else:
@@ -182,3 +301,11 @@ def scatter_nd_add(x: Any, index: Any, updates: Any, name: Any = None) -> Any:
     """The value, with updates added to the parts that `index` names as in `gather_nd`."""
     places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]
     return x + add_items([updates, x, *places], items=tuple(("array", k) for k in range(len(places))))
+
+
+@of_package
+def scatter_nd(index: Any, updates: Any, shape: Any, name: Any = None) -> Any:
+    """Zeros, with updates added to the parts that `index` names as in `gather_nd`."""
+    places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]
+    like = np.zeros(tuple(shape), canonical(updates.dtype))
+    return add_items([updates, like, *places], items=tuple(("array", k) for k in range(len(places))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,11 @@ def _(x_like: Any, dout: Any, axis: int) -> Any:
     return split(dout, num_or_sections=tuple(int(size) for size in sizes), axis=axis)
 
 
+@concat.in_onnx
+def _(onnx: Any, x: Any, axis: int) -> Any:
+    return onnx.Concat(*x, axis=axis)
+
+
 def _infer_split_like(*values: Spec, axis: int = 0) -> tuple[Spec, ...]:
     return tuple(Spec(part.shape, values[0].dtype) for part in values[1:])
 
@@ -68,6 +74,12 @@ def split_like(*values: Any, axis: int = 0) -> Any:
 @split_like.gradient
 def _(needs: Any, douts: Any, axis: int) -> Any:
     return [concat(list(douts), axis=axis), *[None] * (len(needs) - 1)]
+
+
+@split_like.in_onnx
+def _(onnx: Any, values: Any, axis: int) -> Any:
+    sizes = onnx.listed(*(onnx.length(part, axis) for part in values[1:]))
+    return onnx.Split(values[0], sizes, axis=axis, outputs=len(values) - 1)
 
 
 def _sections(size: int, num_or_sections: Any, axis: int) -> list[int]:
@@ -104,6 +116,19 @@ def _(douts: Any, axis: int) -> Any:
     return concat(list(douts), axis=axis)
 
 
+@split.in_onnx
+def _(onnx: Any, x: Any, num_or_sections: Any, axis: int) -> Any:
+    sizes = _sections(x.shape[axis], num_or_sections, axis)
+    if UNKNOWN not in sizes:
+        return onnx.Split(x, sizes, axis=axis, outputs=len(sizes))
+    if sizes.count(UNKNOWN) > 1:
+        each = onnx.Expand(onnx.length(x, axis) / len(sizes), [len(sizes)])
+        return onnx.Split(x, each, axis=axis, outputs=len(sizes))
+    rest = onnx.length(x, axis) - (sum(sizes) - UNKNOWN)
+    told = onnx.listed(*(rest if size == UNKNOWN else [size] for size in sizes))
+    return onnx.Split(x, told, axis=axis, outputs=len(sizes))
+
+
 @of_package
 def stack(x: Any, axis: int = 0, name: Any = None) -> Any:
     """Values of one shape joined along a new axis."""
@@ -121,6 +146,88 @@ def hstack(x: Any, name: Any = None) -> Any:
 def vstack(x: Any, name: Any = None) -> Any:
     """Values joined one below the other; one with a single axis is a row."""
     return concat([reshape(v, [1, -1]) if len(v.shape) < 2 else v for v in x], axis=0)
+
+
+def _at_least(x: Any, axes: int) -> Any:
+    """The value with axes of size 1 before those that it has, or for the third one behind them, as in NumPy."""
+    rank = len(x.shape)
+    if rank >= axes:
+        return x
+    if rank == 2:
+        return reshape(x, [*x.shape, 1])
+    before = [1] * min(axes - rank, 1 if rank else axes)
+    return reshape(x, [*before, *x.shape, *[1] * (axes - rank - len(before))])
+
+
+def _of_each(inputs: Sequence[Any], axes: int) -> Any:
+    found = [_at_least(x, axes) for x in inputs]
+    return found[0] if len(found) == 1 else found
+
+
+@of_package
+def atleast_1d(*inputs: Any, name: Any = None) -> Any:
+    """Values with one axis or more."""
+    return _of_each(inputs, 1)
+
+
+@of_package
+def atleast_2d(*inputs: Any, name: Any = None) -> Any:
+    """Values with two axes or more."""
+    return _of_each(inputs, 2)
+
+
+@of_package
+def atleast_3d(*inputs: Any, name: Any = None) -> Any:
+    """Values with three axes or more."""
+    return _of_each(inputs, 3)
+
+
+@of_package
+def dstack(x: Any, name: Any = None) -> Any:
+    """Values put one behind the other, along the third axis."""
+    return concat([_at_least(v, 3) for v in x], axis=2)
+
+
+@of_package
+def column_stack(x: Any, name: Any = None) -> Any:
+    """Values side by side; those with one axis become columns."""
+    return concat([v if len(v.shape) > 1 else reshape(v, [-1, 1]) for v in x], axis=1)
+
+
+@composed
+def tensor_split(x: Any, num_or_indices: Any, axis: int = 0, name: Any = None) -> list[Any]:
+    """Parts of a value: so many, of which the first ones may be larger by one, or those that begin at indices."""
+    size = x.shape[axis]
+    if isinstance(num_or_indices, int):
+        smaller, larger = divmod(size, num_or_indices)
+        lengths = [smaller + 1] * larger + [smaller] * (num_or_indices - larger)
+        ends = [sum(lengths[:i]) for i in range(1, num_or_indices)]
+    else:
+        ends = list(num_or_indices)
+    index: list[Any] = [slice(None)] * len(x.shape)
+    parts = []
+    for start, end in zip([None, *ends], [*ends, None], strict=True):
+        index[axis] = slice(start, end)
+        parts.append(x[tuple(index)])
+    return parts
+
+
+@composed
+def hsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
+    """Parts of a value along its second axis, or its only one."""
+    return tensor_split(x, num_or_indices, 1 if len(x.shape) > 1 else 0)
+
+
+@composed
+def vsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
+    """Parts of a value along its first axis."""
+    return tensor_split(x, num_or_indices, 0)
+
+
+@composed
+def dsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
+    """Parts of a value along its third axis."""
+    return tensor_split(x, num_or_indices, 2)
 
 
 @composed
@@ -163,6 +270,13 @@ def _(dout: Any, widths: Any) -> Any:
     return dout[tuple(slice(before, -after or None) for before, after in widths)]
 
 
+@bordered.in_onnx
+def _(onnx: Any, x: Any, widths: Any, value: float) -> Any:
+    if not widths:
+        return x
+    return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))
+
+
 # Turning and moving round
 
 
@@ -182,6 +296,13 @@ def _(dout: Any, axis: Any) -> Any:
     return flip(dout, axis=axis)
 
 
+@flip.in_onnx
+def _(onnx: Any, x: Any, axis: Any) -> Any:
+    axes = list(reduced_axes(axis, x.rank))
+    last, before_first = [np.iinfo(np.int64).max] * len(axes), [np.iinfo(np.int64).min] * len(axes)
+    return onnx.Slice(x, last, before_first, axes, [-1] * len(axes)) if axes else x
+
+
 def _infer_roll(x: Spec, *, shifts: Any, axis: Any = None) -> Spec:
     reduced_axes(axis, len(x.shape))
     return x
@@ -196,6 +317,21 @@ def roll(x: Any, *, shifts: Any, axis: Any = None) -> Any:
 @roll.gradient
 def _(dout: Any, shifts: Any, axis: Any) -> Any:
     return roll(dout, shifts=-shifts if isinstance(shifts, int) else tuple(-n for n in shifts), axis=axis)
+
+
+@roll.in_onnx
+def _(onnx: Any, x: Any, shifts: Any, axis: Any) -> Any:
+    whole = onnx.Shape(x)
+    if axis is None:
+        x, turns = onnx.Reshape(x, [-1]), [(shifts, 0)]
+    else:
+        axes = [normal_axis(a, x.rank) for a in ([axis] if isinstance(axis, int) else axis)]
+        turns = list(zip([shifts] if isinstance(shifts, int) else shifts, axes, strict=True))
+    for shift, along in turns:
+        size = onnx.Shape(x, start=along, end=along + 1)
+        start = size - onnx.Mod([shift], onnx.Max(size, 1))
+        x = onnx.Concat(onnx.Slice(x, start, size, [along]), onnx.Slice(x, [0], start, [along]), axis=along)
+    return onnx.Reshape(x, whole, allowzero=1)
 
 
 @composed

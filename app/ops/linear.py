@@ -35,9 +35,9 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
     if transpose_x and x.ndim > 1:
-        x = np.swapaxes(x, -1, -2)
+        x = x.swapaxes(-1, -2)
     if transpose_y and y.ndim > 1:
-        y = np.swapaxes(y, -1, -2)
+        y = y.swapaxes(-1, -2)
     return np.matmul(x, y)
 
 
@@ -61,6 +61,22 @@ def _(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
     else:
         gradient = matmul(x, dout, transpose_x=not transpose_x)
     return _unstacked(gradient, y)
+
+
+@matmul.in_onnx
+def _matmul_in_onnx(onnx: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
+    """A vector takes part as a matrix: ONNX Runtime loses a transposition beside a vector where it joins the nodes."""
+    left = onnx.Unsqueeze(x, [0]) if x.rank == 1 else _turned_in_onnx(onnx, x, transpose_x)
+    right = onnx.Unsqueeze(y, [1]) if y.rank == 1 else _turned_in_onnx(onnx, y, transpose_y)
+    rank = max(x.rank, y.rank, 2)
+    gone = [*([rank - 2] if x.rank == 1 else []), *([rank - 1] if y.rank == 1 else [])]
+    product = onnx.MatMul(left, right)
+    return onnx.Squeeze(product, gone) if gone else product
+
+
+def _turned_in_onnx(onnx: Any, x: Any, turn: bool) -> Any:
+    order = list(range(x.rank))
+    return onnx.Transpose(x, perm=[*order[:-2], order[-1], order[-2]]) if turn else x
 
 
 def _unstacked(gradient: Any, like: Any) -> Any:
@@ -103,6 +119,11 @@ def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> S
 def matmul_step(c: Any, scale: Any, x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """A matrix less `scale` times a product: an optimiser's step, taken while the gradient is computed."""
     return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)
+
+
+@matmul_step.in_onnx
+def _(onnx: Any, c: Any, scale: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
+    return c - scale * _matmul_in_onnx(onnx, x, y, transpose_x, transpose_y)
 
 
 matmul.step = matmul_step

@@ -32,7 +32,7 @@ def _rows(x: Any, label: Any) -> Any:
     rows = label.reshape(-1)
     if len(rows) != len(x):
         raise ShapeError(f"{len(x)} examples, but {len(rows)} labels")
-    if rows.size and (rows.min() < 0 or rows.max() >= x.shape[1]):
+    if rows.size and (np.minimum.reduce(rows) < 0 or np.maximum.reduce(rows) >= x.shape[1]):
         raise OperatorError(f"labels must lie in 0..{x.shape[1] - 1}, found {rows.min()}..{rows.max()}")
     return rows
 
@@ -78,11 +78,22 @@ _LABELS = "labels must name classes that there are, one for each example"
 def softmax_with_cross_entropy(logits: Any, label: Any) -> Any:
     """-log(softmax(logits)[label]) of each row, and the softmax itself."""
     rows = _rows(logits, label)
-    shifted = logits - np.max(logits, axis=1, keepdims=True) if logits.size else logits
+    shifted = logits - _of_rows(np.maximum, logits) if logits.size else logits
     e = np.exp(shifted)
-    total = np.sum(e, axis=1, keepdims=True)
+    total = _of_rows(np.add, e)
     picked = shifted[np.arange(len(rows)), rows]
     return np.log(total) - picked[:, None], e / total
+
+
+def _of_rows(ufunc: Any, x: Any) -> Any:
+    """The sum, or the largest number, of each row, as a column."""
+    if x.shape[1] > _FEW:
+        return ufunc.reduce(x, 1, keepdims=True)
+    columns = np.ascontiguousarray(x.T)  # a row of few numbers costs NumPy much more than these numbers do
+    return ufunc.reduce(columns, 0)[:, None]
+
+
+_FEW = 32
 
 
 @softmax_with_cross_entropy.gradient_of("logits")
@@ -95,6 +106,11 @@ def _(label: Any, probability: Any, dloss: Any, dprobability: Any) -> Any:
         through = weighted - probability * sum(weighted, axis=1, keepdim=True)
         gradient = through if gradient is None else gradient + through
     return gradient
+
+
+@softmax_with_cross_entropy.in_onnx
+def _(onnx: Any, logits: Any, label: Any) -> Any:
+    return -_pick_in_onnx(onnx, onnx.LogSoftmax(logits, axis=1), label), onnx.Softmax(logits, axis=1)
 
 
 def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
@@ -123,10 +139,23 @@ def one_hot_like(label: Any, like: Any) -> Any:
     return out
 
 
+@one_hot_like.in_onnx
+def _(onnx: Any, label: Any, like: Any) -> Any:
+    classes = onnx.counted(onnx.length(like, 1))
+    rows = onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64")
+    return onnx.Cast(onnx.Equal(rows, classes), to=like.dtype)
+
+
 @operator(lambda x, *, num_classes: Spec((*x.shape, num_classes), "float32"))
 def one_hot(x: Any, *, num_classes: int) -> Any:
     """For each whole number a row that is 1 there and 0 elsewhere."""
     return (x[..., None] == np.arange(num_classes)).astype(np.float32)
+
+
+@one_hot.in_onnx
+def _(onnx: Any, x: Any, num_classes: int) -> Any:
+    classes = np.arange(num_classes)
+    return onnx.Cast(onnx.Equal(onnx.Cast(onnx.Unsqueeze(x, [-1]), to="int64"), classes), to="float32")
 
 
 def _infer_pick(x: Spec, label: Spec) -> Spec:
@@ -143,6 +172,11 @@ def pick(x: Any, label: Any) -> Any:
 @pick.gradient_of("x")
 def _(x: Any, label: Any, dout: Any) -> Any:
     return one_hot_like(label, x) * dout
+
+
+@pick.in_onnx
+def _pick_in_onnx(onnx: Any, x: Any, label: Any) -> Any:
+    return onnx.GatherElements(x, onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64"), axis=1)
 
 
 def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
@@ -174,11 +208,20 @@ def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
     if k == 1 and x.size:  # the first of the largest, and nan is the largest of all
         best = x.argmax(axis=1)
         largest = x[np.arange(len(rows)), best]
-        return np.mean((best == rows) & (largest == largest), dtype=np.float32)
+        return np.float32(np.count_nonzero((best == rows) & (largest == largest)) / len(rows))
     rows = rows[:, None]
     mine = np.take_along_axis(x, rows, axis=1)
     behind = (x < mine) | ((x == mine) & (np.arange(x.shape[1]) >= rows))
     return np.mean(np.sum(~behind, axis=1) < k, dtype=np.float32)
+
+
+@accuracy.in_onnx
+def _(onnx: Any, x: Any, label: Any, k: int) -> Any:
+    mine, rows = _pick_in_onnx(onnx, x, label), onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64")
+    later = onnx.GreaterOrEqual(onnx.counted(onnx.length(x, 1)), rows)
+    behind = onnx.Or(onnx.Less(x, mine), onnx.And(onnx.Equal(x, mine), later))
+    above = onnx.ReduceSum(onnx.Cast(onnx.Not(behind), to="int32"), [1], keepdims=0)
+    return onnx.ReduceMean(onnx.Cast(onnx.Less(above, k), to="float32"), [0], keepdims=0)
 
 
 def _binary_one(x: Any, label: Any) -> Any:
@@ -200,3 +243,9 @@ def binary_cross_entropy(x: Any, label: Any) -> Any:
 @binary_cross_entropy.gradient_of("x")
 def _(x: Any, label: Any, dout: Any) -> Any:
     return dout * (x - label) / clip(x * (1.0 - x), min=1e-12)
+
+
+@binary_cross_entropy.in_onnx
+def _(onnx: Any, x: Any, label: Any) -> Any:
+    yes, no = (onnx.Max(onnx.Log(share), -_STEEPEST) for share in (x, 1.0 - x))
+    return -(label * yes + (1.0 - label) * no)

@@ -13,7 +13,7 @@ from app.ops.elementwise import elementwise
 from app.ops.rounding import sign
 
 
-@elementwise(numbers=True)
+@elementwise(numbers=True, onnx="Neg")
 def negative(x: Any) -> Any:
     """The value with its sign turned."""
     return -x
@@ -24,7 +24,7 @@ def _(dout: Any) -> Any:
     return -dout
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Exp")
 def exp(x: Any) -> Any:
     """e to the power of the value."""
     return np.exp(x)
@@ -35,7 +35,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * out
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Log")
 def log(x: Any) -> Any:
     """The natural logarithm."""
     return np.log(x)
@@ -57,7 +57,16 @@ def _(x: Any, dout: Any) -> Any:
     return dout / (x + 1.0)
 
 
-@elementwise(floating=True)
+@log1p.in_onnx
+def _(onnx: Any, x: Any) -> Any:
+    above = x + 1.0
+    near = onnx.Where(
+        onnx.Equal(above, 1.0), x, onnx.Log(above) * x / (above - 1.0)
+    )  # what rounding took is given back
+    return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), near, onnx.Log(above))
+
+
+@elementwise(floating=True, onnx="Sqrt")
 def sqrt(x: Any) -> Any:
     """The square root."""
     return np.sqrt(x)
@@ -68,7 +77,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * 0.5 / out
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx=lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
 def rsqrt(x: Any) -> Any:
     """One over the square root."""
     return x**-0.5
@@ -79,7 +88,7 @@ def _(x: Any, out: Any, dout: Any) -> Any:
     return dout * -0.5 * out / x
 
 
-@elementwise
+@elementwise(onnx=lambda onnx, x: x * x)
 def square(x: Any) -> Any:
     """The value times itself."""
     return x * x
@@ -90,7 +99,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * (x + x)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Reciprocal")
 def reciprocal(x: Any) -> Any:
     """One over the value."""
     return 1.0 / x
@@ -101,7 +110,7 @@ def _(out: Any, dout: Any) -> Any:
     return -dout * out * out
 
 
-@elementwise
+@elementwise(onnx="Abs")
 def abs(x: Any) -> Any:
     """The value without its sign; at zero the gradient is zero."""
     return np.abs(x)
@@ -112,7 +121,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * sign(x)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(2.0))
 def log2(x: Any) -> Any:
     """The logarithm to base 2."""
     return np.log2(x)
@@ -123,7 +132,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout / (x * math.log(2.0))
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(10.0))
 def log10(x: Any) -> Any:
     """The logarithm to base 10."""
     return np.log10(x)
@@ -145,7 +154,13 @@ def _(out: Any, dout: Any) -> Any:
     return dout * (out + 1.0)
 
 
-@elementwise(floating=True, scalar=lambda x: math.erf(x))
+@expm1.in_onnx
+def _(onnx: Any, x: Any) -> Any:
+    half = onnx.Tanh(x * 0.5)
+    return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), half * 2.0 / (1.0 - half), onnx.Exp(x) - 1.0)
+
+
+@elementwise(floating=True, scalar=lambda x: math.erf(x), onnx="Erf")
 def erf(x: Any) -> Any:
     """The error function."""
     from scipy import special  # imported late: it takes a tenth of a second

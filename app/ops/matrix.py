@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ShapeError
+from app.errors import OperatorError, ShapeError
 from app.ops.composed import composed
 from app.ops.definition import operator
+from app.ops.joining import concat, split
 from app.ops.linear import matmul
 from app.ops.reduction import sum
 from app.ops.shaping import reshape, transpose
@@ -27,10 +28,20 @@ def tril(x: Any, *, diagonal: int = 0) -> Any:
     return np.tril(x, diagonal)
 
 
+@tril.in_onnx
+def _(onnx: Any, x: Any, diagonal: int) -> Any:
+    return onnx.Trilu(x, np.int64(diagonal), upper=0)
+
+
 @operator(_infer_part, checked=True)
 def triu(x: Any, *, diagonal: int = 0) -> Any:
     """The upper part of matrices, with zeros below a diagonal."""
     return np.triu(x, diagonal)
+
+
+@triu.in_onnx
+def _(onnx: Any, x: Any, diagonal: int) -> Any:
+    return onnx.Trilu(x, np.int64(diagonal), upper=1)
 
 
 @tril.gradient
@@ -65,6 +76,19 @@ def _(x: Any, dout: Any, offset: int, axis1: int, axis2: int) -> Any:
     return place_diagonal(dout, x, offset=offset, axis1=axis1, axis2=axis2)
 
 
+@diagonal.in_onnx
+def _diagonal_in_onnx(onnx: Any, x: Any, offset: int, axis1: int, axis2: int) -> Any:
+    ends = [normal_axis(axis1, x.rank), normal_axis(axis2, x.rank)]
+    rows, columns = (x.shape[a] for a in ends)
+    length = _infer_diagonal(Spec(x.shape, x.dtype), offset=offset, axis1=axis1, axis2=axis2).shape[-1]
+    if UNKNOWN in (rows, columns):
+        raise OperatorError(f"the sizes of its axes {axis1} and {axis2} must be known, found shape {list(x.shape)}")
+    last = onnx.Transpose(x, perm=[*(a for a in range(x.rank) if a not in ends), *ends])
+    lines = onnx.Reshape(last, onnx.listed(onnx.Shape(last, start=0, end=-2), [rows * columns]), allowzero=1)
+    places = np.arange(length) * (columns + 1) + (offset if offset > 0 else -offset * columns)
+    return onnx.Gather(lines, places, axis=x.rank - 2)
+
+
 @operator(lambda y, like, *, offset=0, axis1=0, axis2=1: Spec(like.shape, y.dtype))
 def place_diagonal(y: Any, like: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Zeros in the shape of `like`, with `y` on a diagonal."""
@@ -78,6 +102,11 @@ def place_diagonal(y: Any, like: Any, *, offset: int = 0, axis1: int = 0, axis2:
 @place_diagonal.gradient_of("y")
 def _(dout: Any, offset: int, axis1: int, axis2: int) -> Any:
     return diagonal(dout, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@place_diagonal.in_onnx
+def _(onnx: Any, y: Any, like: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return onnx.placed(y, like, lambda places: _diagonal_in_onnx(onnx, places, offset, axis1, axis2))
 
 
 def _infer_diag_embed(x: Spec, *, offset: int = 0) -> Spec:
@@ -100,6 +129,17 @@ def diag_embed(x: Any, *, offset: int = 0) -> Any:
 @diag_embed.gradient
 def _(dout: Any, offset: int) -> Any:
     return diagonal(dout, offset=offset, axis1=-2, axis2=-1)
+
+
+@diag_embed.in_onnx
+def _(onnx: Any, x: Any, offset: int) -> Any:
+    size = x.shape[-1]
+    if size == UNKNOWN:
+        raise OperatorError(f"the size of its last axis must be known, found shape {list(x.shape)}")
+    before, after = max(-offset, 0), max(offset, 0)
+    rows = onnx.Pad(x, [*[0] * (x.rank - 1), before, *[0] * (x.rank - 1), after])
+    on_it = np.eye(size + before + after, k=offset, dtype=bool)
+    return onnx.Where(on_it, onnx.Unsqueeze(rows, [-1]), np.zeros((), x.dtype))
 
 
 @composed
@@ -195,3 +235,21 @@ def tensordot(x: Any, y: Any, axes: Any = 2, name: Any = None) -> Any:
     rows = reshape(transpose(x, perm=[*kept[0], *left]), [-1, inside])
     columns = reshape(transpose(y, perm=[*right, *kept[1]]), [inside, -1])
     return reshape(matmul(rows, columns), shape)
+
+
+@composed
+def cross(x: Any, y: Any, axis: int | None = None, name: Any = None) -> Any:
+    """The product of vectors in space that stands upright on both; along the first axis of size 3 if none is named."""
+    if axis is None:
+        axis = next((i for i, size in enumerate(x.shape) if size == 3), 0)
+    if not x.shape or x.shape[axis] != 3:
+        raise ShapeError(f"cross works along an axis of size 3, found shape {list(x.shape)}")
+    a, b, c = split(x, 3, axis)
+    d, e, f = split(y, 3, axis)
+    return concat([b * f - c * e, c * d - a * f, a * e - b * d], axis)
+
+
+@composed
+def diagflat(x: Any, offset: int = 0, name: Any = None) -> Any:
+    """The matrix with all elements of a value on a diagonal."""
+    return diag_embed(reshape(x, [-1]), offset=offset)

@@ -19,6 +19,11 @@ _MOST = 1024
 """Plans and checks that are kept; more are met only by programs whose shapes never repeat."""
 
 
+def kinds_of(values: Sequence[Any]) -> tuple[Any, ...]:
+    """The element types of arrays, and the classes of other values."""
+    return tuple([v.dtype if v.__class__ is np.ndarray else v.__class__ for v in values])
+
+
 class Plans:
     """The plans of one operator, by the kinds of its inputs: element types of arrays, classes of other values."""
 
@@ -42,6 +47,10 @@ class Plans:
             return
         if len(self.by_kinds) < _MOST:
             self.by_kinds[kinds] = plan
+
+    def leaves(self, values: Sequence[Any]) -> bool:
+        """Whether all are arrays of types that preparing is known to leave as they are."""
+        return self.by_kinds.get(kinds_of(values)) == []
 
     def passed(self, key: Any) -> None:
         """Remember that inference had nothing against inputs of these shapes and types."""

@@ -14,7 +14,10 @@ from app.ops.elementwise import to_common_type
 from app.ops.form import Reduction, Spread
 from app.ops.logic import where
 from app.ops.shaping import cast_like
-from app.ops.spec import Spec, reduced_axes
+from app.ops.spec import Spec, normal_axis, reduced_axes
+
+_total: Any = np.add.reduce
+"""What `np.sum` calls in the end: for small arrays it takes half as long."""
 
 
 def _reduced_shape(shape: tuple[int, ...], axis: Any, keepdim: bool) -> tuple[int, ...]:
@@ -46,13 +49,24 @@ def _add(x: Any, y: Any) -> Any:
 def sum(x: Any, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Any:
     """The sum over axes; whole numbers and truth values add up as int64."""
     natural = np.int64 if x.dtype.kind in "biu" else None
-    return np.sum(x, axis=axis, keepdims=keepdim, dtype=dtype or natural)
+    return _total(x, axis, dtype or natural, keepdims=keepdim)
 
 
 @sum.gradient
 def _(x_like: Any, dout: Any, axis: Any, dtype: str | None, keepdim: bool) -> Any:
     gradient = spread(dout, x_like, axis=axis, keepdim=keepdim)
     return gradient if dtype is None else cast_like(gradient, x_like)
+
+
+@sum.in_onnx
+def _(onnx: Any, x: Any, axis: Any, dtype: str | None, keepdim: bool) -> Any:
+    natural = x.dtype if x.floating else "int64"
+    return reduced_in_onnx(onnx, "ReduceSum", onnx.Cast(x, to=dtype or natural), reduced_axes(axis, x.rank), keepdim)
+
+
+def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: bool) -> Any:
+    """The value reduced over axes; as it is where there are none."""
+    return getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
 
 
 @operator(
@@ -65,13 +79,18 @@ def mean(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     axis = axis if x.ndim else None
     if x.dtype.itemsize < 4 or not x.size:  # NumPy's mean is exact for half precision, and slow for small arrays
         return np.mean(x, axis=axis, keepdims=keepdim)
-    total: Any = np.sum(x, axis=axis, keepdims=keepdim)
+    total: Any = _total(x, axis, keepdims=keepdim)
     return total / x.dtype.type(x.size / total.size)
 
 
 @mean.gradient
 def _(x_like: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
     return spread(dout, x_like, axis=axis, keepdim=keepdim, share=True)
+
+
+@mean.in_onnx
+def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+    return reduced_in_onnx(onnx, "ReduceMean", x, reduced_axes(axis, x.rank), keepdim)
 
 
 def _infer_spread(y: Spec, like: Spec, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Spec:
@@ -81,11 +100,15 @@ def _infer_spread(y: Spec, like: Spec, *, axis: Any = None, keepdim: bool = Fals
 @operator(_infer_spread, form=Spread(_axes_of, lambda attributes: attributes["share"]))
 def spread(y: Any, like: Any, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Any:
     """What a reduction gave, for each element that went into it; with `share`, divided by their number."""
-    kept = tuple(1 if i in reduced_axes(axis, like.ndim) else size for i, size in enumerate(like.shape))
-    y = np.reshape(y, kept)
     if share:
         y = y / y.dtype.type((like.size or 1) / (y.size or 1))
-    return np.broadcast_to(y, like.shape)
+    if y.size == 1:
+        out = np.empty(like.shape, y.dtype)
+        out[...] = y  # for few numbers a tenth of what broadcasting takes
+        return out
+    axes = reduced_axes(axis, like.ndim)
+    kept = [1 if i in axes else size for i, size in enumerate(like.shape)]
+    return np.broadcast_to(y.reshape(kept), like.shape)
 
 
 @spread.gradient_of("y")
@@ -94,16 +117,34 @@ def _(dout: Any, axis: Any, keepdim: bool, share: bool) -> Any:
     return reduce(dout, axis=axis, keepdim=keepdim)
 
 
+@spread.in_onnx
+def _(onnx: Any, y: Any, like: Any, axis: Any, keepdim: bool, share: bool) -> Any:
+    kept = y if keepdim or not like.rank else onnx.Unsqueeze(y, list(reduced_axes(axis, like.rank)))
+    if share:
+        kept = kept / onnx.Cast(onnx.Max(onnx.Size(like), 1) / onnx.Max(onnx.Size(y), 1), to=y.dtype)
+    return onnx.Expand(kept, onnx.Shape(like))
+
+
 @operator(infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
 def max(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
+@max.in_onnx
+def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+    return reduced_in_onnx(onnx, "ReduceMax", x, reduced_axes(axis, x.rank), keepdim)
+
+
 @operator(infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
 def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
+
+
+@min.in_onnx
+def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+    return reduced_in_onnx(onnx, "ReduceMin", x, reduced_axes(axis, x.rank), keepdim)
 
 
 @max.gradient
@@ -135,6 +176,12 @@ def _(x: Any, dout: Any, axis: Any, keepdim: bool, dtype: str | None) -> Any:
     return spread(dout, x, axis=axis, keepdim=keepdim) * where(zeros == zero, product / filled, 0.0)
 
 
+@prod.in_onnx
+def _(onnx: Any, x: Any, axis: Any, keepdim: bool, dtype: str | None) -> Any:
+    kind = onnx.Cast(x, to=dtype or x.dtype)
+    return reduced_in_onnx(onnx, "ReduceProd", kind, reduced_axes(axis, x.rank), keepdim)
+
+
 def _infer_truth(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
     return Spec(_reduced_shape(x.shape, axis, keepdim), "bool")
 
@@ -145,10 +192,25 @@ def all(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     return np.all(x, axis=axis, keepdims=keepdim)
 
 
+@all.in_onnx
+def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+    return onnx.Equal(_number_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0)
+
+
+def _number_true(onnx: Any, x: Any, axis: Any, keepdim: bool, rank: int) -> Any:
+    number = onnx.Cast(onnx.Cast(x, to="bool"), to="int32")
+    return reduced_in_onnx(onnx, "ReduceSum", number, reduced_axes(axis, rank), keepdim)
+
+
 @operator(_infer_truth)
 def any(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """Whether some element is true."""
     return np.any(x, axis=axis, keepdims=keepdim)
+
+
+@any.in_onnx
+def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+    return onnx.Greater(_number_true(onnx, x, axis, keepdim, x.rank), 0)
 
 
 def _limits(dtype: str) -> tuple[Any, Any]:
@@ -171,10 +233,27 @@ def argmax(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str
     return np.argmax(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
 
+@argmax.in_onnx
+def _(onnx: Any, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+    return _position_in_onnx(onnx, "ArgMax", x, axis, keepdim, dtype)
+
+
+def _position_in_onnx(onnx: Any, kind: str, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+    if axis is not None and x.rank:
+        return onnx.Cast(getattr(onnx, kind)(x, axis=normal_axis(axis, x.rank), keepdims=keepdim), to=dtype)
+    place = getattr(onnx, kind)(onnx.Reshape(x, [-1]), axis=0, keepdims=0)
+    return onnx.Cast(onnx.Reshape(place, [1] * x.rank if keepdim else []), to=dtype)
+
+
 @operator(_infer_position)
 def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
     """The position of the smallest element, the first of several."""
     return np.argmin(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
+
+
+@argmin.in_onnx
+def _(onnx: Any, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+    return _position_in_onnx(onnx, "ArgMin", x, axis, keepdim, dtype)
 
 
 also_named(max, "amax")

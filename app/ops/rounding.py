@@ -11,7 +11,7 @@ from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 
 
-@elementwise(numbers=True)
+@elementwise(numbers=True, onnx="Sign")
 def sign(x: Any) -> Any:
     """-1, 0 or 1."""
     return np.sign(x)
@@ -23,10 +23,20 @@ def floor(x: Any) -> Any:
     return np.floor(x) if x.dtype.kind == "f" else x.copy()
 
 
+@floor.in_onnx
+def _(onnx: Any, x: Any) -> Any:
+    return onnx.Floor(x) if x.floating else x
+
+
 @elementwise(scalar=lambda x: np.ceil(x))
 def ceil(x: Any) -> Any:
     """The smallest whole number that is not below the value."""
     return np.ceil(x) if x.dtype.kind == "f" else x.copy()
+
+
+@ceil.in_onnx
+def _(onnx: Any, x: Any) -> Any:
+    return onnx.Ceil(x) if x.floating else x
 
 
 def _round_one(x: Any, decimals: int) -> Any:
@@ -43,10 +53,23 @@ def round(x: Any, *, decimals: int = 0) -> Any:
     return np.rint(x * x.dtype.type(10.0**decimals)) / x.dtype.type(10.0**decimals)
 
 
+@round.in_onnx
+def _(onnx: Any, x: Any, decimals: int) -> Any:
+    if not x.floating:
+        whole = onnx.Cast(x, to="float64")
+        return x if decimals >= 0 else onnx.Cast(onnx.Round(whole * 10.0**decimals) / 10.0**decimals, to=x.dtype)
+    return onnx.Round(x * 10.0**decimals) / 10.0**decimals if decimals else onnx.Round(x)
+
+
 @elementwise(scalar=lambda x: np.trunc(x))
 def trunc(x: Any) -> Any:
     """The value without what comes after the point."""
     return np.trunc(x) if x.dtype.kind == "f" else x.copy()
+
+
+@trunc.in_onnx
+def _(onnx: Any, x: Any) -> Any:
+    return onnx.Sign(x) * onnx.Floor(onnx.Abs(x)) if x.floating else x
 
 
 @sign.gradient
@@ -78,6 +101,12 @@ def clip(x: Any, *, min: float | None = None, max: float | None = None) -> Any:
 @clip.gradient
 def _(x: Any, out: Any, dout: Any) -> Any:
     return dout * (x == out)
+
+
+@clip.in_onnx
+def _(onnx: Any, x: Any, min: float | None, max: float | None) -> Any:
+    low, high = (None if bound is None else np.asarray(bound).astype(x.dtype) for bound in (min, max))
+    return onnx.Clip(x, low, high)
 
 
 @composed

@@ -43,21 +43,20 @@ class Call(Protocol):
         """Zeros like output `index`, for a gradient that did not arrive."""
 
 
-Take = Callable[[Call, Sequence[Any]], Any]
-"""Where a rule's parameter comes from: the call, and the gradients of its outputs."""
-
-_TAKES: dict[str, Callable[[Any], Take]] = {
-    "dout": lambda index: lambda call, douts: douts[index],
-    "input": lambda index: lambda call, douts: call.input(index),
-    "output": lambda index: lambda call, douts: call.output(index),
-    "attribute": lambda name: lambda call, douts: call.attributes[name],
-    "shape": lambda index: lambda call, douts: call.input_shape(index),
-    "like": lambda index: lambda call, douts: call.like(index),
-    "likes": lambda _: lambda call, douts: [call.like(i) for i in range(len(call.needs))],
-    "inputs": lambda _: lambda call, douts: [call.input(i) for i in range(len(call.needs))],
-    "needs": lambda _: lambda call, douts: call.needs,
-    "douts": lambda _: lambda call, douts: douts,
+_TAKEN = {
+    "dout": "douts[{}]",
+    "input": "call.input({})",
+    "output": "call.output({})",
+    "attribute": "call.attributes[{!r}]",
+    "shape": "call.input_shape({})",
+    "like": "call.like({})",
+    "likes": "[call.like(i) for i in range(len(call.needs))]",
+    "inputs": "[call.input(i) for i in range(len(call.needs))]",
+    "needs": "call.needs",
+    "douts": "douts",
+    "call": "call",
 }
+"""Where a rule's parameter comes from: the call, and the gradients of its outputs."""
 
 
 class Rule:
@@ -74,15 +73,17 @@ class Rule:
         self.targets = targets
         names = inspect.signature(function).parameters if parameters is None else parameters
         self.sources = [_source(definition, name) for name in names]
-        self._takes = [_TAKES[kind](key) for kind, key in self.sources]
+        taken = ", ".join([_TAKEN[kind].format(key) for kind, key in self.sources])
+        # put together once, as every backward pass runs every rule
+        self._run = eval(f"lambda call, douts: function({taken})", {"function": function})
 
     def __call__(self, call: Call, douts: Sequence[Any]) -> Sequence[Any]:
-        result = self.function(*[take(call, douts) for take in self._takes])
+        result = self._run(call, douts)
         return result if isinstance(result, (tuple, list)) else (result,)
 
 
 def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
-    if parameter in ("needs", "douts"):
+    if parameter in ("needs", "douts", "call"):
         return parameter, None
     if definition.variadic and parameter in (definition.variadic, definition.variadic + "_like"):
         return "inputs" if parameter == definition.variadic else "likes", None
@@ -108,8 +109,8 @@ class Reads:
 
     __slots__ = ("every_input", "inputs", "outputs")
 
-    def __init__(self, rules: Sequence[Rule]):
+    def __init__(self, rules: Sequence[Rule], count: int = 0):
         sources = {source for rule in rules for source in rule.sources}
-        self.every_input = ("inputs", None) in sources
         self.inputs = frozenset(key for kind, key in sources if kind == "input")
+        self.every_input = ("inputs", None) in sources or 0 < len(self.inputs) == count
         self.outputs = frozenset(key for kind, key in sources if kind == "output")

@@ -25,6 +25,11 @@ def _(dout: Any, training: bool) -> Any:
     return (dout, None) if training else (None, dout)
 
 
+@in_training.in_onnx
+def _(trained: Any, known: Any, training: bool) -> Any:
+    return trained if training else known
+
+
 def _infer_running(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
     return running
 
@@ -37,3 +42,8 @@ def _one(running: Any, value: Any, momentum: float, training: bool) -> Any:
 def running_mean(running: Any, value: Any, *, momentum: float = 0.9, training: bool = True) -> Any:
     """In training, a mean of values seen in which older ones count less and less; in use, as it stands."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
+
+
+@running_mean.in_onnx
+def _(onnx: Any, running: Any, value: Any, momentum: float, training: bool) -> Any:
+    return running * momentum + value * (1.0 - momentum) if training else running

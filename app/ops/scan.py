@@ -1,4 +1,4 @@
-"""Running sums and products along an axis."""
+"""Running sums and products along an axis, and what undoes the sums."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from app.ops.composed import composed
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
+from app.ops.joining import concat
 from app.ops.logic import logical_and, where
 from app.ops.shaping import cast_like, reshape_like
 from app.ops.spec import Spec, count, normal_axis
@@ -44,6 +45,15 @@ def _(x_like: Any, dout: Any, axis: int | None, reverse: bool) -> Any:
     return cast_like(reshape_like(gradient, x_like) if axis is None else gradient, x_like)
 
 
+@cumsum.in_onnx
+def _(onnx: Any, x: Any, axis: int | None, dtype: str | None, reverse: bool) -> Any:
+    wide = onnx.Cast(x, to=dtype or _wide(x.dtype))
+    if axis is not None and x.rank:
+        return onnx.CumSum(wide, np.int64(axis), reverse=reverse)
+    sums = onnx.CumSum(onnx.Reshape(wide, [-1]), np.int64(0), reverse=reverse and axis is not None)
+    return sums if axis is None else onnx.Reshape(sums, [])
+
+
 def _infer_cumprod(x: Spec, *, dim: int | None = None, dtype: str | None = None) -> Spec:
     if dim is None:
         return Spec((count(x.shape),), dtype or x.dtype)
@@ -72,6 +82,20 @@ def _(x: Any, out: Any, dout: Any, dim: int | None) -> Any:
     return reshape_like(where(first_zero, through_zero, where(zero, 0.0, through)), x)
 
 
+@cumprod.in_onnx
+def _(onnx: Any, x: Any, dim: int | None, dtype: str | None) -> Any:
+    kind = onnx.Cast(x, to=dtype or x.dtype)
+    if dim is not None and not x.rank:
+        return kind
+    line = onnx.Reshape(kind, [-1]) if dim is None else kind
+    rank, along = (1, 0) if dim is None else (x.rank, normal_axis(dim, x.rank))
+    places = onnx.counted(onnx.Shape(line, start=along, end=along + 1))
+    earlier = onnx.LessOrEqual(places, onnx.Unsqueeze(places, [1]))  # for each place a row of what it multiplies
+    earlier = onnx.Unsqueeze(earlier, list(range(2, 1 + rank - along))) if rank - along > 1 else earlier
+    chosen = onnx.Where(earlier, onnx.Unsqueeze(line, [along]), np.ones((), dtype or x.dtype))
+    return onnx.ReduceProd(chosen, [along + 1], keepdims=0)
+
+
 @composed
 def logcumsumexp(x: Any, axis: int | None = None, dtype: Any = None, name: Any = None) -> Any:
     """The logarithm of the running sums of `exp(x)`."""
@@ -80,3 +104,17 @@ def logcumsumexp(x: Any, axis: int | None = None, dtype: Any = None, name: Any =
 
     top = max(x).detach()
     return log(cumsum(exp(x - top), axis, dtype)) + top
+
+
+@composed
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, name: Any = None) -> Any:
+    """The differences of neighbours along an axis, n times over."""
+    parts = [part for part in (prepend, x, append) if part is not None]
+    out = concat(parts, axis) if len(parts) > 1 else x
+    before: list[Any] = [slice(None)] * len(x.shape)
+    after = list(before)
+    before[axis], after[axis] = slice(None, -1), slice(1, None)
+    for _ in range(n):
+        later, earlier = out[tuple(after)], out[tuple(before)]
+        out = later != earlier if out.dtype == "bool" else later - earlier
+    return out

@@ -32,6 +32,11 @@ def _(x_like: Any, dout: Any) -> Any:
     return cast_like(dout, x_like)
 
 
+@cast.in_onnx
+def _(onnx: Any, x: Any, dtype: str) -> Any:
+    return onnx.Cast(x, to=dtype)
+
+
 @operator(lambda x, like: Spec(x.shape, like.dtype), form=Elementwise(_same, takes=(0,), settings=False))
 def cast_like(x: Any, like: Any) -> Any:
     """The value with the element type of another."""
@@ -41,6 +46,11 @@ def cast_like(x: Any, like: Any) -> Any:
 @cast_like.gradient_of("x")
 def _(x_like: Any, dout: Any) -> Any:
     return cast_like(dout, x_like)
+
+
+@cast_like.in_onnx
+def _(onnx: Any, x: Any, like: Any) -> Any:
+    return onnx.Cast(x, to=like.dtype)
 
 
 # Shape
@@ -78,6 +88,12 @@ def _(x_like: Any, dout: Any) -> Any:
     return reshape_like(dout, x_like)
 
 
+@reshape.in_onnx
+def _(onnx: Any, x: Any, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> Any:
+    known = UNKNOWN not in out_shape
+    return onnx.Reshape(x, list(out_shape if known else shape), allowzero=known)
+
+
 @operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())
 def reshape_like(x: Any, like: Any) -> Any:
     """The same elements in the shape of another value."""
@@ -87,6 +103,11 @@ def reshape_like(x: Any, like: Any) -> Any:
 @reshape_like.gradient_of("x")
 def _(x_like: Any, dout: Any) -> Any:
     return reshape_like(dout, x_like)
+
+
+@reshape_like.in_onnx
+def _(onnx: Any, x: Any, like: Any) -> Any:
+    return onnx.Reshape(x, onnx.Shape(like), allowzero=1)
 
 
 def _infer_flatten(x: Spec, *, start_axis: int = 0, stop_axis: int = -1) -> Spec:
@@ -104,6 +125,16 @@ def _flattened(sizes: tuple[int, ...], start_axis: int, stop_axis: int) -> tuple
 def flatten(x: Any, *, start_axis: int = 0, stop_axis: int = -1) -> Any:
     """The axes from `start_axis` to `stop_axis` made one."""
     return np.reshape(x, _flattened(x.shape, start_axis, stop_axis))
+
+
+@flatten.in_onnx
+def _(onnx: Any, x: Any, start_axis: int, stop_axis: int, out_shape: tuple[int, ...]) -> Any:
+    if UNKNOWN not in out_shape:
+        return onnx.Reshape(x, list(out_shape), allowzero=1)
+    start, stop = normal_axis(start_axis, x.rank), normal_axis(stop_axis, x.rank)
+    one = onnx.ReduceProd(onnx.Shape(x, start=start, end=stop + 1), [0], keepdims=1)
+    around = onnx.Shape(x, start=0, end=start), onnx.Shape(x, start=stop + 1)
+    return onnx.Reshape(x, onnx.listed(around[0], one, around[1]), allowzero=1)
 
 
 def _infer_squeeze(x: Spec, *, axis: Any = None) -> Spec:
@@ -125,6 +156,12 @@ def squeeze(x: Any, *, axis: Any = None) -> Any:
     return np.reshape(x, tuple(size for i, size in enumerate(x.shape) if i not in axes))
 
 
+@squeeze.in_onnx
+def _(onnx: Any, x: Any, axis: Any) -> Any:
+    axes = sorted(_squeezed(x.shape, axis))
+    return onnx.Squeeze(x, axes) if axes else x
+
+
 def _unsqueezed(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     sizes = list(shape)
     for a in (axis,) if isinstance(axis, int) else axis:
@@ -136,6 +173,15 @@ def _unsqueezed(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
 def unsqueeze(x: Any, *, axis: Any) -> Any:
     """The value with new axes of size 1."""
     return np.reshape(x, _unsqueezed(x.shape, axis))
+
+
+@unsqueeze.in_onnx
+def _(onnx: Any, x: Any, axis: Any) -> Any:
+    axes: list[int] = []
+    for a in (axis,) if isinstance(axis, int) else axis:
+        place = normal_axis(a, x.rank + len(axes) + 1)
+        axes = [other + (other >= place) for other in axes] + [place]
+    return onnx.Unsqueeze(x, axes)
 
 
 @flatten.gradient
@@ -171,6 +217,11 @@ def _(dout: Any, perm: Any) -> Any:
     if perm is None:
         return transpose(dout)
     return transpose(dout, perm=tuple(int(i) for i in np.argsort(_order(perm, len(perm)))))
+
+
+@transpose.in_onnx
+def _(onnx: Any, x: Any, perm: Any) -> Any:
+    return onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x
 
 
 @composed

@@ -69,6 +69,11 @@ def _(out: Any, dout: Any, axis: int) -> Any:
     return weighted - out * sum(weighted, axis=axis, keepdim=True)
 
 
+@softmax.in_onnx
+def _(onnx: Any, x: Any, axis: int) -> Any:
+    return onnx.Softmax(x, axis=axis) if x.rank else onnx.constant(1, x.dtype)
+
+
 @operator(_infer_softmax, prepare=_floating, form=_filling(log=True))
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """The logarithm of softmax, exact where softmax itself would be rounded to 0."""
@@ -79,3 +84,8 @@ def log_softmax(x: Any, *, axis: int = -1) -> Any:
 @log_softmax.gradient
 def _(out: Any, dout: Any, axis: int) -> Any:
     return dout - exp(out) * sum(dout, axis=axis, keepdim=True)
+
+
+@log_softmax.in_onnx
+def _(onnx: Any, x: Any, axis: int) -> Any:
+    return onnx.LogSoftmax(x, axis=axis) if x.rank else onnx.constant(0, x.dtype)

@@ -48,6 +48,13 @@ def _(x: Any, index: Any, dout: Any, axis: int) -> Any:
     return None if dout is None else add_along_axis(dout, index, x, axis=axis) if x.shape else dout
 
 
+@sorted_with_places.in_onnx
+def _(onnx: Any, x: Any, axis: int, descending: bool) -> Any:
+    if not x.rank:
+        return x, onnx.constant(0, "int64")
+    return onnx.TopK(x, onnx.length(x, axis), axis=axis, largest=descending)  # of equal ones it takes the first first
+
+
 @composed
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = False, name: Any = None) -> Any:
     """The values along an axis in order."""
@@ -78,6 +85,11 @@ def largest_with_places(x: Any, *, k: int = 1, axis: int = -1, largest: bool = T
 @largest_with_places.gradient
 def _(x: Any, index: Any, dout: Any, axis: int) -> Any:
     return None if dout is None else add_along_axis(dout, index, x, axis=axis)
+
+
+@largest_with_places.in_onnx
+def _(onnx: Any, x: Any, k: int, axis: int, largest: bool) -> Any:
+    return onnx.TopK(x, [k], axis=axis, largest=largest)
 
 
 @composed
@@ -116,6 +128,11 @@ def different(x: Any, *, axis: int | None = None) -> Any:
     return out, index, inverse.reshape(-1), counts
 
 
+@different.in_onnx
+def _(onnx: Any, x: Any, axis: int | None) -> Any:
+    return onnx.Unique(x, axis=axis, sorted=1, outputs=4)
+
+
 @composed
 def unique(
     x: Any,
@@ -149,6 +166,14 @@ def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, 
     wanted = values.reshape(len(rows), -1)
     found = [np.searchsorted(row, some, side) for row, some in zip(rows, wanted, strict=True)]
     return np.array(found, kind).reshape(values.shape)
+
+
+@searchsorted.in_onnx
+def _(onnx: Any, sorted_sequence: Any, values: Any, out_int32: bool, right: bool) -> Any:
+    line = sorted_sequence if sorted_sequence.rank == 1 else onnx.Unsqueeze(sorted_sequence, [-2])
+    before = (onnx.LessOrEqual if right else onnx.Less)(line, onnx.Unsqueeze(values, [-1]))
+    number = onnx.ReduceSum(onnx.Cast(before, to="int64"), [values.rank], keepdims=0)
+    return onnx.Cast(number, to="int32" if out_int32 else "int64")
 
 
 @composed

@@ -1,4 +1,4 @@
-"""Figures that describe many values: spread, size, middle, and how many there are of a kind."""
+"""Figures that describe many values: spread, how they vary together, and how many there are of a kind."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from app.ops.composed import composed
 from app.ops.creation import ones_like
 from app.ops.definition import operator
 from app.ops.dtype import canonical
-from app.ops.elementwise import to_common_type
+from app.ops.linear import matmul
 from app.ops.logic import isclose, isnan, where
-from app.ops.math import abs, exp, sqrt, square
-from app.ops.reduction import all, infer_reduction, mean, spread, sum
-from app.ops.rounding import sign
-from app.ops.shaping import cast_like, flatten, reshape
-from app.ops.sorting import kthvalue, sort
-from app.ops.spec import UNKNOWN, Spec, count, normal_axis, reduced_axes
-
-
-def _floating(values: list[Any]) -> list[Any]:
-    return to_common_type(values, floating=True)
+from app.ops.math import exp, sqrt, square
+from app.ops.matrix import diagonal
+from app.ops.reduction import all, infer_reduction, mean, reduced_in_onnx, spread, sum
+from app.ops.rounding import clip
+from app.ops.shaping import cast_like, reshape, squeeze, transpose, unsqueeze
+from app.ops.solving import floats
+from app.ops.spec import UNKNOWN, Spec, count, reduced_axes
 
 
 def _number_of(x: Any, axis: Any) -> Any:
@@ -49,7 +46,7 @@ def std(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, 
     return sqrt(var(x, axis, unbiased, keepdim))
 
 
-@operator(infer_reduction, prepare=_floating)
+@operator(infer_reduction, prepare=floats)
 def logsumexp(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The logarithm of the sum of `exp(x)` over axes, which does not overflow."""
     axis = axis if x.ndim else None
@@ -65,87 +62,53 @@ def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
     return share * spread(dout, x, axis=axis, keepdim=keepdim)
 
 
-# Size
+@logsumexp.in_onnx
+def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+    return reduced_in_onnx(onnx, "ReduceLogSumExp", x, reduced_axes(axis, x.rank), keepdim)
 
 
-def _infer_norm(x: Spec, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Spec:
-    return infer_reduction(x, axis=axis, keepdim=keepdim)
-
-
-@operator(_infer_norm, prepare=_floating)
-def p_norm(x: Any, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Any:
-    """The p-th root of the sum of p-th powers of sizes over axes; with infinity, the largest size."""
-    axis = axis if x.ndim else None
-    sizes = np.abs(x)
-    if math.isinf(p):
-        return (np.max if p > 0 else np.min)(sizes, axis=axis, keepdims=keepdim)
-    if p == 0:
-        return np.sum(sizes != 0, axis=axis, keepdims=keepdim, dtype=x.dtype)
-    return np.sum(sizes**p, axis=axis, keepdims=keepdim, dtype=x.dtype) ** x.dtype.type(1.0 / p)
-
-
-@p_norm.gradient
-def _(x: Any, out: Any, dout: Any, p: float, axis: Any, keepdim: bool) -> Any:
-    whole = spread(out, x, axis=axis, keepdim=keepdim)
-    arriving = spread(dout, x, axis=axis, keepdim=keepdim)
-    if p == 0:
-        return arriving * 0.0
-    if math.isinf(p):
-        chosen = cast_like(abs(x) == whole, x)
-        return arriving * sign(x) * chosen / spread(sum(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
-    if p == 1:
-        return arriving * sign(x)
-    safe = where(whole == 0, 1.0, whole)  # at zero the gradient is zero
-    if p == 2:
-        return where(whole == 0, 0.0, arriving * x / safe)
-    ratio = where(x == 0, 1.0, abs(x)) / safe
-    return where(x == 0, 0.0, arriving * sign(x) * ratio ** (p - 1.0))
+# How variables vary together
 
 
 @composed
-def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
-    """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other."""
-    if isinstance(p, str) and p != "fro":
-        raise OperatorError(f"norm: p is a number or 'fro', not {p!r}")
-    return p_norm(x, 2.0 if p is None or p == "fro" else float(p), axis, keepdim)
-
-
-@composed
-def dist(x: Any, y: Any, p: float = 2.0, name: Any = None) -> Any:
-    """The size of a difference."""
-    return norm(x - y, p)
-
-
-# The middle, and counts
-
-
-@composed
-def median(x: Any, axis: int | None = None, keepdim: bool = False, mode: str = "avg", name: Any = None) -> Any:
-    """The value in the middle, or the mean of the two that are; with mode 'min', the lower one and its place."""
-    if mode not in ("avg", "min"):
-        raise OperatorError(f"median: mode is 'avg' or 'min', not {mode!r}")
-    along = 0 if axis is None else axis
-    line = flatten(x) if axis is None else x
-    size = line.shape[normal_axis(along, len(line.shape))]
-    if size == UNKNOWN:
-        raise OperatorError("median needs a size that is known along its axis")
-    low = (size - 1) // 2
-    found: tuple[Any, ...]
-    if mode == "min":
-        found = kthvalue(line, low + 1, along, True)
+def cov(
+    x: Any, rowvar: bool = True, ddof: bool = True, fweights: Any = None, aweights: Any = None, name: Any = None
+) -> Any:
+    """How variables vary together: rows of a matrix, or without `rowvar` its columns, of which each has values."""
+    rows = reshape(x, [1, -1]) if len(x.shape) < 2 else x if rowvar else transpose(x)
+    weights = _product_of(fweights, aweights)
+    if weights is None:
+        number = float(rows.shape[1])
+        centred = rows - mean(rows, axis=1, keepdim=True)
+        products = matmul(centred, centred, transpose_y=True)
+        total = number - 1.0 if ddof else number
     else:
-        parts: list[Any] = [slice(None)] * len(line.shape)
-        parts[along] = slice(low, size // 2 + 1)
-        found = (mean(sort(line, along)[tuple(parts)], axis=along, keepdim=True),)
-    kept = [1] * len(x.shape) if axis is None else None
-    results = tuple(_without(part, along, keepdim, kept) for part in found)
-    return results if mode == "min" and axis is not None else results[0]
+        weights = cast_like(weights, rows)
+        number = sum(weights)
+        centred = rows - sum(rows * weights, axis=1, keepdim=True) / number
+        products = matmul(centred * weights, centred, transpose_y=True)
+        lost = 1.0 if aweights is None else sum(weights * cast_like(aweights, rows)) / number
+        total = number - lost if ddof else number
+    return squeeze(products / total) if len(x.shape) < 2 else products / total
 
 
-def _without(x: Any, axis: int, keepdim: bool, kept: list[int] | None) -> Any:
-    if keepdim:
-        return x if kept is None else reshape(x, kept)
-    return x.squeeze(axis)
+def _product_of(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    return first * second
+
+
+@composed
+def corrcoef(x: Any, rowvar: bool = True, name: Any = None) -> Any:
+    """How far variables vary together, from -1 to 1."""
+    together = cov(x, rowvar)
+    if not together.shape:
+        return together / together
+    alone = sqrt(diagonal(together))
+    return clip(together / unsqueeze(alone, axis=1) / unsqueeze(alone, axis=0), min=-1.0, max=1.0)
+
+
+# Sums and counts
 
 
 @composed
@@ -172,6 +135,22 @@ def nan_to_num(
     return where(isnan(x), nan, finite)
 
 
+@operator(lambda x, *, bins=100, min=0.0, max=0.0: Spec((bins,), "int64"))
+def histogram(x: Any, *, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Any:
+    """How many values there are in each of so many parts of a range: at first, of the range of the values."""
+    return np.histogram(x, bins, None if min == max else (min, max))[0].astype(np.int64)
+
+
+@histogram.in_onnx
+def _(onnx: Any, x: Any, bins: int, min: float, max: float) -> Any:
+    if min == max:
+        raise OperatorError("the range that it counts in must be told, by min and max")
+    edges, values = np.linspace(min, max, bins + 1), onnx.Cast(onnx.Reshape(x, [-1, 1]), to="float64")
+    above = onnx.GreaterOrEqual(values, edges[:-1])
+    beyond = onnx.Or(onnx.Greater(values, edges[-1:]), onnx.GreaterOrEqual(values, np.append(edges[1:-1], np.inf)))
+    return onnx.ReduceSum(onnx.Cast(onnx.And(above, onnx.Not(beyond)), to="int64"), [0], keepdims=0)
+
+
 @composed
 def count_nonzero(x: Any, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """How many elements are not zero."""
@@ -184,10 +163,27 @@ def counts_of_numbers(x: Any, *, minlength: int = 0) -> Any:
     return np.bincount(x, minlength=minlength)
 
 
+@counts_of_numbers.in_onnx
+def _(onnx: Any, x: Any, minlength: int) -> Any:
+    return onnx.ReduceSum(onnx.Cast(_is_number(onnx, x, minlength), to="int64"), [0], keepdims=0)
+
+
+def _is_number(onnx: Any, x: Any, minlength: int) -> Any:
+    """For each element a row that says which whole number it is."""
+    largest = onnx.ReduceMax(onnx.listed(onnx.Cast(x, to="int64"), [minlength - 1]), [0], keepdims=1)
+    return onnx.Equal(onnx.Unsqueeze(onnx.Cast(x, to="int64"), [1]), onnx.counted(largest + 1))
+
+
 @operator(lambda x, weights, *, minlength=0: Spec((UNKNOWN,), weights.dtype))
 def weights_of_numbers(x: Any, weights: Any, *, minlength: int = 0) -> Any:
     """What each whole number from 0 on weighs, by the sum of the weights that stand where it does."""
     return np.bincount(x, weights, minlength).astype(weights.dtype)
+
+
+@weights_of_numbers.in_onnx
+def _(onnx: Any, x: Any, weights: Any, minlength: int) -> Any:
+    shares = onnx.Where(_is_number(onnx, x, minlength), onnx.Unsqueeze(weights, [1]), np.zeros((), weights.dtype))
+    return onnx.ReduceSum(shares, [0], keepdims=0)
 
 
 @composed

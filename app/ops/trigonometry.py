@@ -12,7 +12,7 @@ from app.ops.elementwise import elementwise
 from app.ops.math import rsqrt, square
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Sin")
 def sin(x: Any) -> Any:
     """The sine."""
     return np.sin(x)
@@ -23,7 +23,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * cos(x)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Cos")
 def cos(x: Any) -> Any:
     """The cosine."""
     return np.cos(x)
@@ -34,7 +34,7 @@ def _(x: Any, dout: Any) -> Any:
     return -dout * sin(x)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Tanh")
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent."""
     return np.tanh(x)
@@ -45,7 +45,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * (1.0 - out * out)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Tan")
 def tan(x: Any) -> Any:
     """The tangent."""
     return np.tan(x)
@@ -56,7 +56,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * (out * out + 1.0)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Asin")
 def asin(x: Any) -> Any:
     """The angle whose sine is the value."""
     return np.arcsin(x)
@@ -67,7 +67,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * rsqrt(1.0 - square(x))
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Acos")
 def acos(x: Any) -> Any:
     """The angle whose cosine is the value."""
     return np.arccos(x)
@@ -78,7 +78,7 @@ def _(x: Any, dout: Any) -> Any:
     return -dout * rsqrt(1.0 - square(x))
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Atan")
 def atan(x: Any) -> Any:
     """The angle whose tangent is the value."""
     return np.arctan(x)
@@ -105,7 +105,15 @@ def _(x: Any, y: Any, dout: Any) -> Any:
     return -dout * x / (square(x) + square(y))
 
 
-@elementwise(floating=True)
+@atan2.in_onnx
+def _(onnx: Any, x: Any, y: Any) -> Any:
+    angle, below = onnx.Atan(x / y), onnx.Less(x, 0)
+    left = onnx.Where(below, angle - math.pi, angle + math.pi)
+    upright = onnx.Sign(x) * (math.pi / 2)
+    return onnx.Where(onnx.Less(0, y), angle, onnx.Where(onnx.Less(y, 0), left, upright))
+
+
+@elementwise(floating=True, onnx="Sinh")
 def sinh(x: Any) -> Any:
     """The hyperbolic sine."""
     return np.sinh(x)
@@ -116,7 +124,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * cosh(x)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Cosh")
 def cosh(x: Any) -> Any:
     """The hyperbolic cosine."""
     return np.cosh(x)
@@ -127,7 +135,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * sinh(x)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Asinh")
 def asinh(x: Any) -> Any:
     """The value whose hyperbolic sine is given."""
     return np.arcsinh(x)
@@ -138,7 +146,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * rsqrt(square(x) + 1.0)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Acosh")
 def acosh(x: Any) -> Any:
     """The value whose hyperbolic cosine is given."""
     return np.arccosh(x)
@@ -149,7 +157,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * rsqrt(square(x) - 1.0)
 
 
-@elementwise(floating=True)
+@elementwise(floating=True, onnx="Atanh")
 def atanh(x: Any) -> Any:
     """The value whose hyperbolic tangent is given."""
     return np.arctanh(x)

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from app.ops.definition import operator
-from app.ops.form import Accumulates, Elementwise, Filling
+from app.ops.definition import OpDef, operator
+from app.ops.form import Accumulates, Elementwise
 from app.ops.spec import Spec
+
+
+def update(*remembered: str, form: Any = None) -> Callable[[Callable[..., Any]], OpDef]:
+    """Declare an optimiser's step: new values of the parameter, and of what is remembered of it.
+
+    A parameter of half precision is changed in single precision: what a step adds up is too small for it.
+    """
+
+    def define(kernel: Callable[..., Any]) -> OpDef:
+        @wraps(kernel)
+        def step(param: Any, *others: Any, **settings: Any) -> Any:
+            if param.dtype != np.float16:
+                return kernel(param, *others, **settings)
+            wide = kernel(*(v.astype(np.float32) for v in (param, *others)), **settings)
+            if not remembered:
+                return wide.astype(param.dtype)
+            states = others[len(others) - len(remembered) :]
+            return tuple(new.astype(old.dtype) for new, old in zip(wide, (param, *states), strict=True))
+
+        return operator(_like_states, outputs=("param", *remembered) if remembered else ("out",), form=form)(step)
+
+    return define
 
 
 def _like_states(param: Spec, grad: Spec, learning_rate: Spec, *states: Spec, **attributes: Any) -> tuple[Spec, ...]:
     return (param, *states)
 
 
-@operator(_like_states, form=Elementwise(lambda param, grad, learning_rate: param - learning_rate * grad))
+@update(form=Elementwise(lambda param, grad, learning_rate: param - learning_rate * grad))
 def sgd(param: Any, grad: Any, learning_rate: Any) -> Any:
     """One step against the gradient."""
     return param - learning_rate * grad
@@ -30,7 +54,7 @@ def _momentum_one(param: Any, grad: Any, learning_rate: Any, velocity: Any, mu: 
     return param - learning_rate * step, new_velocity
 
 
-@operator(_like_states, outputs=("param", "velocity"), form=Elementwise(_momentum_one))
+@update("velocity", form=Elementwise(_momentum_one))
 def momentum(
     param: Any, grad: Any, learning_rate: Any, velocity: Any, *, mu: float = 0.9, use_nesterov: bool = False
 ) -> Any:
@@ -40,79 +64,12 @@ def momentum(
     return param - learning_rate * step, new_velocity
 
 
-def _fill_adam(
-    param: Any, grad: Any, learning_rate: Any, moment1: Any, moment2: Any, beta1_pow: Any, beta2_pow: Any,
-    new_param: Any, new_moment1: Any, new_moment2: Any, new_beta1_pow: Any, new_beta2_pow: Any,
-    beta1: float, beta2: float, epsilon: float, coeff: float,
-) -> bool:  # fmt: skip
-    rate, p1, p2 = learning_rate.flat[0], beta1_pow.flat[0] * beta1, beta2_pow.flat[0] * beta2
-    kept = 1 - rate * coeff
-    for i in range(param.size):
-        m = beta1 * moment1.flat[i] + (1 - beta1) * grad.flat[i]
-        v = beta2 * moment2.flat[i] + (1 - beta2) * grad.flat[i] * grad.flat[i]
-        new_param.flat[i] = param.flat[i] * kept - rate * (m / (1 - p1) / (np.sqrt(v / (1 - p2)) + epsilon))
-        new_moment1.flat[i], new_moment2.flat[i] = m, v
-    new_beta1_pow.flat[0], new_beta2_pow.flat[0] = p1, p2
-    return True
-
-
-@operator(
-    _like_states,
-    outputs=("param", "moment1", "moment2", "beta1_pow", "beta2_pow"),
-    form=Filling(_fill_adam, row_by_row=False),
-)
-def adam(
-    param: Any,
-    grad: Any,
-    learning_rate: Any,
-    moment1: Any,
-    moment2: Any,
-    beta1_pow: Any,
-    beta2_pow: Any,
-    *,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-    coeff: float = 0.0,
-) -> Any:
-    """One step of Adam: the mean gradient over the root of the mean square, both corrected for their start at 0.
-
-    `coeff` is the share of the parameter itself that each step takes away, apart from the gradient (AdamW).
-    """
-    m = beta1 * moment1 + (1 - beta1) * grad
-    v = beta2 * moment2 + (1 - beta2) * grad * grad
-    p1, p2 = beta1_pow * beta1, beta2_pow * beta2
-    step = m / (1 - p1) / (np.sqrt(v / (1 - p2)) + epsilon)
-    kept = param * (1 - learning_rate * coeff) if coeff else param
-    return kept - learning_rate * step, m, v, p1, p2
-
-
-@operator(_like_states, outputs=("param", "moment", "inf_norm", "beta1_pow"))
-def adamax(
-    param: Any,
-    grad: Any,
-    learning_rate: Any,
-    moment: Any,
-    inf_norm: Any,
-    beta1_pow: Any,
-    *,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-) -> Any:
-    """One step of Adam in which the largest gradient of late stands for the root of the mean square."""
-    m = beta1 * moment + (1 - beta1) * grad
-    largest = np.maximum(np.abs(grad), beta2 * inf_norm + epsilon)
-    p1 = beta1_pow * beta1
-    return param - learning_rate / (1 - p1) * m / largest, m, largest, p1
-
-
 def _adagrad_one(param: Any, grad: Any, learning_rate: Any, moment: Any, epsilon: float) -> Any:
     squares = moment + grad * grad
     return param - learning_rate * grad / (np.sqrt(squares) + epsilon), squares
 
 
-@operator(_like_states, outputs=("param", "moment"), form=Elementwise(_adagrad_one))
+@update("moment", form=Elementwise(_adagrad_one))
 def adagrad(param: Any, grad: Any, learning_rate: Any, moment: Any, *, epsilon: float = 1e-6) -> Any:
     """One step that is smaller where gradients have been large."""
     return _adagrad_one(param, grad, learning_rate, moment, epsilon)
@@ -126,7 +83,7 @@ def _adadelta_one(
     return param - learning_rate * step, new_squares, rho * updates + (1 - rho) * step * step
 
 
-@operator(_like_states, outputs=("param", "squares", "updates"), form=Elementwise(_adadelta_one))
+@update("squares", "updates", form=Elementwise(_adadelta_one))
 def adadelta(
     param: Any,
     grad: Any,
@@ -153,7 +110,7 @@ def _rmsprop_one(
     return param - new_velocity, new_velocity, new_squares, new_mean
 
 
-@operator(_like_states, outputs=("param", "velocity", "squares", "mean"), form=Elementwise(_rmsprop_one))
+@update("velocity", "squares", "mean", form=Elementwise(_rmsprop_one))
 def rmsprop(
     param: Any,
     grad: Any,
@@ -172,7 +129,45 @@ def rmsprop(
     return _rmsprop_one(param, grad, learning_rate, velocity, squares, mean, rho, epsilon, momentum, centered, outside)
 
 
-@operator(lambda x, *, value=1.0: x, form=Elementwise(lambda x, value: x + value))
+def _rprop_one(
+    param: Any, grad: Any, learning_rate: Any, previous: Any, size: Any,
+    eta_minus: float, eta_plus: float, smallest: float, largest: float,
+) -> Any:  # fmt: skip
+    agreement = grad * previous
+    if agreement > 0:
+        size = size * eta_plus
+    elif agreement < 0:
+        size, grad = size * eta_minus, grad * 0
+    size = np.minimum(np.maximum(size, smallest), largest)
+    return param - np.sign(grad) * size, grad, size
+
+
+@update("previous", "size", form=Elementwise(_rprop_one))
+def rprop(
+    param: Any,
+    grad: Any,
+    learning_rate: Any,
+    previous: Any,
+    size: Any,
+    *,
+    eta_minus: float = 0.5,
+    eta_plus: float = 1.2,
+    smallest: float = 1e-5,
+    largest: float = 50.0,
+) -> Any:
+    """One step of a size of its own for each element, that grows while the gradient keeps its sign."""
+    agreement = np.sign(grad * previous)
+    size = np.where(agreement > 0, size * eta_plus, np.where(agreement < 0, size * eta_minus, size))
+    size = np.clip(size, smallest, largest).astype(param.dtype, copy=False)
+    kept = np.where(agreement < 0, grad * 0, grad)  # after a turn, an element waits for a step
+    return param - np.sign(kept) * size, kept, size
+
+
+@operator(
+    lambda x, *, value=1.0: x,
+    form=Elementwise(lambda x, value: x + value),
+    onnx=lambda onnx, x, value: x + value,
+)
 def increment(x: Any, *, value: float = 1.0) -> Any:
     """The value and a number more."""
     return x + x.dtype.type(value)

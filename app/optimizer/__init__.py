@@ -1,7 +1,20 @@
 """Optimisers and learning-rate schedules."""
 
 from app.optimizer import lr
-from app.optimizer.kinds import SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Momentum, RMSProp
+from app.optimizer.kinds import (
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    AveragedSGD,
+    Momentum,
+    NAdam,
+    RAdam,
+    RMSProp,
+    Rprop,
+)
 from app.optimizer.optimizer import Optimizer
 
 __all__ = [
@@ -11,8 +24,12 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "AveragedSGD",
     "Momentum",
+    "NAdam",
     "Optimizer",
+    "RAdam",
     "RMSProp",
+    "Rprop",
     "lr",
 ]

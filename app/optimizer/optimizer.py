@@ -11,14 +11,17 @@ import numpy as np
 from app.errors import AppError, ShapeError
 from app.graph import names
 from app.graph.backward import append_backward
-from app.graph.defaults import default_startup_program
+from app.graph.defaults import default_startup_program, in_dynamic_mode
 from app.graph.program import OPTIMIZE, Program, Variable
 from app.nn.parameter import initialise
 from app.ops.creation import fill_constant
 from app.ops.definition import OpDef, apply
+from app.ops.dtype import canonical
 from app.optimizer.groups import Group, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
 from app.tensor import Tensor, no_grad
+from app.tensor.memory import keep_freed_memory
+from app.tensor.modes import recording
 
 SCHEDULER = "LR_Scheduler"
 
@@ -45,6 +48,8 @@ class Optimizer:
         self.groups = groups_of(parameters, self.default, self.definition.attributes)
         """The parameters; None where a Program's are found when the steps are appended."""
         self._memory: dict[int, list[Tensor]] = {}
+        if self.groups is not None and in_dynamic_mode():
+            keep_freed_memory()
 
     @property
     def _parameter_list(self) -> list[Any] | None:
@@ -69,6 +74,16 @@ class Optimizer:
             raise AppError(f"set_lr_scheduler takes an LRScheduler, not {scheduler!r}")
         self._learning_rate = scheduler
 
+    @property
+    def advances(self) -> bool:
+        """Whether every step changes the learning rate."""
+        return isinstance(self._learning_rate, LRScheduler) and self._learning_rate.each_step
+
+    def advance(self) -> None:
+        """Go on in a schedule that every step advances, now that one was made."""
+        if self.advances:
+            self._learning_rate.step()  # type: ignore[union-attr]
+
     # One step, for Tensors and Variables alike
 
     def _step_one(self, group: Group, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
@@ -79,6 +94,8 @@ class Optimizer:
     def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
         """The gradient with that of the parameter's own regularizer, or of its group's, added."""
         own = getattr(getattr(parameter, "attr", None), "regularizer", None)
+        if own is None and group.weight_decay is None:
+            return gradient
         regularizer = as_regularizer(group.weight_decay) if own is None else own
         return gradient if regularizer is None else gradient + regularizer.penalty_gradient(parameter)
 
@@ -98,17 +115,30 @@ class Optimizer:
         """Change every parameter that has a gradient."""
         if self.groups is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to change")
-        rate = self.get_lr()
+        tracer = recording.tracer
+        rates: dict[tuple[float, str], Any] = {}
         for group in self.groups:
             pairs = [(p, p.grad) for p in group.params if p.grad is not None and not p.stop_gradient]
+            if tracer is not None:
+                pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
             for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
-                here = np.asarray(rate * self._factor(group, parameter), str(parameter.dtype))
-                self._step_one(group, parameter, gradient, here, self._states_of(parameter))
+                factor, kind = self._factor(group, parameter), parameter.dtype
+                rate = rates.get((factor, kind))
+                if rate is None:
+                    dtype = remembered_as(parameter)
+                    rate = (
+                        np.asarray(self.get_lr() * factor, dtype)
+                        if tracer is None
+                        else tracer.rate(self, factor, dtype)
+                    )
+                    rates[factor, kind] = rate
+                self._step_one(group, parameter, gradient, rate, self._states_of(parameter))
+        self.advance()
 
     def _states_of(self, parameter: Tensor) -> list[Tensor]:
         if id(parameter) not in self._memory:
             self._memory[id(parameter)] = [
-                Tensor(np.full(tuple(parameter.shape) if shaped else (), value, str(parameter.dtype)))
+                Tensor(np.full(tuple(parameter.shape) if shaped else (), value, remembered_as(parameter)))
                 for shaped, value in self.states.values()
             ]
         return self._memory[id(parameter)]
@@ -203,7 +233,7 @@ class Optimizer:
         program: Program = params_grads[0][0].program
         before = len(program.global_block().ops)
         with program.appending(OPTIMIZE):
-            rate = self._rate_variable(program, startup, params_grads[0][0].dtype)
+            rate = self._rate_variable(program, startup, remembered_as(params_grads[0][0]))
             for group, pairs in self._grouped(params_grads):
                 for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
                     factor = self._factor(group, parameter)
@@ -233,11 +263,17 @@ class Optimizer:
                 startup,
                 names.generate(f"{parameter.name}_{state}"),
                 parameter.shape if shaped else (),
-                parameter.dtype,
+                remembered_as(parameter),
                 value,
             )
             for state, (shaped, value) in self.states.items()
         ]
+
+
+def remembered_as(parameter: Any) -> str:
+    """The element type of what is remembered of a parameter: half precision loses numbers as small as these are."""
+    dtype = canonical(parameter.dtype)
+    return "float32" if dtype == "float16" else dtype
 
 
 def _persistable(

@@ -15,6 +15,7 @@ from app.graph import (
     gradients,
     program_guard,
 )
+from app.graph.statements import watch
 from app.ops.loss import accuracy
 from app.static import nn
 from app.static.compiled_program import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -57,4 +58,5 @@ __all__ = [
     "save",
     "save_inference_model",
     "scope_guard",
+    "watch",
 ]

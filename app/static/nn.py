@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from app.custom.layers_again import layer_of_functions
 from app.custom.lookup import find_operator
-from app.custom.pylayer import PyLayer
 from app.errors import CustomOperatorError, ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode
 from app.nn import create_parameter, functional
-from app.ops.shaping import reshape
+from app.ops.shaping import cast, reshape, unsqueeze
+from app.static.control_flow import case, cond, switch_case, while_loop
 
-__all__ = ["fc", "static_pylayer"]
+__all__ = ["case", "cond", "embedding", "fc", "static_pylayer", "switch_case", "while_loop"]
 
 
 def fc(
@@ -44,6 +45,26 @@ def fc(
     return functional.softmax(out) if activation == "softmax" else find_operator(activation)(out)
 
 
+def embedding(
+    input: Any,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: Any = None,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> Any:
+    """A row of a table of parameters for each whole number; the row of `padding_idx` counts as zeros."""
+    with static_mode():
+        table = create_parameter(list(size), dtype, param_attr, name=names.generate(f"{name or 'embedding'}.w"))
+        rows = functional.embedding(input, table, padding_idx)
+    if padding_idx is None:
+        return rows
+    padded = padding_idx if padding_idx >= 0 else size[0] + padding_idx
+    return rows * unsqueeze(cast(input != padded, dtype=dtype), axis=-1)
+
+
 def static_pylayer(
     forward_fn: Callable[..., Any],
     inputs: Sequence[Any],
@@ -56,12 +77,7 @@ def static_pylayer(
             "static_pylayer: without backward_fn all inputs must have stop_gradient=True; "
             f"{next(v.name for v in inputs if not v.stop_gradient)} has not"
         )
-    members = {
-        "forward": staticmethod(lambda ctx, *values: forward_fn(*values)),
-        "backward": staticmethod(lambda ctx, *gradients: backward_fn(*gradients)),  # type: ignore[misc]
-    }
-    layer: Any = type(name or forward_fn.__name__, (PyLayer,), members)
-    return layer.apply(*inputs)
+    return layer_of_functions(forward_fn, backward_fn, name).apply(*inputs)
 
 
 def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from app import saving
-from app.engine import global_scope
+from app.engine import Scope, global_scope
 from app.errors import ProgramError
 from app.graph import Program, Variable, default_main_program
 from app.graph.passes.dead_code import dead_code
-from app.graph.written import from_json, to_json
+from app.static.model_file import SavedModel, read_model, write_model
 
-MODEL, PARAMETERS, WEIGHTS = ".pdmodel", ".pdiparams", ".pdparams"
+VALUES = ".pdparams"
 
 
 def save(program: Program, model_path: str, protocol: int = 4, **settings: Any) -> None:
     """Write the values that a Program keeps to `model_path.pdparams`."""
-    write_values(Path(model_path + WEIGHTS), _persistable(program))
+    write_values(Path(model_path + VALUES), _persistable(program))
 
 
 def load(program: Program, model_path: str, executor: Any = None, var_list: Iterable[Variable] | None = None) -> None:
     """Read the values of a Program, or of the variables listed, from what `save` wrote."""
-    read_values(Path(model_path + WEIGHTS), _persistable(program) if var_list is None else var_list)
+    read_values(Path(model_path + VALUES), _persistable(program) if var_list is None else var_list)
 
 
 def save_inference_model(
@@ -33,21 +32,26 @@ def save_inference_model(
     fetch_vars: Variable | Sequence[Variable],
     executor: Any = None,
     program: Program | None = None,
+    scope: Scope | None = None,
     **settings: Any,
 ) -> None:
-    """Write what computes `fetch_vars` from `feed_vars` to `path_prefix.pdmodel`, its parameters to `.pdiparams`."""
+    """Write what computes `fetch_vars` from `feed_vars`: to `path_prefix.json`, its weights to a `.safetensors` file.
+
+    Custom operators are written as references to their functions, with a hash of the source of these.
+    """
     feed, fetch = ([v.name for v in _listed(group)] for group in (feed_vars, fetch_vars))
-    needed = _needed(program or default_main_program(), feed, fetch)
-    text = json.dumps({"feed": feed, "fetch": fetch, "program": to_json(needed)})
-    path = Path(path_prefix + MODEL)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    write_values(Path(path_prefix + PARAMETERS), _persistable(needed))
+    write_model(path_prefix, for_use(program or default_main_program(), feed, fetch, scope or global_scope()))
 
 
-def _needed(program: Program, feed: list[str], fetch: list[str]) -> Program:
-    """A Program of its own with nothing but what computes `fetch` from `feed`."""
-    needed = dead_code(program.clone(for_test=True), fetch)
+def for_use(program: Program, feed: list[str], fetch: list[str], scope: Scope) -> SavedModel:
+    """What computes `fetch` from `feed`, and nothing else, with its values."""
+    needed = reduced(program.clone(for_test=True), feed, fetch)
+    return SavedModel(needed, feed, fetch, {v.name: scope.value(v.name) for v in _persistable(needed)})
+
+
+def reduced(program: Program, feed: list[str], fetch: list[str]) -> Program:
+    """The Program without what does not help to compute `fetch` from `feed`."""
+    needed = dead_code(program, fetch)
     block = needed.global_block()
     used = {name for op in block.ops for name in (*op.inputs, *op.outputs)}
     missing = [v.name for v in block.vars.values() if v.is_data and v.name in used and v.name not in feed]
@@ -57,18 +61,22 @@ def _needed(program: Program, feed: list[str], fetch: list[str]) -> Program:
     return needed
 
 
-def load_inference_model(path_prefix: str, executor: Any = None, **settings: Any) -> list[Any]:
-    """Read what `save_inference_model` wrote: the Program, the names of what it is fed, and what it is asked for."""
-    path = Path(path_prefix + MODEL)
-    try:
-        written = json.loads(path.read_text(encoding="utf-8"))
-        program = from_json(written["program"])
-        fetch = [program.global_block().var(name) for name in written["fetch"]]
-        feed = list(written["feed"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ProgramError(f"{path} cannot be read as a saved Program: {error}") from error
-    read_values(Path(path_prefix + PARAMETERS), _persistable(program))
-    return [program, feed, fetch]
+def load_inference_model(
+    path_prefix: str,
+    executor: Any = None,
+    custom_ops: Any = (),
+    accept_changed: Collection[str] = (),
+    **settings: Any,
+) -> list[Any]:
+    """Read what `save_inference_model` wrote: the Program, the names of what it is fed, and what it is asked for.
+
+    The values go to the global scope. Operators of the user's are found only where `custom_ops` names them:
+    "my_ops.py:swish", "package.ops:swish", a file or module as a whole, or the function itself. `accept_changed`
+    names those whose source may be another one than when the model was saved.
+    """
+    model = read_model(path_prefix, custom_ops, accept_changed)
+    global_scope().values.update(model.values)
+    return [model.program, model.inputs, [model.program.global_block().var(name) for name in model.outputs]]
 
 
 def write_values(path: Path, variables: Iterable[Variable]) -> None:
@@ -78,14 +86,15 @@ def write_values(path: Path, variables: Iterable[Variable]) -> None:
 
 def read_values(path: Path, variables: Iterable[Variable]) -> None:
     """Read the values of variables into the global scope; each must be there, in its shape."""
+    listed = list(variables)
     values = saving.load(path, return_numpy=True)
-    for variable in variables:
+    for variable in listed:
         if variable.name not in values:
             raise ProgramError(f"{path} has no value for {variable.name}; it has {', '.join(values) or 'none'}")
         found = values[variable.name].shape
         if found != variable.shape:
             raise ProgramError(f"{variable.name} has shape {list(variable.shape)}, in {path} it has {list(found)}")
-        global_scope().values[variable.name] = values[variable.name]
+    global_scope().values.update({variable.name: values[variable.name] for variable in listed})
 
 
 def _persistable(program: Program) -> list[Variable]:

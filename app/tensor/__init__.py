@@ -1,11 +1,8 @@
 """The eager value and its tape."""
 
 from app.tensor.backward import backward, grad
-from app.tensor.memory import keep_freed_memory
 from app.tensor.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from app.tensor.tensor import Parameter, Tensor, to_tensor
-
-keep_freed_memory()
 
 __all__ = [
     "Parameter",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
+from app.errors import GradientError, OperatorError, ShapeError
 from app.graph.autodiff import reverse_walk
 from app.tensor.modes import recording
 from app.tensor.tape import GraphCall, Hooks, Node, leading_to, on_tape, reachable
@@ -42,7 +42,7 @@ def _walk(
     outside, recording.on = recording.on, create_graph
     try:
         for place, tensor in enumerate(tensors):
-            value = _start(tensor, starts[place], create_graph)
+            value = _start(tensor, starts[place], create_graph, place)
             key = tensor.source
             gradients[key] = gradients[key] + value if key in gradients else value
         nodes = reachable(gradients, blocked)
@@ -64,12 +64,12 @@ def _walk(
     return gradients
 
 
-def _start(tensor: Any, start: Any, create_graph: bool) -> Any:
+def _start(tensor: Any, start: Any, create_graph: bool, place: int) -> Any:
     array = tensor._array
     if tensor.stop_gradient:
-        raise OperatorError(
-            "backward from a Tensor with stop_gradient=True, which does not require grad: nothing that it was "
-            "computed from wants a gradient"
+        raise GradientError(
+            f"backward from a Tensor with stop_gradient=True (element {place} of tensors does not require grad and "
+            "does not have a grad_fn): nothing that it was computed from wants a gradient"
         )
     if start is None:
         if tensor.backward_is_strict and array.size != 1:
@@ -180,6 +180,7 @@ def run_backward(
     if not _some_want_gradients(tensors):
         return
     if inputs is not None:
+        inputs = _listed(inputs)
         for tensor, gradient in zip(
             inputs, grad(tensors, inputs, starts, retain_graph, create_graph, allow_unused=True), strict=True
         ):
@@ -220,6 +221,8 @@ def grad(
     With `create_graph` the result can be differentiated again.
     """
     outputs, inputs = _listed(outputs), _listed(inputs)
+    if not outputs or not inputs:
+        raise GradientError("inputs and outputs of a gradient cannot be empty: name the Tensors that it is for")
     starts = [None] * len(outputs) if grad_outputs is None else _listed(grad_outputs)
     wanted = {tensor.source for tensor in inputs}
     blocked = {tensor.source for tensor in _listed(no_grad_vars or [])}
@@ -240,7 +243,7 @@ def grad(
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)
         if gradient is None and not allow_unused:
-            raise OperatorError(
+            raise GradientError(
                 f"input {position} of grad, of shape {list(tensor._array.shape)}, was not used for the outputs. "
                 "Set allow_unused=True to get None for it"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from threading import get_ident
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +30,7 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
     kernel, plans = definition.kernel, definition.plans.by_kinds
 
     def method(self: Any, other: Any) -> Any:
-        if not recording.on:
+        if not (recording.on or recording.tracer):
             x = self._array
             y = other._array if isinstance(other, RunsOperators) else other
             plan = plans.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
@@ -41,7 +42,7 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
         return long_way(self, other)
 
     def swapped(self: Any, other: Any) -> Any:
-        if not recording.on:
+        if not (recording.on or recording.tracer):
             y = self._array
             plan = plans.get((other.__class__, y.dtype))
             if plan:
@@ -74,6 +75,8 @@ class RunsOperators(ValueMethods):
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:
         """Run the operator now, and record it if a gradient may be asked for."""
+        if recording.tracer is not None and recording.tracer.thread == get_ident():
+            return recording.tracer.apply(definition, inputs, attributes, into)
         arrays: list[Any] = []
         kinds: Any = []
         for x in inputs:
@@ -96,7 +99,7 @@ class RunsOperators(ValueMethods):
             raise kernel_error(definition, arrays, attributes, error) from error
         if results.__class__ is ndarray and not recording.on and not definition.many_outputs:
             return self.result_class(results)
-        outputs = _as_arrays(results)
+        outputs = [results] if results.__class__ is ndarray else _as_arrays(results)
         tensors = self._results(definition, inputs, arrays, outputs, attributes)
         return tensors[0] if len(tensors) == 1 and not definition.many_outputs else tuple(tensors) or None
 
@@ -110,13 +113,18 @@ class RunsOperators(ValueMethods):
     ) -> list[Any]:
         """The outputs as Tensors, with a record of the operator if a gradient may be asked for."""
         kind = self.result_class
-        tensors = [kind(array) for array in outputs]
+        tensors = []
+        for array in outputs:
+            tensors.append(kind(array))
         if not recording.on:
             return tensors
         if definition.rules:
-            needs = [isinstance(x, RunsOperators) and not x.stop_gradient for x in inputs]
+            needs, sources = [], []
+            for x in inputs:
+                wanted = isinstance(x, RunsOperators) and not x.stop_gradient
+                needs.append(wanted)
+                sources.append(x.source if wanted else None)
             if True in needs:
-                sources = [x.source if need else None for x, need in zip(inputs, needs, strict=True)]
                 node = Node(definition, sources, arrays, outputs, attributes, needs)
                 for slot, tensor in enumerate(tensors):
                     if tensor._array.dtype.kind == "f":
@@ -171,8 +179,6 @@ def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, A
 
 def _as_arrays(results: Any) -> list[np.ndarray]:
     """What a kernel returned: an array, a NumPy number, a tuple of them, or None."""
-    if results.__class__ is ndarray:
-        return [results]
     if isinstance(results, tuple):
         return [np.asarray(r) for r in results]
     return [] if results is None else [np.asarray(results)]

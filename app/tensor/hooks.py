@@ -59,3 +59,13 @@ def retain(tensor: Any) -> None:
             alive.grad = own if alive.grad is None else alive.grad + own
 
     hooks_of(tensor)[_RETAINED] = keep
+
+
+def keep_retaining(tensor: Any, node: Any, slot: int) -> None:
+    """After a change in place: what keeps the gradient of a value moves with it from where it stood to its new place.
+
+    Hooks stay where they were, and see the gradient of the value before the change.
+    """
+    hooks = None if node is None or node.hooks is None else node.hooks.get(slot)
+    if hooks and _RETAINED in hooks and not tensor.stop_gradient:
+        hooks_of(tensor)[_RETAINED] = hooks.pop(_RETAINED)

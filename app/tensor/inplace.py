@@ -16,15 +16,28 @@ from app.tensor.versions import note_change, version_of
 from app.tensor.views import Step, View, rebase, rebase_part
 
 
-def refuse_leaf(tensor: Any) -> None:
-    """Refuse to change what gradients are wanted of, and no operator made, while operators are recorded."""
-    base = tensor if tensor._view is None else tensor._view.base
+def refuse_leaf(tensor: Any, incoming: Any = None) -> None:
+    """Refuse to change what gradients are wanted of, and no operator made, while operators are recorded.
+
+    Of a view that a user's operator gave out, gradients could not follow what comes in either.
+    """
+    view: View | None = tensor._view
+    base = tensor if view is None else view.base
+    if recording.on and view is not None and view.made_by and _wanted(base, tensor, incoming):
+        raise InPlaceError(
+            f"{view.made_by} gave out a view of its input, which cannot be changed in place while gradients are "
+            "recorded, as they could not follow; return a clone() there, or say ctx.mark_dirty and return the input"
+        )
     if recording.on and base._node is None and not base.stop_gradient:
         what = "" if base is tensor else "a view of "
         raise InPlaceError(
             f"{what}a leaf Tensor with stop_gradient=False (a leaf Variable that requires grad) cannot be changed in "
             "place while gradients are recorded; do it inside app.no_grad(), or write x = x + ... for a new Tensor"
         )
+
+
+def _wanted(*values: Any) -> bool:
+    return not all(getattr(value, "stop_gradient", True) for value in values)
 
 
 def write(tensor: Any, numbers: Any, index: Any = ...) -> None:
@@ -53,6 +66,9 @@ class ChangesInPlace:
 
     def set_value(self, value: Any) -> None:
         """Replace the numbers by others of the same shape; no gradient flows through this."""
+        if recording.tracer is not None:
+            recording.tracer.replace(self, value)
+            return
         array = np.asarray(getattr(value, "_array", value))
         if array.shape != self._array.shape:
             raise ShapeError(f"set_value on a Tensor of shape {list(self._array.shape)} got shape {list(array.shape)}")
@@ -60,7 +76,9 @@ class ChangesInPlace:
 
     def become(self, result: Any) -> Any:
         """Take the numbers, and the place in the record, of a result."""
-        refuse_leaf(self)
+        if recording.tracer is not None:
+            return recording.tracer.replace(self, result)
+        refuse_leaf(self, result)
         if result._array.shape != self._array.shape:
             raise ShapeError(
                 f"a Tensor of shape {list(self._array.shape)} cannot be changed in place "
@@ -79,7 +97,10 @@ class ChangesInPlace:
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        refuse_leaf(self)
+        if recording.tracer is not None:
+            recording.tracer.replace(self, recording.tracer.with_item(self, index, value))
+            return
+        refuse_leaf(self, value)
         write(self, getattr(value, "_array", value), _plain(index))
         if not (recording.on and not (self.stop_gradient and getattr(value, "stop_gradient", True))):
             return

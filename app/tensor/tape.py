@@ -55,14 +55,16 @@ class Node:
         self.released = False
         self.hooks: dict[int, Hooks] | None = None
         """For each output by its number."""
-        self.input_specs: list[Any] = []
-        """Shape and type of each input, None for one that is no value."""
-        self.output_specs: list[Any] = []
-        """Shape and type of each output."""
+        input_specs: list[Any] = []
         for array in arrays:
-            self.input_specs.append(None if array is None else (array.shape, array.dtype))
+            input_specs.append(None if array is None else (array.shape, array.dtype))
+        self.input_specs = input_specs
+        """Shape and type of each input, None for one that is no value."""
+        output_specs: list[Any] = []
         for array in outputs:
-            self.output_specs.append((array.shape, array.dtype))
+            output_specs.append((array.shape, array.dtype))
+        self.output_specs = output_specs
+        """Shape and type of each output."""
         reads = definition.reads
         if reads.every_input:
             self._inputs = list(arrays)
@@ -80,14 +82,16 @@ class Node:
         return ((self, 0),) if count == 1 else [(self, j) for j in range(count)]
 
     def input(self, index: int) -> Any:
-        self.check_alive()
+        if self.released:
+            self.check_alive()
         array = self._inputs[index]
         if latest.moment > self.order:
             check_unchanged(array, self.order, f"{self.definition.label}: its input {index}")
         return array
 
     def output(self, index: int) -> Any:
-        self.check_alive()
+        if self.released:
+            self.check_alive()
         array = self._outputs[index]
         if latest.moment > self.order:
             check_unchanged(array, self.order, f"{self.definition.label}: its output {index}")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from app.device import no_gpu
 from app.errors import ShapeError
 from app.graph import names
 from app.ops.definition import REGISTRY
@@ -17,6 +18,7 @@ from app.tensor.backward import run_backward
 from app.tensor.dispatch import RunsOperators
 from app.tensor.hooks import HookHandle, add_hook, retain
 from app.tensor.inplace import ChangesInPlace, add_methods
+from app.tensor.modes import recording
 from app.tensor.tape import Hooks, Node
 from app.tensor.views import View
 
@@ -164,6 +166,8 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     def clear_grad(self, set_to_zero: bool = False) -> None:
         """Forget the gradient, or make it zero."""
+        if recording.tracer is not None:
+            recording.tracer.note_gradient(self)
         if set_to_zero and self.grad is not None:
             self.grad.set_value(np.zeros_like(self.grad._array))
         else:
@@ -185,7 +189,30 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     def detach(self) -> Tensor:
         """The same numbers, in the same memory, with no gradient flowing back through them."""
+        if recording.tracer is not None:
+            return recording.tracer.value(self).detach()
         return self.result_class(self._array)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """A leaf over a copy of the numbers, under a name of its own; gradient and hooks stay with the original."""
+        copied = self.__class__.__new__(self.__class__)
+        memo[id(self)] = copied
+        name = None if self._name is None else names.generate(f"{self._name}_deepcopy")
+        Tensor.__init__(copied, self._array.copy(), self.stop_gradient, name)
+        copied.persistable = self.persistable
+        return copied
+
+    def __reduce__(self) -> Any:
+        """In a pickle, the numbers and what they are called: neither gradient nor graph."""
+        return _restored, (self.__class__, self._array, self.stop_gradient, self._name, self.persistable)
+
+    def cpu(self) -> Tensor:
+        """This Tensor: there is the CPU."""
+        return self
+
+    def cuda(self, device_id: Any = None, blocking: bool = True) -> Tensor:
+        """An error that says that there is no GPU."""
+        raise no_gpu("cuda()")
 
     def clone(self) -> Tensor:
         """A copy through which gradients flow."""
@@ -203,6 +230,15 @@ class Tensor(ChangesInPlace, RunsOperators):
 
 add_methods(Tensor)
 Tensor.result_class = Tensor
+
+
+def _restored(
+    kind: type[Tensor], array: np.ndarray, stop_gradient: bool, name: str | None, persistable: bool
+) -> Tensor:
+    restored = kind.__new__(kind)
+    Tensor.__init__(restored, array, stop_gradient, name)
+    restored.persistable = persistable
+    return restored
 
 
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
@@ -224,6 +260,11 @@ class Parameter(Tensor):
         super().__init__(array, stop_gradient=not trainable, name=name or names.generate("param"))
         self.persistable = True
         self.attr: Any = None  # the ParamAttr that it was made with
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        copied = super().__deepcopy__(memo)
+        copied.attr = getattr(self, "attr", None)  # type: ignore[attr-defined]
+        return copied
 
     @property
     def trainable(self) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from app.ops.broadcasting import sum_to
 from app.ops.definition import OpDef, apply
 from app.ops.shaping import cast
+from app.tensor.hooks import keep_retaining
 from app.tensor.tape import Node
 from app.tensor.versions import owner_of
 
@@ -35,11 +36,13 @@ class Step(NamedTuple):
 class View:
     """How a Tensor is made of the one whose numbers it shares."""
 
-    __slots__ = ("base", "steps")
+    __slots__ = ("base", "made_by", "steps")
 
-    def __init__(self, base: Any, steps: Sequence[Step]):
+    def __init__(self, base: Any, steps: Sequence[Step], made_by: str = ""):
         self.base = base
         self.steps = tuple(steps)
+        self.made_by = made_by
+        """The label of the user's operator that gave it out, whose steps are not known; no change can be followed."""
 
     def made_anew(self) -> Any:
         value = self.base
@@ -53,10 +56,19 @@ def relate(view: Any, source: Any, definition: OpDef, attributes: Mapping[str, A
     if view._array.base is None or owner_of(view._array) is not owner_of(source._array):
         return
     above: View | None = source._view
-    base, steps = (source, ()) if above is None else (above.base, above.steps)
-    view._view = View(base, (*steps, Step(definition, attributes, slot)))
+    base, steps, made_by = (source, (), "") if above is None else (above.base, above.steps, above.made_by)
+    view._view = View(base, (*steps, Step(definition, attributes, slot)), made_by)
+    if made_by:
+        return
     known = [] if base._views is None else [ref for ref in base._views if ref() is not None]
     base._views = [*known, weakref.ref(view)]
+
+
+def note_sharing(result: Any, inputs: Sequence[Any], made_by: str) -> None:
+    """Note that what a user's operator gave out shares the numbers of one of its inputs, if it does."""
+    for source in inputs:
+        if source is not result and owner_of(result._array) is owner_of(source._array):
+            result._view = View(source if source._view is None else source._view.base, (), made_by)
 
 
 def rebase(target: Any, result: Any) -> None:
@@ -65,8 +77,14 @@ def rebase(target: Any, result: Any) -> None:
     if view is not None:
         rebase_part(view, None, result)
         return
-    target._node, target._slot, target.stop_gradient = result._node, result._slot, result.stop_gradient
+    _move(target, result._node, result._slot, result.stop_gradient)
     _renew_views(target)
+
+
+def _move(tensor: Any, node: Node | None, slot: int, stop_gradient: bool) -> None:
+    before = tensor._node, tensor._slot
+    tensor._node, tensor._slot, tensor.stop_gradient = node, slot, stop_gradient
+    keep_retaining(tensor, *before)
 
 
 def rebase_part(view: View, index: Any, value: Any) -> None:
@@ -76,8 +94,8 @@ def rebase_part(view: View, index: Any, value: Any) -> None:
     needs = [not getattr(v, "stop_gradient", True) for v in values]
     sources = [v.source if need else None for v, need in zip(values, needs, strict=True)]
     arrays = [base._array, np.asarray(getattr(value, "_array", value))]
-    base._node = Node(put_part, sources, arrays, [base._array], {"steps": view.steps, "index": index}, needs)
-    base._slot, base.stop_gradient = 0, False
+    node = Node(put_part, sources, arrays, [base._array], {"steps": view.steps, "index": index}, needs)
+    _move(base, node, 0, False)
     _renew_views(base)
 
 
@@ -86,7 +104,7 @@ def _renew_views(base: Any) -> None:
         view = ref()
         if view is not None:
             new = view._view.made_anew()
-            view._node, view._slot, view.stop_gradient = new._node, new._slot, new.stop_gradient
+            _move(view, new._node, new._slot, new.stop_gradient)
 
 
 def _put_part(x: Any, value: Any, *, steps: Any, index: Any = None) -> Any:

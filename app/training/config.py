@@ -94,7 +94,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
     """The configuration in a YAML file, changed by overrides such as `train.epochs=3`."""
-    where = os.fspath(path)
+    where = os.path.expanduser(path)
     config = _changed(Config(), _read(where), where)
     for override in overrides:
         where = f"the command line, {_shown(override)}"

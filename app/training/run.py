@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from app.data import Batches, load
-from app.training.activation import find_activation
+from app.errors import OperatorError
+from app.training.activation import Activation, find_activation
 from app.training.comparison import Comparison, Contestant
 from app.training.config import Config
 from app.training.console import Console
+from app.training.deployed import model_for_use
 from app.training.interruption import Interruption
 from app.training.learner import make_learner
 from app.training.report import introduction, summary
@@ -36,4 +38,15 @@ def train(config: Config, name: str) -> None:
                 folder.save_summary(text)
                 for contestant in entered:
                     folder.save_weights(contestant.operator, contestant.learner.weights())
+                _save_model(folder, config, activations[0], pixels, entered[0], console)
                 console.say(f"\n{text}\n\nThe run is in {folder.path}/")
+
+
+def _save_model(
+    folder: RunFolder, config: Config, activation: Activation, pixels: int, contestant: Contestant, console: Console
+) -> None:
+    """Keep the network for use, if its operator is one that a file can refer to."""
+    try:
+        folder.save_model(model_for_use(config, activation, pixels, contestant.learner.weights()))
+    except OperatorError as error:
+        console.say(f"note: no model for `python -m app predict` was kept: {error}")

@@ -1,4 +1,4 @@
-"""The folder of a run: its configuration, metrics, final weights and summary."""
+"""The folder of a run: its configuration, metrics, final weights, summary, and the network for use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError
+from app.static.model_file import SavedModel, write_model
 from app.training.config import Config, dump_config
+
+MODEL = "model"
+"""What the names of the files of the network for use begin with."""
 
 
 class RunFolder:
@@ -56,6 +60,10 @@ class RunFolder:
         with _writing(file):
             file.write_bytes(save(dict(weights), metadata={"operator": operator}))
         self._weights.append(file)
+
+    def save_model(self, model: SavedModel) -> None:
+        """Write a network for use, as `python -m app predict` reads it."""
+        write_model(self.path / MODEL, model)
 
     def save_summary(self, text: str) -> None:
         """Write the summary as it is printed."""

@@ -11,14 +11,11 @@ import numpy as np
 
 from app.data import Dataset as Pictures
 from app.data import load
-from app.data.idx import parse
-from app.data.unpack import unpack
+from app.data.idx_file import read
 from app.errors import DataError
 from app.io import Dataset
 
 __all__ = ["MNIST"]
-
-LARGEST = 200_000_000  # bytes of an IDX file; MNIST's largest has 47 million
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +49,7 @@ class MNIST(Dataset):
         if image_path is None or label_path is None:
             self.images, self.labels = _part(_published(), self.mode)
         else:
-            self.images, self.labels = _file(image_path, 3), _file(label_path, 1).astype(np.int64)
+            self.images, self.labels = read(Path(image_path), 3), read(Path(label_path), 1).astype(np.int64)
         if len(self.images) != len(self.labels):
             raise DataError(f"MNIST: {len(self.images):,} pictures in {image_path}, {len(self.labels):,} labels")
 
@@ -73,11 +70,3 @@ def _part(pictures: Pictures, mode: str) -> tuple[np.ndarray, np.ndarray]:
         else (pictures.test_images, pictures.test_labels)
     )
     return images.reshape(-1, *pictures.image_shape), labels
-
-
-def _file(path: str, dimensions: int) -> np.ndarray:
-    try:
-        packed = Path(path).read_bytes()
-    except OSError as error:
-        raise DataError(f"MNIST: {path} cannot be read: {error.strerror}") from error
-    return parse(np.frombuffer(unpack(packed, LARGEST), np.uint8), dimensions, str(path))

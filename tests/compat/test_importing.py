@@ -74,7 +74,7 @@ def test_a_script_may_ask_for_what_is_not_there_and_go_on(run: Run):
     done = run(
         """
         try:
-            import paddle.distributed
+            import paddle.amp
         except ImportError:
             print("alone")
         """

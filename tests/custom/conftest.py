@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from func_modes import InProgram, OnTensors
 
 from app import static
 from app.graph import names
@@ -18,3 +20,9 @@ def _own_programs() -> Iterator[None]:
         static.scope_guard(static.Scope()),
     ):
         yield
+
+
+@pytest.fixture(params=[InProgram, OnTensors])
+def mode(request: pytest.FixtureRequest) -> Any:
+    """A way to call `py_func`: in a Program, or on Tensors."""
+    return request.param()

@@ -199,3 +199,9 @@ def test_a_file_that_is_not_python(tmp_path: Path):
     file = tmp_path / "ops.txt"
     file.write_text("x = 1")
     assert error(f"{file}:x").endswith("ops.txt is no Python file; its name must end in .py")
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.py").write_text("def twice(x):\n    return x * 2\n")
+    assert find_operator("~/mine.py:twice")(3) == 6

@@ -1,68 +1,20 @@
 """`py_func`, as documented: the same calls in a Program and on Tensors.
 
-`Hook` is one call of py_func in either mode: it makes the inputs and outputs, and runs forward and backward.
+`mode` is one call of py_func in either mode: it makes the inputs and outputs, and runs forward and backward.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from func_modes import F32
 
 import app
 from app import static
 from app.static import InputSpec, py_func
-
-F32 = "float32"
-
-
-class InProgram:
-    """Inputs are data, outputs are made with `create_var`, gradients are fetched."""
-
-    def __init__(self) -> None:
-        self.feed: dict[str, np.ndarray] = {}
-        self.program = static.default_main_program()
-
-    def input(self, value: Any, stop_gradient: bool = False) -> static.Variable:
-        array = np.asarray(value, F32 if np.asarray(value).dtype.kind == "f" else None)
-        variable = static.data(f"x{len(self.feed)}", array.shape, array.dtype)
-        variable.stop_gradient = stop_gradient
-        self.feed[variable.name] = array
-        return variable
-
-    def output(self, shape: Sequence[int], dtype: str = F32) -> static.Variable:
-        return self.program.current_block().create_var(shape=shape, dtype=dtype)
-
-    def values(self, *fetched: Any) -> list[np.ndarray]:
-        return static.Executor().run(self.program, self.feed, fetched)
-
-    def gradients(self, target: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
-        return self.values(*static.gradients(target, list(inputs)))
-
-
-class OnTensors:
-    """Inputs and outputs are Tensors."""
-
-    def input(self, value: Any, stop_gradient: bool = False) -> app.Tensor:
-        return app.to_tensor(value, stop_gradient=stop_gradient)
-
-    def output(self, shape: Sequence[int], dtype: str = F32) -> app.Tensor:
-        return app.zeros(shape, dtype)
-
-    def values(self, *fetched: Any) -> list[np.ndarray]:
-        return [t.numpy() for t in fetched]
-
-    def gradients(self, target: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
-        return [g.numpy() for g in app.grad(target, list(inputs))]
-
-
-@pytest.fixture(params=[InProgram, OnTensors])
-def mode(request: pytest.FixtureRequest) -> Any:
-    return request.param()
-
 
 # --- Inputs and outputs ---
 
@@ -261,126 +213,6 @@ def test_functions_may_be_any_callable(mode: Any):
     z = py_func(triple, x, mode.output([1]), triple.slope)
     assert [v.item() for v in mode.values(y, z)] == [2, 3]
     assert [mode.gradients(v, [x])[0].item() for v in (y, z)] == [2, 3]
-
-
-# --- Backward ---
-
-
-def recorded(seen: list[Any], result: Callable[..., Any]) -> Callable[..., Any]:
-    """A backward function that keeps what it is given."""
-
-    def backward(*given: Any) -> Any:
-        seen.append(given)
-        return result(*given)
-
-    return backward
-
-
-def test_the_backward_function_gets_inputs_outputs_and_gradients_in_this_order(mode: Any):
-    seen: list[Any] = []
-    x, z = mode.input([1.0, 2.0]), mode.input([3.0, 4.0])
-    backward = recorded(seen, lambda x, z, a, b, da, db: (da + db, 10 * db))
-    outs = py_func(lambda x, z: (x + z, x * z), [x, z], [mode.output([2]), mode.output([2])], backward)
-    gx, gz = mode.gradients(outs[0] * 100.0 + outs[1], [x, z])
-    ((*inputs_and_outputs, da, db),) = seen
-    np.testing.assert_array_equal(inputs_and_outputs, [[1, 2], [3, 4], [4, 6], [3, 8]])
-    np.testing.assert_array_equal([da, db], [[100, 100], [1, 1]])
-    np.testing.assert_array_equal(gx, [101, 101])
-    np.testing.assert_array_equal(gz, [10, 10])
-
-
-@pytest.mark.parametrize(
-    ("skip", "expected"),
-    [
-        ([], [1, 2, 3, 4]),
-        (["x"], [2, 3, 4]),
-        (["z"], [1, 3, 4]),
-        (["a"], [1, 2, 4]),
-        (["b", "x"], [2, 3]),
-        (["x", "z", "a", "b"], []),
-    ],
-)
-@pytest.mark.parametrize("as_list", [list, tuple])
-def test_skipped_variables_are_not_passed(mode: Any, skip: list[str], expected: list[int], as_list: type):
-    seen: list[Any] = []
-    known = {"x": mode.input([1.0]), "z": mode.input([2.0]), "a": mode.output([1]), "b": mode.output([1])}
-    py_func(
-        lambda x, z: (x + z, x + z + 1),
-        [known["x"], known["z"]],
-        [known["a"], known["b"]],
-        recorded(seen, lambda *given: (given[-2], given[-1])),
-        as_list(known[name] for name in skip),
-    )
-    mode.gradients(known["a"] * 7.0 + known["b"] * 8.0, [known["x"], known["z"]])
-    assert [v.item() for v in seen[0]] == [*expected, 7, 8]
-
-
-def test_a_single_variable_may_be_skipped_without_a_list(mode: Any):
-    x, y = mode.input([2.0, 3.0]), mode.output([2])
-    py_func(lambda v: v**2, x, y, lambda y, dy: 2 * np.sqrt(y) * dy, skip_vars_in_backward_input=x)
-    np.testing.assert_allclose(mode.gradients(y, [x])[0], [4, 6], rtol=1e-6)
-
-
-def test_an_input_that_is_given_twice_is_skipped_twice(mode: Any):
-    seen: list[Any] = []
-    x, y = mode.input([2.0]), mode.output([1])
-    py_func(lambda a, b: a * b, [x, x], y, recorded(seen, lambda y, dy: (2 * dy, 2 * dy)), x)
-    assert mode.gradients(y, [x])[0] == 4
-    assert [v.item() for v in seen[0]] == [4, 1]
-
-
-def test_a_missing_output_gradient_is_passed_as_none(mode: Any):
-    seen: list[Any] = []
-    x = mode.input([1.0, 2.0])
-    backward = recorded(seen, lambda x, a, b, da, db: db * 3)
-    _, b = py_func(lambda v: (v, v * 3), x, [mode.output([2]), mode.output([2])], backward)
-    np.testing.assert_array_equal(mode.gradients(b, [x])[0], [3, 3])
-    assert seen[0][3] is None
-    np.testing.assert_array_equal(seen[0][4], [1, 1])
-
-
-def test_none_is_returned_for_an_input_without_gradient(mode: Any):
-    x, index = mode.input([1.0, 2.0, 3.0]), mode.input([2, 0], stop_gradient=True)
-
-    def backward(x: Any, index: Any, y: Any, dy: Any) -> Any:
-        dx = np.zeros_like(x)
-        dx[index] = dy
-        return dx, None
-
-    y = py_func(lambda x, index: x[index], [x, index], mode.output([2]), backward)
-    np.testing.assert_array_equal(mode.gradients(y * y, [x])[0], [2, 0, 6])
-
-
-def test_none_for_an_input_that_wants_a_gradient_counts_as_zero(mode: Any):
-    x, z = mode.input([1.0]), mode.input([5.0])
-    y = py_func(lambda x, z: x + z, [x, z], mode.output([1]), lambda x, z, y, dy: (dy, None))
-    assert [g.item() for g in mode.gradients(y + x + z, [x, z])] == [2, 1]
-
-
-def test_a_function_without_backward_stops_gradients(mode: Any):
-    x = mode.input([1.0, 2.0])
-    y = py_func(lambda v: v * v, x, mode.output([2]))
-    assert y.stop_gradient
-    np.testing.assert_array_equal(mode.gradients(y * x, [x])[0], [1, 4])
-
-
-def test_whole_numbers_have_no_gradient(mode: Any):
-    x = mode.input([1.0, 2.0])
-    whole, y = py_func(
-        lambda v: (v.astype("int32"), v), x, [mode.output([2], "int32"), mode.output([2])], lambda *given: given[-1]
-    )
-    assert whole.stop_gradient
-    assert not y.stop_gradient
-    np.testing.assert_array_equal(mode.gradients(app.cast(whole, F32) * y, [x])[0], [1, 2])
-
-
-def test_the_backward_function_is_not_called_where_no_input_wants_a_gradient(mode: Any):
-    seen: list[Any] = []
-    x, z = mode.input([1.0], stop_gradient=True), mode.input([2.0])
-    y = py_func(lambda v: v * 2, x, mode.output([1]), recorded(seen, lambda x, y, dy: dy))
-    assert y.stop_gradient
-    assert mode.gradients(y * z, [z])[0] == 2
-    assert not seen
 
 
 def test_functions_of_numba_can_be_hooked(mode: Any):

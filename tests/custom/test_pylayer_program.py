@@ -212,6 +212,7 @@ def test_a_tensor_and_a_variable_cannot_be_mixed():
 
 def test_a_second_derivative_is_refused_rather_than_left_out():
     x = data("x", 2)
-    (g,) = static.gradients(CusTanh.apply(x, app.tanh), x)
-    with pytest.raises(OperatorError, match=r"operator CusTanh .* cannot be differentiated twice in a Program"):
+    cus = layer(lambda ctx, x: app.to_tensor(np.tanh(x.numpy())), lambda ctx, dy: dy)
+    (g,) = static.gradients(cus.apply(x), x)
+    with pytest.raises(OperatorError, match=r"operator cus .* cannot be differentiated twice in a Program"):
         static.gradients(g + x * x, x)

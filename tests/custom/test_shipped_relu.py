@@ -98,3 +98,12 @@ def test_the_gradient_of_everything_on_the_shelf_is_right(name: str):
 def test_it_is_printed_with_the_file_that_registered_it():
     custom(static.data("x", [None, 3]))
     assert "py_func.relu_forward(x)  // relu.py:" in str(static.default_main_program())
+
+
+def test_half_precision_goes_through_single_precision():
+    x = app.to_tensor(np.array([-1.5, 0.0, np.inf, 2.5], "float16"), stop_gradient=False)
+    out = custom(x)
+    out.sum().backward()
+    assert (out.dtype, x.grad.dtype) == ("float16", "float16")
+    assert out.tolist() == [0.0, 0.0, np.inf, 2.5]
+    assert x.grad.tolist() == [0.0, 0.0, 1.0, 1.0]

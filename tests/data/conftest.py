@@ -13,7 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
+from app.data.download import Patience
 from app.data.files import FILES, File
+
+IMPATIENT = Patience(connect=0.5, silence=0.3, start=1.0, slowest=1000.0, tries=3, pause=0.01, longest_pause=1.0)
 
 
 def idx_bytes(array: np.ndarray) -> bytes:

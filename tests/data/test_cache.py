@@ -37,7 +37,7 @@ def test_a_damaged_file_is_not_read(files, contents, tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(files, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte cannot be kept in .*file"):
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte cannot be kept: .*file"):
         cache.keep(b"", files[0], tmp_path / "file", origin="here")
 
 
@@ -55,17 +55,36 @@ def test_the_cache_is_the_checkout_where_there_is_one(monkeypatch, tmp_path):
     assert cache.default_folder() == tmp_path / "data"
 
 
-@pytest.mark.parametrize("hindrance", ["not a checkout", "read-only"])
-def test_otherwise_it_is_the_users_own_cache_folder(hindrance, monkeypatch, tmp_path):
+def test_outside_a_checkout_it_is_the_users_own_cache_folder(monkeypatch, tmp_path):
     (tmp_path / "data").mkdir()
     monkeypatch.setattr(cache, "CHECKOUT", tmp_path / "data")
-    if hindrance == "read-only":
-        (tmp_path / "pyproject.toml").touch()
-        monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = cache.default_folder()
-    assert "opsmith" in folder.parts
-    assert folder != Path(tmp_path / "data")
+    assert cache.default_folder() == tmp_path / "cache" / "opsmith"
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.default_folder() == tmp_path / ".cache" / "opsmith"
+
+
+def test_a_read_only_checkout_is_passed_over(monkeypatch, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(cache, "CHECKOUT", tmp_path / "data")
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path / "data")  # root may write anywhere
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cache.default_folder() == tmp_path / "cache" / "opsmith"
+
+
+@pytest.mark.parametrize("home", ["/proc/self", "unset"])
+def test_without_a_home_that_can_be_written_it_is_a_temporary_folder_of_the_users_own(monkeypatch, tmp_path, home):
+    monkeypatch.setattr(cache, "CHECKOUT", tmp_path / "data")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith("/proc"))
+    if home == "unset":
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert cache.default_folder() == tmp_path / f"opsmith-{os.getuid()}"
 
 
 def test_a_read_only_checkout_that_has_all_files_is_used(monkeypatch, tmp_path):
@@ -74,5 +93,5 @@ def test_a_read_only_checkout_that_has_all_files_is_used(monkeypatch, tmp_path):
     for file in cache.FILES:
         (tmp_path / "data" / file.name).touch()
     monkeypatch.setattr(cache, "CHECKOUT", tmp_path / "data")
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
     assert cache.default_folder() == tmp_path / "data"

@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 
+from app import command_line
 from app.data import cache, command, mnist
 
 from .conftest import respond, serve_packed
@@ -16,7 +17,7 @@ def data(files, tmp_path, monkeypatch, capsys):
     def run(*words: str) -> tuple[int, str, str]:
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
-        status = command.run(parser.parse_args([*words, "--folder", str(tmp_path)]))
+        status = command_line.run(lambda: command.run(parser.parse_args(["--folder", str(tmp_path), *words])))
         printed = capsys.readouterr()
         return status, printed.out, printed.err
 
@@ -61,6 +62,15 @@ def test_fetch_that_fails_is_status_1_and_one_clear_message(data, server):
     assert "Traceback" not in told
 
 
+def test_fetch_that_cannot_keep_what_it_fetched_is_status_1(data, server, contents, tmp_path):
+    server.answer = serve_packed(contents)
+    (tmp_path / "file").touch()
+    status, printed, told = data("fetch", "--source", server.url, "--folder", str(tmp_path / "file"))
+    assert status == 1
+    assert printed.count("not there") == 4
+    assert told.count("cannot be kept") == 4
+
+
 def test_a_source_that_is_no_source_is_status_2(data):
     status, _, told = data("fetch", "--source", "nonsense")
     assert status == 2
@@ -69,10 +79,21 @@ def test_a_source_that_is_no_source_is_status_2(data):
 
 def test_make_sample_writes_it_and_tells_when_its_bytes_are_new(data, tmp_path, monkeypatch):
     sample = mnist.load_sample()
-    shutil.copy(cache.CHECKOUT / "mnist-sample.npz", tmp_path)
-    monkeypatch.setattr(cache, "CHECKOUT", tmp_path)
+    checkout = tmp_path / "data"
+    checkout.mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    shutil.copy(cache.CHECKOUT / "mnist-sample.npz", checkout)
+    monkeypatch.setattr(cache, "CHECKOUT", checkout)
     monkeypatch.setattr(command, "load", lambda *_, **__: sample)
     status, printed, _ = data("make-sample")
     assert status == 0
-    assert f"{tmp_path}/mnist-sample.npz: " in printed
+    assert f"{checkout}/mnist-sample.npz: " in printed
     assert "refuses it until" in printed
+
+
+def test_a_folder_may_begin_with_a_tilde(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args(["--folder", "~/cache"])) == 0
+    assert f"in {tmp_path}/cache" in capsys.readouterr().out

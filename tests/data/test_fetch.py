@@ -11,7 +11,7 @@ from app.data.files import File
 from app.data.sources import HttpMirror, UnreachableError
 from app.errors import DataError
 
-from .conftest import Giver, respond, serve_packed
+from .conftest import Giver, serve_packed
 
 
 @pytest.fixture
@@ -95,22 +95,40 @@ def test_when_all_fail_the_error_names_the_files_the_sources_and_a_way_out(files
         assert text in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [respond(b"?", 503), respond(b"<html>"), respond(b"\x1f\x8bcut", Content_Length="9"), respond(b"x" * 100_000)],
-)
-def test_a_mirror_under_fire_ends_in_good_files_from_the_next(server, files, contents, answer, tmp_path, said):
-    server.answer = answer
-    fetch(files, tmp_path, [HttpMirror(server.url), everything(contents)], said.append)
-    assert len(server.requests) == 4
-    assert_whole(tmp_path, files, contents)
-
-
 def test_a_mirror_that_is_good_is_enough(server, files, contents, tmp_path, said):
     server.answer = serve_packed(contents)
     fetch(files, tmp_path, [HttpMirror(server.url)], said.append)
     assert_whole(tmp_path, files, contents)
     assert cache.origin(files[0], tmp_path) == server.url
+
+
+def test_what_cannot_be_kept_is_told_and_used_all_the_same(files, contents, tmp_path, said):
+    (tmp_path / "file").write_text("in the way")
+    found = fetch(files, tmp_path / "file", [everything(contents)], said.append)
+    assert [content.tobytes() for content in found] == list(contents.values())
+    assert sum("cannot be kept" in line and "for this run alone" in line for line in said) == 4
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "nul\0", "\udc80"])
+def test_a_folder_that_no_folder_can_be_called_is_as_good_as_none(files, contents, tmp_path, said, name):
+    found = fetch(files, tmp_path / name, [everything(contents)], said.append)
+    assert [content.tobytes() for content in found] == list(contents.values())
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "a link to nowhere", "a device"])
+def test_what_is_no_file_in_the_cache_is_told_and_nothing_waits_for_it(files, contents, tmp_path, said, kind):
+    place = tmp_path / files[0].name
+    {
+        "a folder": place.mkdir,
+        "a pipe": lambda: os.mkfifo(place),
+        "a link to nowhere": lambda: place.symlink_to("nowhere"),
+        "a device": lambda: place.symlink_to("/dev/zero"),
+    }[kind]()
+    found = fetch(files, tmp_path, [everything(contents)], said.append)
+    assert [content.tobytes() for content in found] == list(contents.values())
+    assert "Thrown away" in said[0]
+    if kind != "a folder":
+        assert_whole(tmp_path, files, contents)
 
 
 def test_threads_that_fetch_at_once_all_succeed(files, contents, tmp_path):

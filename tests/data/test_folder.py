@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from app.data import folder as folder_module
+from app.data import idx_file
 from app.data.folder import read_folder
 from app.errors import DataError
 
@@ -80,9 +80,9 @@ def test_a_damaged_packed_file_is_named(folder):
 
 
 def test_a_bomb_is_named(folder, monkeypatch):
-    monkeypatch.setattr(folder_module, "_UNPACKED_AT_LEAST", 1000)
+    monkeypatch.setattr(idx_file, "_UNPACKED_AT_LEAST", 1000)
     path = folder / "train-images-idx3-ubyte"
     path.unlink()
-    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(bytes(10_000_000)))
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz unpacks from .* bytes to more than"):
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(idx_bytes(np.zeros((10_000, 100, 10)))))
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz announces 10,000,000 bytes packed into"):
         read_folder(folder)

@@ -39,10 +39,13 @@ def test_the_committed_file_is_small():
 
 
 def test_a_damaged_sample_is_refused_with_the_way_to_get_it_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "CHECKOUT", tmp_path)
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(cache, "CHECKOUT", data)
     with pytest.raises(DataError, match=r"cannot be read.*\n`git checkout data/mnist-sample.npz`"):
         load_sample()
-    (tmp_path / SAMPLE.name).write_bytes(b"PK\x03\x04")
+    (data / SAMPLE.name).write_bytes(b"PK\x03\x04")
     with pytest.raises(DataError, match=r"mnist-sample.npz should be .* bytes; found 4.*\n`git checkout"):
         load_sample()
 

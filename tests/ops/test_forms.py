@@ -75,7 +75,7 @@ def test_elementwise(name: str):
     check()
 
 
-SHAPES_AND_STEPS = {"cast", "expand", "where", "sgd", "momentum", "adagrad", "adadelta", "rmsprop"}
+SHAPES_AND_STEPS = {"cast", "expand", "where", "sgd", "momentum", "adagrad", "adadelta", "rmsprop", "rprop"}
 """Elementwise operators that only move values, or only add products."""
 OF_BITS = {name for name in REGISTRY if name.startswith("bitwise_")}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from op_calls import Call
+from op_calls import OF_VALUES, Call
 
 import app
 from app import Tensor, grad, static, to_tensor
@@ -21,6 +21,8 @@ POSITIVE = np.abs(X) + 0.2
 ROW, COLUMN, NUMBER = Y[0], Y[:, :1], np.asarray(0.7)
 DEEP = np.linspace(-2.0, 2.3, 24).reshape(2, 3, 4)
 CUBE = np.array(3, "float32")  # without a gradient, as x ** y is no number beside 3 where x is below zero
+MATRIX = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.4], [0.7, -0.2, 1.1]])
+MATRICES = np.stack([MATRIX, MATRIX.T + 0.2])
 EMPTY = np.zeros((0, 3))
 LABELS = np.array([2, 0])
 
@@ -55,6 +57,7 @@ CASES: dict[str, list[Call]] = {
     "divide": of_two(),
     "atan2": of_two(),
     "remainder": of_two(X * 2.9, Y),
+    "floor_divide": of_two(X * 2.9, Y),
     "pow": [*of_two(POSITIVE, Y), Call([X, CUBE]), Call([np.zeros(2), np.float32([2, 3])])],
     "where": [
         Call([X > 0, X, Y]),
@@ -108,6 +111,10 @@ CASES: dict[str, list[Call]] = {
         Call([Y[0, :2], X, np.array([1, 1]), np.array([0, 2])], {"items": (("array", 0), ("array", 1))}),
         Call([Y[:, :2], X, np.array([2, 2])], {"items": ("...", ("array", 0))}),
     ],
+    "put_items": [
+        Call([X, Y[0, :2], np.array([1, 0]), np.array([0, 2])], {"items": (("array", 0), ("array", 1))}),
+        Call([X, NUMBER, X > 0], {"items": (("array", 0),)}),
+    ],
     "take_along_axis": [
         Call([X, np.array([[2, 0], [1, 1]])], {"axis": 1}),
         Call([X, np.array([[1, 0, 1]])], {"axis": 0}),
@@ -116,6 +123,11 @@ CASES: dict[str, list[Call]] = {
     "replace_along_axis": [Call([X, np.array([[2, 0], [1, 0]]), Y[:, :2]], {"axis": 1})],
     "split_like": [Call([X, Y[:, :1], Y[:, 1:]], {"axis": 1}), Call([X, Y[:1], Y[1:]])],
     "bordered": [Call([X], {"widths": [(1, 0), (0, 2)], "value": 3.0}), Call([ROW], {"widths": [(2, 1)]})],
+    **{name: [Call([MATRIX]), Call([MATRICES])] for name in ("inverse", "det", "sign_and_log_of_det")},
+    **{name: [Call([MATRIX]), Call([MATRICES])] for name in ("lower_cholesky", "symmetric_eigen")},
+    "solve_columns": [Call([MATRIX, X.T]), Call([MATRICES, X.T]), Call([MATRIX, np.stack([X.T, Y.T])])],
+    "qr_factors": [Call([X.T]), Call([np.stack([X.T, Y.T])]), Call([MATRIX])],
+    "svd": [Call([X]), Call([X.T]), Call([MATRICES])],
     "flip": [Call([X], {"axis": 1}), Call([DEEP], {"axis": [0, -1]})],
     "roll": [Call([X], {"shifts": 2}), Call([DEEP], {"shifts": [1, -2], "axis": [0, 2]})],
     "sorted_with_places": [Call([X], {"axis": 0}), Call([DEEP], {"descending": True}), Call([NUMBER])],
@@ -149,7 +161,7 @@ EACH = [pytest.param(name.strip(), call, id=f"{name}-{i}") for name in CASES for
 
 
 def test_every_differentiable_operator_is_checked_and_no_other():
-    assert {name.strip() for name in CASES} == {name for name, op in REGISTRY.items() if op.differentiable}
+    assert {name.strip() for name in CASES} == {name for name, op in OF_VALUES.items() if op.differentiable}
 
 
 def function_of(definition: OpDef, call: Call) -> Function:
@@ -258,6 +270,41 @@ def test_gradient_in_a_program_of_unknown_batch_is_the_eager_one(name: str, call
     assert [g is None for g in found] == [g is None for g in eager]
     for value, tensor in zip(fetched, [g for g in eager if g is not None], strict=True):
         np.testing.assert_allclose(value, tensor.numpy(), rtol=1e-12, atol=1e-12)
+
+
+def gradients_in_a_program(name: str, call: Call, free: bool) -> Iterator[np.ndarray]:
+    """The second derivatives: gradients of the sum of the gradients, each of which counts by weights."""
+    program, definition = static.Program(), REGISTRY[name]
+    with static.program_guard(program, static.Program()):
+        shapes = [[-1, *x.shape[1:]][: x.ndim] if free else list(x.shape) for x in call.inputs]
+        feeds = [
+            static.data(f"x{i}", s, x.dtype.name) for i, (s, x) in enumerate(zip(shapes, call.inputs, strict=True))
+        ]
+        for feed in feeds:
+            feed.stop_gradient = feed.dtype != "float64"
+        wanted = [feed for feed in feeds if not feed.stop_gradient]
+        results = definition(*([feeds] if definition.variadic else feeds), **call.attributes)
+        results = [r for r in (results if isinstance(results, tuple) else (results,)) if not r.stop_gradient]
+        first = static.gradients([app.sum(r * r) for r in results], wanted)  # so that the first depend on inputs
+        found = static.gradients([app.sum(g * g) for g in first if g is not None], wanted)
+    feed = {f"x{i}": x for i, x in enumerate(call.inputs)}
+    fetched = iter(static.Executor().run(program, feed, [g for g in found if g is not None]))
+    arrays = [x for x in call.inputs if x.dtype == "float64"]
+    return (np.zeros_like(x) if g is None else next(fetched) for x, g in zip(arrays, found, strict=True))
+
+
+@pytest.mark.parametrize(("name", "call"), EACH)
+def test_second_derivative_in_a_program_is_the_eager_one(name: str, call: Call):
+    tensors = tensors_of(call.inputs)
+    wanted = [t for t in tensors if not t.stop_gradient]
+    results = [r for r in function_of(REGISTRY[name], call)(*tensors) if not r.stop_gradient]
+    first = grad([app.sum(r * r) for r in results], wanted, create_graph=True, allow_unused=True)
+    moving = [app.sum(g * g) for g in first if g is not None and not g.stop_gradient]
+    eager = grad(moving, wanted, allow_unused=True) if moving else [None] * len(wanted)
+    for free in (False, True):
+        for found, tensor, x in zip(gradients_in_a_program(name, call, free), eager, wanted, strict=True):
+            expected = np.zeros(x.shape) if tensor is None else tensor.numpy()
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
 # Where a function has no derivative, or more than one could be given

@@ -65,3 +65,34 @@ def test_backward_into_some_inputs_alone():
     x, w = leaf(2.0), leaf(3.0)
     app.autograd.backward(x * w, inputs=[w])
     assert (x.grad, w.grad.tolist()) == (None, [2.0])
+
+
+def test_a_kept_gradient_is_that_of_the_value_after_a_change_in_place():
+    x = app.to_tensor([1.0], stop_gradient=False)
+    y = x * 1.0
+    y.retain_grads()
+    y.multiply_(app.to_tensor([2.0]))
+    y.multiply_(app.to_tensor([5.0]))
+    (y * 3.0).backward()
+    assert y.grad.tolist() == [3]
+    assert x.grad.tolist() == [30]
+
+
+def test_a_hook_stays_with_the_value_before_a_change_in_place():
+    x = app.to_tensor([1.0], stop_gradient=False)
+    y, seen = x * 1.0, []
+    y.register_hook(lambda gradient: seen.append(gradient.tolist()))
+    y.multiply_(app.to_tensor([2.0]))
+    (y * 3.0).backward()
+    assert seen == [[6]]
+
+
+def test_kept_gradients_of_views_of_one_memory():
+    base = app.to_tensor([1.0, 1.0], stop_gradient=False) * 1.0
+    view, other = base[:], base[:]
+    view.retain_grads()
+    other.retain_grads()
+    base.retain_grads()
+    view.multiply_(app.to_tensor([2.0, 2.0]))
+    (view + other * 3.0).sum().backward()
+    assert (view.grad.tolist(), other.grad.tolist(), base.grad.tolist()) == ([1, 1], [3, 3], [4, 4])

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import shutil
-import signal
-import socket
-import struct
-import subprocess
-import sys
-import termios
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +13,11 @@ import yaml
 from app.training import config as config_module
 
 ROOT = Path(config_module.__file__).parents[2]
+
+
 QUICK = str(ROOT / "configs" / "quick.yaml")
+
+
 ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "output=run")
 
 
@@ -69,6 +62,7 @@ def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tm
     assert re.fullmatch(r"quick-\d{8}-\d{6}", folder.name)
     assert run.out.endswith(f"\nThe run is in runs/{folder.name}/\n")
     files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
+    files |= {"model.json", "model.safetensors"}
     assert {file.name for file in folder.iterdir()} == files
 
 
@@ -254,152 +248,3 @@ def test_a_folder_that_cannot_be_written_is_status_1(
     assert run.status == 1
     assert "epoch 1/2" not in run.out
     assert run.err.startswith(f"error: {message}")
-
-
-# --- Ctrl-C ---
-
-
-def wait_for(stream: Any, text: str) -> str:
-    """Read lines until one holds `text`."""
-    read = ""
-    while text not in read:
-        line = stream.readline()
-        assert line, f"it ended without {text!r}, after:\n{read}"
-        read += line
-    return read
-
-
-def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path: Path):
-    process = start(*ENDLESS)
-    read = wait_for(process.stdout, "relu         epoch 1/1000000  test accuracy")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err == "\nStopping. Ctrl-C again stops at once.\ninterrupted\n"
-    files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
-    assert {file.name for file in (tmp_path / "run").iterdir()} == files | {"weights-relu.safetensors"}
-    summary = (tmp_path / "run" / "summary.txt").read_text()
-    assert re.search(
-        r"^Stopped before its end\. Epochs finished, of 1000000: custom\.relu \d+, relu \d+\.$", summary, re.M
-    )
-    assert re.search(r"^custom\.relu +\d\.\d{4} ", summary, re.M)
-    assert summary in read + out
-
-
-def test_ctrl_c_before_the_first_epoch_is_over(start: Callable[..., Any], tmp_path: Path):
-    process = start(*ENDLESS, "train.batch_size=1", "train.log_every=1000000", "model.hidden=[1000]")
-    wait_for(process.stdout, "iteration     0/10000")
-    started = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    assert time.monotonic() - started < 10  # though an epoch takes longer and no report is near
-    assert process.returncode == 130
-    assert "No epoch was finished, so there is nothing to show." in out
-
-
-SLEEPER = """
-import time
-import numpy as np
-import app
-
-@app.custom_op
-def sleeper(x):
-    if len(x) > 100:  # not when its shape is being learned
-        print("asleep", flush=True)
-        time.sleep(60)
-    return x
-
-@sleeper.backward
-def _(dout):
-    return dout
-"""
-
-
-def test_a_second_ctrl_c_does_not_wait_for_an_operator(start: Callable[..., Any], tmp_path: Path):
-    (tmp_path / "my_ops.py").write_text(SLEEPER)
-    process = start(*ENDLESS, "model.activation=my_ops.py:sleeper")
-    wait_for(process.stdout, "asleep")
-    process.send_signal(signal.SIGINT)
-    wait_for(process.stderr, "Ctrl-C again stops at once")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "interrupted\n")
-
-
-def test_ctrl_c_while_data_is_being_fetched(start: Callable[..., Any], tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        source = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        words = (f"data.sources=[{source}, sample]", f"data.folder={tmp_path}/cache", "data.source=auto")
-        process = start(*ENDLESS, *words, env={**os.environ, "NO_PROXY": "127.0.0.1"})
-        connection, _ = silent.accept()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-        connection.close()
-    assert process.returncode == 130
-    assert out == ""
-    assert err == f"Asking {source} for 4 file(s)\ninterrupted\n"
-    assert not (tmp_path / "run").exists()
-
-
-def test_ctrl_c_while_modules_are_being_imported():
-    program = (
-        "import runpy, sys\n"
-        "class Interrupting:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.startswith('app'): raise KeyboardInterrupt\n"
-        "sys.meta_path.insert(0, Interrupting())\n"
-        "runpy.run_path('train.py', run_name='__main__')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
-# --- Readers that go away ---
-
-
-def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start: Callable[..., Any], tmp_path: Path):
-    process = start(*ENDLESS)
-    wait_for(process.stdout, "test accuracy")
-    process.stdout.close()
-    process.wait(timeout=60)
-    assert process.stderr.read() == ""
-    assert process.returncode == 141  # what a shell reports for a writer that a closed pipe ended
-    assert "custom.relu" in (tmp_path / "run" / "summary.txt").read_text()
-    assert (tmp_path / "run" / "weights-relu.safetensors").exists()
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_one_line(type_it: Callable[..., Any]):
-    with open("/dev/full", "w") as full:
-        run = type_it("--config", QUICK, "output=run", "engine=reference", stdout=full)
-    assert (run.status, run.err) == (1, "error: [Errno 28] No space left on device\n")
-
-
-@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
-@pytest.mark.parametrize("closed", [">&-", "2>&-"])
-def test_closed_standard_streams_do_no_harm(closed: str, tmp_path: Path):
-    short = ["--no-baseline", "train.epochs=1", "train.batch_size=5000", "engine=reference"]
-    words = ["--config", QUICK, *short, f"output={tmp_path}/run"]
-    command = ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, str(ROOT / "train.py"), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator")
-
-
-# --- The bar ---
-
-
-def test_a_bar_is_drawn_on_a_terminal_and_nowhere_else(start: Callable[..., Any], train: Callable[..., Any]):
-    terminal, its_end = pty.openpty()
-    fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
-    words = ("--no-baseline", "train.epochs=1", "engine=reference", "output=run")
-    process = start("--config", QUICK, *words, stderr=its_end)
-    os.close(its_end)
-    out, _ = process.communicate(timeout=60)
-    drawn = os.read(terminal, 1 << 16).decode()
-    os.close(terminal)
-    assert process.returncode == 0
-    assert "custom.relu  epoch 1/1:   0%|" in drawn
-    assert "%|" not in out
-    run = train(folder="quiet")
-    assert "%|" not in run.out + run.err

@@ -286,3 +286,9 @@ def test_any_override_is_a_config_or_an_error(file: Path, key: str, value: str):
 def only_config_errors(file: Path, text: str | bytes, *overrides: str) -> None:
     with contextlib.suppress(ConfigError):
         assert isinstance(load(file, text, *overrides), Config)
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.yaml").write_text("train:\n  epochs: 7\n")
+    assert load_config("~/mine.yaml").train.epochs == 7

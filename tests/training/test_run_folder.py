@@ -12,6 +12,8 @@ import pytest
 from safetensors import safe_open
 
 from app.errors import AppError
+from app.graph import Program
+from app.static.model_file import SavedModel
 from app.training.config import Config, load_config
 from app.training.run_folder import RunFolder
 
@@ -72,6 +74,8 @@ def test_every_file_can_be_read_by_whom_the_umask_allows():
     with RunFolder(Config(output="run"), "name") as folder:
         folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
         folder.save_summary("text")
+        folder.save_model(SavedModel(Program(), [], [], {}))
+    assert len(list(Path("run").iterdir())) == 6
     modes = {stat.S_IMODE(file.stat().st_mode) for file in Path("run").iterdir()}
     umask = os.umask(0)
     os.umask(umask)

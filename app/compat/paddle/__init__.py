@@ -8,9 +8,12 @@ from app.compat.paddle import (
     callbacks,
     dataset,
     device,
+    distributed,
     fluid,
     framework,
     io,
+    jit,
+    linalg,
     metric,
     nn,
     optimizer,
@@ -26,6 +29,8 @@ from app.compat.paddle.framework import get_flags, set_flags
 from app.compat.table import everything, taken
 from app.data.readers import batch
 from app.device import CPUPlace, CUDAPlace, get_device, is_compiled_with_cuda, set_device
+from app.distributed import DataParallel
+from app.limits import finfo, iinfo
 from app.nn import ParamAttr, create_parameter
 
 __version__ = version.full_version
@@ -44,6 +49,7 @@ globals().update(_TAKEN)
 __all__ = [
     "CPUPlace",
     "CUDAPlace",
+    "DataParallel",
     "ParamAttr",
     "autograd",
     "base",
@@ -52,12 +58,17 @@ __all__ = [
     "create_parameter",
     "dataset",
     "device",
+    "distributed",
+    "finfo",
     "fluid",
     "framework",
     "get_device",
     "get_flags",
+    "iinfo",
     "io",
+    "jit",
     "is_compiled_with_cuda",
+    "linalg",
     "metric",
     "nn",
     "optimizer",

@@ -3,6 +3,7 @@
 from app import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from app.compat.missing import missing
 from app.compat.torch import accelerator, autograd, backends, cuda, library, linalg, nn, optim, testing, utils
+from app.compat.torch._compile import compile
 from app.compat.torch._creation import CREATORS
 from app.compat.torch._device import device
 from app.compat.torch._dtype import NAMED, dtype, finfo, get_default_dtype, iinfo, set_default_dtype
@@ -13,6 +14,8 @@ from app.compat.torch._serialization import load, save
 from app.compat.torch._size import Size
 from app.compat.torch._table import FUNCTIONS
 from app.compat.torch._tensor import Tensor, add_methods
+
+__version__ = "2.0.0"  # whose names these are
 
 add_methods()
 globals().update(FUNCTIONS)
@@ -29,6 +32,7 @@ __all__ = [
     "accelerator",
     "autograd",
     "backends",
+    "compile",
     "cuda",
     "default_generator",
     "device",

@@ -226,6 +226,18 @@ def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None) -
     return app.randint(low, high, list(input.shape), "int64").astype(dtype or input.dtype)
 
 
+@creator
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None) -> Any:
+    """The places of the lower part of a matrix: their rows, and below these their columns."""
+    return app.tril_indices(row, col, offset, dtype or "int64")
+
+
+@creator
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None) -> Any:
+    """The places of the upper part of a matrix: their rows, and below these their columns."""
+    return app.triu_indices(row, col, offset, dtype or "int64")
+
+
 def _new(name: str) -> Any:
     def method(self: Any, *args: Any, dtype: Any = None, **settings: Any) -> Any:
         return CREATORS[name](*args, dtype=dtype or named(self.dtype), **settings)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from app import limits
 from app.ops import dtype as types
 
 
@@ -68,21 +69,24 @@ def set_default_dtype(d: Any) -> None:
     types.set_default_dtype(d)
 
 
-class finfo:
+class finfo(limits.finfo):
     """The limits of a floating type."""
 
     def __init__(self, type: Any = None):
-        limits = np.finfo(type or get_default_dtype())
-        self.dtype, self.bits = str.__str__(named(limits.dtype)), limits.bits
-        self.min, self.max = float(limits.min), float(limits.max)
-        self.eps, self.tiny = float(limits.eps), float(limits.tiny)
-        self.smallest_normal, self.resolution = self.tiny, float(limits.resolution)
+        super().__init__(type or get_default_dtype())
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
 
 
-class iinfo:
+class iinfo(limits.iinfo):
     """The limits of a type of whole numbers."""
 
     def __init__(self, type: Any):
-        limits = np.iinfo(type)
-        self.dtype, self.bits = str.__str__(named(limits.dtype)), limits.bits
-        self.min, self.max = int(limits.min), int(limits.max)
+        super().__init__(type)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -55,6 +55,13 @@ class Node:
         """Where the gradients of the operator's inputs go, and to which output there."""
         return tuple((node_of(source), source[1] if isinstance(source, tuple) else 0) for source in self._node.sources)
 
+    def __getattr__(self, name: str) -> Any:
+        """What forward of a custom Function left in its ctx."""
+        context = None if name.startswith("_") else getattr(self._node, "attributes", {}).get("context")
+        if not hasattr(context, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(context, name)
+
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Node) and self._node is other._node
 

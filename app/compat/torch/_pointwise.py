@@ -66,6 +66,10 @@ rows(
 rows(
     """
     eq = equal(input, other)
+    heaviside = heaviside(input, values:y)
+    hypot = hypot(input, other:y)
+    logaddexp = logaddexp(input, other:y)
+    logit = logit(input, eps)
     fmax = fmax(input, other)
     fmin = fmin(input, other)
     ge greater_equal = greater_equal(input, other)

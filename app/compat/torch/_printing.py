@@ -165,3 +165,9 @@ def _row(items: list[Any], form: _Form, options: Options, indent: int, cut: bool
     fit = max(1, (options.linewidth - indent) // (form.width + 2))
     lines = [", ".join(texts[i : i + fit]) for i in range(0, len(texts), fit)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def returned_text(returned: Any) -> str:
+    """Several results of a function as PyTorch prints them: by its name, which is their class's, and their own."""
+    parts = ",\n".join(f"{name}={value!r}" for name, value in zip(returned._fields, returned, strict=True))
+    return f"torch.return_types.{type(returned).__name__}(\n{parts})"

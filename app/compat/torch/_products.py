@@ -10,6 +10,7 @@ from app.compat.torch._table import FUNCTIONS, register, rows
 rows(
     """
     bmm = bmm(input, mat2:y)
+    dist = dist(input, other:y, p)
     dot vdot = dot(input, tensor:y)
     inner = inner(input, other:y)
     kron = kron(input, other:y)

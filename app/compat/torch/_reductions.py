@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import app
+from app.compat.torch._printing import returned_text
 from app.compat.torch._table import register, rows
 
 
@@ -14,11 +15,8 @@ class Chosen(NamedTuple):
     values: Any
     indices: Any
 
-    def __repr__(self) -> str:
-        return f"torch.return_types.{type(self).__name__}(\nvalues={self.values!r},\nindices={self.indices!r})"
 
-
-CHOSEN = {name: type(name, (Chosen,), {}) for name in ("max", "min", "sort", "topk", "median")}
+CHOSEN = {name: type(name, (Chosen,), {"__repr__": returned_text}) for name in ("max", "min", "sort", "topk", "median")}
 """The kind of pair that each function gives: it prints the function's name."""
 
 
@@ -29,6 +27,10 @@ rows(
     argmax = argmax(input, dim:axis, keepdim)
     argmin = argmin(input, dim:axis, keepdim)
     argsort = argsort(input, dim:axis, descending)
+    corrcoef = corrcoef(input)
+    diff = diff(input, n, dim:axis, prepend, append)
+    nanquantile = nanquantile(input, q, dim:axis, keepdim, interpolation)
+    quantile = quantile(input, q, dim:axis, keepdim, interpolation)
     bincount = bincount(input, weights, minlength)
     count_nonzero = count_nonzero(input, dim:axis)
     logsumexp = logsumexp(input, dim:axis, keepdim)
@@ -167,7 +169,21 @@ def var(input: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = Fals
 @register()
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm over axes: at first the square root of the sum of squares."""
-    return app.norm(_typed(input, dtype), 2 if p == "fro" else p, _axis(dim), keepdim)
+    if p == "nuc":
+        return app.linalg.matrix_norm(_typed(input, dtype), p, (-2, -1) if dim is None else dim, keepdim)
+    return app.linalg.vector_norm(_typed(input, dtype), 2 if p in ("fro", None) else p, _axis(dim), keepdim)
+
+
+@register()
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """How the variables in the rows of a matrix vary together."""
+    return app.cov(input, True, _unbiased(None, True, correction)[1], fweights, aweights)
+
+
+@register()
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """How many values there are in each of so many parts of a range."""
+    return app.cast(app.histogram(input, bins, min, max), dtype=input.dtype)
 
 
 @register()

@@ -9,12 +9,16 @@ import numpy as np
 
 import app
 from app.compat.torch._grad_fn import called
-from app.compat.torch._size import along, sizes
+from app.compat.torch._size import Size, along, sizes
 from app.compat.torch._table import FUNCTIONS, METHODS, register, rows
 from app.errors import ShapeError
 
 rows(
     """
+    diag_embed = diag_embed(input, offset)
+    diagflat = diagflat(input, offset)
+    rot90 = rot90(input, k, dims:axes)
+    take_along_dim = take_along_axis(input, indices:index, dim:axis)
     broadcast_to = broadcast_to(input, size:shape)
     diag = diag(input, diagonal:offset)
     diagonal = diagonal(input, offset, dim1:axis1, dim2:axis2)
@@ -30,6 +34,7 @@ rows(
     """
     unflatten = unflatten(input, dim:axis, sizes:shape)
     gather = take_along_axis(input, dim:axis, index)
+    index_fill = index_fill(input, dim:axis, index, value)
     index_select = index_select(input, dim:axis, index)
     """
 )
@@ -160,6 +165,14 @@ FUNCTIONS.update(
     stack=lambda tensors, dim=0: app.stack(_joined(tensors), dim),
     hstack=lambda tensors: app.hstack(_joined(tensors)),
     vstack=lambda tensors: app.vstack(_joined(tensors)),
+    column_stack=lambda tensors: app.column_stack(_joined(tensors)),
+    dstack=lambda tensors: app.dstack(_joined(tensors)),
+    row_stack=lambda tensors: app.vstack(_joined(tensors)),
+    atleast_1d=lambda *tensors: app.atleast_1d(*tensors),
+    atleast_2d=lambda *tensors: app.atleast_2d(*tensors),
+    atleast_3d=lambda *tensors: app.atleast_3d(*tensors),
+    broadcast_tensors=lambda *tensors: tuple(app.broadcast_tensors(list(tensors))),
+    broadcast_shapes=lambda *shapes: Size(np.broadcast_shapes(*shapes)),
     meshgrid=lambda *tensors, indexing="ij": app.meshgrid(*tensors),
 )
 FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = FUNCTIONS["cat"]
@@ -180,6 +193,30 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """Parts of an axis, as many as said, or fewer where it does not go up."""
     return split(input, -(-input.shape[dim] // chunks), dim)
+
+
+@register()
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
+    """Parts of an axis: so many, of which the first ones may be larger by one, or those that begin at indices."""
+    return tuple(app.tensor_split(input, indices_or_sections, dim))
+
+
+@register()
+def hsplit(input: Any, indices_or_sections: Any) -> Any:
+    """Parts of the second axis, or of the only one."""
+    return tuple(app.hsplit(input, indices_or_sections))
+
+
+@register()
+def vsplit(input: Any, indices_or_sections: Any) -> Any:
+    """Parts of the first axis."""
+    return tuple(app.vsplit(input, indices_or_sections))
+
+
+@register()
+def argwhere(input: Any) -> Any:
+    """A row for each element that is not zero: its place along each axis."""
+    return app.nonzero(input)
 
 
 @register()

@@ -5,6 +5,7 @@ Operators give the class of what they work on, so the framework's own operators 
 
 from __future__ import annotations
 
+from copy import deepcopy
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 import app
 from app.compat.missing import MissingNameError
-from app.compat.torch import _changes, _pointwise, _products, _reductions, _shapes  # noqa: F401 - they fill METHODS
+from app.compat.torch import _changes, _matrices, _pointwise, _products, _reductions, _shapes  # noqa: F401 - they fill METHODS
 from app.compat.torch._device import CPU, check_device, device
 from app.compat.torch._dtype import DTYPES, NAMED, dtype, get_default_dtype
 from app.compat.torch._grad_fn import Node, name_of, node_of
@@ -184,6 +185,17 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
 
     def cpu(self) -> Tensor:
         return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """A copy of a leaf, with a copy of its gradient."""
+        if self._node is not None:
+            raise OperatorError(
+                "a Tensor that an operator made cannot be copied with copy.deepcopy (only Tensors created explicitly "
+                "by the user, graph leaves, support it); take a copy of its detach()"
+            )
+        copied: Tensor = super().__deepcopy__(memo)  # type: ignore[assignment]
+        copied.grad = deepcopy(self.grad, memo)
+        return copied
 
     # What it says of itself
 

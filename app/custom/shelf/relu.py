@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from app.custom.py_func import py_func
+from app.ops.shaping import cast
 from app.ops.spec import spec_of
 
 
@@ -30,4 +31,7 @@ def relu_backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 def relu(x: Any) -> Any:
     """The value where it is above zero, else zero. Works on Tensors and in Programs."""
-    return py_func(relu_forward, x, spec_of(x), relu_backward, skip_vars_in_backward_input=x, row_by_row=True)
+    if x.dtype == "float16":  # which Numba does not know; both ways lose nothing
+        return cast(relu(cast(x, dtype="float32")), dtype="float16")
+    told: dict[str, Any] = {"row_by_row": True, "onnx": "Relu", "like": "relu"}
+    return py_func(relu_forward, x, spec_of(x), relu_backward, skip_vars_in_backward_input=x, **told)

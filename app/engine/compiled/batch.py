@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from app.engine.compiled.sizes import shapes_of
+from collections.abc import Mapping
+
+from app.engine.compiled.sizes import Shape, shapes_inside, shapes_of
+from app.graph.passes.bodies import rewritten
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
@@ -10,12 +13,14 @@ from app.ops.form import ToShape
 from app.ops.spec import UNKNOWN
 
 
-def with_one_batch_size(program: Program) -> Program:
+def with_one_batch_size(program: Program, given: Mapping[str, Shape] | None = None) -> Program:
     """The Program with operators that look at shapes when they run told those shapes; or gone, where they agree."""
-    block, shapes = program.global_block(), shapes_of(program)
+    block, shapes = program.global_block(), shapes_of(program, given)
 
     def told(op: Operator) -> Operator:
         form = op.definition.form
+        if op.bodies:
+            return rewritten(op, lambda name, body, kept: with_one_batch_size(body, shapes_inside(op, shapes, name)))
         if not isinstance(form, ToShape):
             return op
         x, like = map(str, op.inputs)

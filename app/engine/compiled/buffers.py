@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.compiled.lowering import ROWS, Lowered, Step
+from app.engine.compiled.lowered import ROWS, Lowered, Step
 from app.engine.compiled.schedule import reads_aligned
 from app.engine.compiled.sizes import Shape
 from app.ops.form import Elementwise, Fused
@@ -77,7 +77,7 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
                 aligned = all(_aligned(lowered, step, n) for n in step.op.inputs if n and lowered.root(n) == name)
                 uses[plan.place[name]].add((step.share if aligned else None, lowered.shapes[name]))
         for name in step.op.outputs if step.kind not in ("alias", "constant", "python") else ():
-            if lowered.persists(name) or name in plan.place:
+            if lowered.persists(name) or name in plan.place or name in lowered.kept:
                 continue
             dying = [plan.place[n] for n in ending if n in plan.place and _may_overwrite(lowered, step, name, n)]
             mine = {(step.share, lowered.shapes[name])}
@@ -91,8 +91,76 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
                 ending = [n for n in ending if plan.place.get(n) != buffer]
                 free = [b for b in free if b != buffer]
             uses[plan.place[name]] |= mine
+        if step.inside:
+            free = _plan_inside(lowered, step, plan, uses, free)
         free += [plan.place[n] for n in ending if n in plan.place]
     return plan
+
+
+def _plan_inside(
+    lowered: Lowered, step: Step, plan: Plan, uses: list[set[tuple[Any, Shape]]], free: list[int]
+) -> list[int]:
+    """Give what lives inside control flow its memory, one variable after the other; gives what is free afterwards."""
+    order, last = _in_order(lowered, step)
+    mine: list[int] = []  # free, and used by nobody but this step
+    taken: list[str] = []
+    for index, part in enumerate(order):
+        for name in part.op.outputs if part.kind not in ("alias", "constant", "keep") else ():
+            if name in plan.place or name in lowered.kept or lowered.root(name) != name or lowered.persists(name):
+                continue
+            use, dtype = (step.share, lowered.shapes[name]), lowered.dtype(name)
+            dying = {plan.place[n]: n for n in taken if last[n] == index and _may_overwrite(lowered, part, name, n)}
+            fitting = [b for b in (*dying, *mine) if plan.buffers[b].dtype == dtype]
+            fitting += [b for b in free if plan.buffers[b].dtype == dtype and uses[b] <= {use}]
+            if fitting:
+                plan.place[name] = fitting[0]
+                plan.buffers[fitting[0]].shapes.append(lowered.shapes[name])
+            else:
+                plan.place[name] = _new(plan, uses, lowered, name)
+            buffer = plan.place[name]
+            uses[buffer].add(use)
+            mine, free = [b for b in mine if b != buffer], [b for b in free if b != buffer]
+            taken = [n for n in (*taken, name) if n == name or plan.place[n] != buffer]
+        ending = [n for n in taken if last[n] == index]
+        mine += [plan.place[n] for n in ending]
+        taken = [n for n in taken if n not in ending]
+    return [*free, *mine, *(plan.place[n] for n in taken)]
+
+
+def _in_order(lowered: Lowered, step: Step) -> tuple[list[Step], dict[str, int]]:
+    """The steps inside a step as they are written, and after which of them each variable is needed no more.
+
+    What was made before a loop and is read in it is needed until the loop ends, as it is read again and again.
+    """
+    order: list[Step] = []
+    loops: list[tuple[int, int]] = []
+
+    def visit(outer: Step) -> None:
+        begin = 0
+        for word, steps in outer.inside.items():
+            first = len(order)
+            for inner in steps:
+                order.append(inner)
+                visit(inner)
+            if outer.kind == "while" and word == "condition":
+                begin = first
+            elif outer.kind == "while" and word == "body":
+                loops.append((begin, len(order)))
+
+    visit(step)
+    made: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for index, part in enumerate(order):
+        for name in {lowered.root(n) for n in (*part.op.inputs, *part.op.outputs, part.answer) if n}:
+            made.setdefault(name, index)
+            ends = [end - 1 for start, end in loops if made[name] < start <= index < end]
+            last[name] = max([last.get(name, 0), index, *ends])
+        if part.answer:
+            end = index + sum(1 for _ in part.everything) - 1
+            last[lowered.root(part.answer)] = max(last[lowered.root(part.answer)], end)
+            for name in map(lowered.root, part.op.outputs):
+                last[name] = max(last[name], end)
+    return order, last
 
 
 def _new(plan: Plan, uses: list[set[tuple[Any, Shape]]], lowered: Lowered, name: str) -> int:

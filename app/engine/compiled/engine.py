@@ -31,7 +31,7 @@ def _compile(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:
     block = program.global_block()
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it when it is loaded
         return "NUMBA_DISABLE_JIT switches compiling off"
-    if not any(v.is_data for v in block.vars.values()):
+    if not any(v.is_data for v in block.vars.values()) and not any(op.bodies for op in block.ops):
         return "it takes no data, as a startup Program, and is run once"
     try:
         return CompiledProgram(program, fetch)

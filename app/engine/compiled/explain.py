@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.engine.compiled.engine import compile_program
-from app.engine.compiled.lowering import Step
+from app.engine.compiled.lowered import Step
 from app.engine.compiled.program import CompiledProgram
-from app.graph.program import Program
+from app.graph.program import Operator, Program
 from app.ops.form import Fused
 
 
@@ -30,10 +30,19 @@ def after_passes(program: Program, fetch: Sequence[str]) -> Program:
 
 
 def verdicts(native: CompiledProgram) -> list[str]:
-    """A line for each operator: what it makes, what it is, and how it runs."""
-    rows = [(", ".join(s.op.outputs) or "-", s.op.type, s.verdict) for s in native.lowered.steps]
+    """A line for each operator: what it makes, what it is, and how it runs; those inside control flow below it."""
+    rows = [row for step in native.lowered.steps for row in _rows(step, "")]
     widths = [min(max(len(row[i]) for row in rows), 48) for i in range(2)]
-    return [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}" for a, b, c in rows]
+    return [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+
+
+def _rows(step: Step, indent: str) -> list[tuple[str, str, str]]:
+    rows = [(indent + (", ".join(step.op.outputs) or "-"), step.op.type, step.verdict)]
+    for part, steps in step.inside.items():
+        inside = [row for inner in steps for row in _rows(inner, indent + "    ")]
+        if inside and part != "before":
+            rows += [(f"{indent}  {part}:", "", ""), *inside]
+    return rows
 
 
 def in_short(program: Program, fetch: Sequence[str]) -> str:
@@ -50,7 +59,19 @@ def in_short(program: Program, fetch: Sequence[str]) -> str:
 
 def _custom(step: Step) -> list[tuple[str, str]]:
     """The custom operators in a step, each with what it became in a word, or with the reason where that is Python."""
-    form = step.op.definition.form
-    members = form.body if isinstance(form, Fused) else (step.op,)
-    verdict = step.verdict.partition(":")[0].lower() if not step.in_python else f"a {step.verdict}"
-    return [(op.type, verdict) for op in members if op.definition.where]
+    if step.in_python:
+        return [(op.type, f"a {step.verdict}") for op in _within(step.op) if op.definition.where]
+    return [
+        (op.type, part.verdict.partition(":")[0].lower())
+        for part in step.everything
+        if not part.inside
+        for op in _within(part.op)
+        if op.definition.where
+    ]
+
+
+def _within(op: Operator) -> list[Operator]:
+    """An operator, those that were joined in it, and those of the bodies that run inside it."""
+    form = op.definition.form
+    members = list(form.body) if isinstance(form, Fused) else [op]
+    return members + [deep for body in op.bodies.values() for inner in body.block.ops for deep in _within(inner)]

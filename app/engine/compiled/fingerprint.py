@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,38 +13,82 @@ import numpy as np
 
 def fingerprint(*things: Any) -> str:
     """A hash that changes whenever the behaviour of the functions, or the text, given may have changed."""
-    digest = hashlib.sha256()
-    seen: set[int] = set()
-    for thing in things:
-        _add(thing, digest, seen)
-    return digest.hexdigest()
+    return Walk().hash_of(things)
 
 
-def _add(thing: Any, digest: Any, seen: set[int]) -> None:
-    source = getattr(thing, "py_func", thing)
-    if isinstance(source, types.FunctionType):
-        if id(source) in seen:
-            return
-        seen.add(id(source))
-        digest.update(repr(getattr(thing, "targetoptions", "")).encode())
-        _add_code(source.__code__, source.__globals__, digest, seen)
-        for cell in source.__closure__ or ():
-            _add(_content(cell), digest, seen)
-        _add((source.__defaults__, source.__kwdefaults__), digest, seen)
-    elif isinstance(thing, np.ndarray):
-        digest.update(f"{thing.dtype}{thing.shape}".encode() + thing.tobytes())
-    elif isinstance(thing, (tuple, list)):
-        digest.update(f"{type(thing).__name__} {len(thing)}".encode())
-        for item in thing:
-            _add(item, digest, seen)
-    elif isinstance(thing, (set, frozenset)):
-        _add(sorted(map(repr, thing)), digest, seen)  # whose own order differs from process to process
-    elif isinstance(thing, dict):
-        _add([part for item in thing.items() for part in item], digest, seen)
-    elif isinstance(thing, types.ModuleType):
-        digest.update(thing.__name__.encode())
-    else:
-        digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(thing)).encode() + b";")
+class Walk:
+    """The way from functions to all that they depend on. A function is known by its code here, which Python made."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self._seen: set[int] = set()
+
+    def hash_of(self, things: Iterable[Any]) -> str:
+        """The hash of things and of what they depend on."""
+        for thing in things:
+            self.add(thing)
+        return self.digest.hexdigest()
+
+    def add(self, thing: Any) -> None:
+        """Bring a thing into the hash."""
+        source = getattr(thing, "py_func", thing)
+        if isinstance(source, types.FunctionType):
+            if id(source) not in self._seen:
+                self._seen.add(id(source))
+                self.add_function(source, thing)
+        elif isinstance(thing, (np.ndarray, np.generic)):
+            self.digest.update(f"{thing.dtype}{thing.shape}".encode() + thing.tobytes())
+        elif isinstance(thing, (tuple, list)):
+            self.digest.update(f"{type(thing).__name__} {len(thing)}".encode())
+            for item in thing:
+                self.add(item)
+        elif isinstance(thing, (set, frozenset)):
+            self.add(sorted(map(repr, thing)))  # whose own order differs from process to process
+        elif isinstance(thing, dict):
+            self.add([part for item in thing.items() for part in item])
+        elif isinstance(thing, types.ModuleType):
+            self.digest.update(thing.__name__.encode())
+        else:
+            self.digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(thing)).encode() + b";")
+
+    def add_function(self, function: types.FunctionType, given: Any) -> None:
+        """Bring a function into the hash, which was given as itself or as one of Numba's."""
+        self.digest.update(repr(getattr(given, "targetoptions", "")).encode())
+        self._add_code(function.__code__, function.__globals__)
+        self.add_kept(function)
+
+    def add_kept(self, function: types.FunctionType) -> None:
+        """Bring into the hash what a function keeps: the variables around it, and its defaults."""
+        for cell in function.__closure__ or ():
+            self.add(_content(cell))
+        self.add((function.__defaults__, function.__kwdefaults__))
+
+    def _add_code(self, code: types.CodeType, around: dict[str, Any]) -> None:
+        self.digest.update(code.co_code)
+        self.digest.update(repr((code.co_names, code.co_varnames)).encode())
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                self._add_code(constant, around)
+            else:
+                self.add(constant)
+        self.add_names(code.co_names, around)
+
+    def add_names(self, names: Iterable[str], around: dict[str, Any]) -> None:
+        """Bring into the hash what names of a function stand for; of a module, those of its names among them."""
+        names = tuple(names)
+        for name in names:
+            if name in around:
+                self.digest.update(name.encode())
+                self.add(around[name])
+                if isinstance(around[name], types.ModuleType):
+                    self._add_used(around[name], names)
+
+    def _add_used(self, module: types.ModuleType, names: tuple[str, ...]) -> None:
+        for name in names:
+            value = vars(module).get(name)
+            if value is not None and not isinstance(value, types.ModuleType):
+                self.digest.update(name.encode())
+                self.add(value)
 
 
 def _content(cell: Any) -> Any:
@@ -51,28 +96,3 @@ def _content(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
-
-
-def _add_code(code: types.CodeType, names: dict[str, Any], digest: Any, seen: set[int]) -> None:
-    digest.update(code.co_code)
-    digest.update(repr((code.co_names, code.co_varnames)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            _add_code(constant, names, digest, seen)
-        else:
-            _add(constant, digest, seen)
-    for name in code.co_names:
-        if name in names:
-            digest.update(name.encode())
-            _add(names[name], digest, seen)
-            if isinstance(names[name], types.ModuleType):
-                _add_used(names[name], code.co_names, digest, seen)
-
-
-def _add_used(module: types.ModuleType, names: tuple[str, ...], digest: Any, seen: set[int]) -> None:
-    """What a function may use of a module: those of its names that the code mentions."""
-    for name in names:
-        value = vars(module).get(name)
-        if value is not None and not isinstance(value, types.ModuleType):
-            digest.update(name.encode())
-            _add(value, digest, seen)

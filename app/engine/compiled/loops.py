@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.engine.compiled.lowering import ROWS, Step, values_taken
-from app.engine.compiled.sizes import Shape, Size, UnknownSizeError
+from app.engine.compiled.lowered import ROWS, Step, values_taken
+from app.engine.compiled.sizes import ONE, Shape, UnknownSizeError
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
 from app.ops.form import Constant, Elementwise, Fused, Reduction, Spread
-
-ONE = Size(0, 1)
 
 
 class LoopWriter:
@@ -23,6 +21,8 @@ class LoopWriter:
     def comment(self, step: Step) -> list[str]:
         """What a step computes, in the words of the Program."""
         form = step.op.definition.form
+        if step.kind == "keep":
+            return []
         return [_short(op) for op in form.body] if isinstance(form, Fused) else [_short(step.op)]
 
     def write(self, step: Step, depth: int) -> None:
@@ -193,7 +193,7 @@ class LoopWriter:
         """A variable that is a single number."""
         if name in self.lowered.constants:
             return self.literal(self.lowered.constants[name], self.lowered.dtype(name))
-        return f"{self.writer.name(name)}[0]"
+        return f"{self.writer.name(name)}[{', '.join('0' for _ in self.lowered.shapes[name]) or '0'}]"
 
     def literal(self, value: Any, dtype: str) -> str:
         """A number of a type, as source."""

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from app.engine.compiled.lowering import Lowered, why_python
-from app.engine.compiled.sizes import shapes_of
+from app.engine.compiled.lowered import Lowered
+from app.engine.compiled.lowering import why_python
+from app.engine.compiled.sizes import Shape, shapes_inside, shapes_of
+from app.graph.passes.bodies import rewritten
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
 from app.ops.form import Elementwise, Returning
 
 
-def with_functions_on_numbers(program: Program, why_not: Callable[[Operator, Lowered], str]) -> Program:
+def with_functions_on_numbers(
+    program: Program, why_not: Callable[[Operator, Lowered], str], given: Mapping[str, Shape] | None = None
+) -> Program:
     """The Program with such operators made elementwise. Those whose arrays would not do stay, for the reason given."""
-    known = Lowered(program, [], shapes_of(program))
+    known = Lowered(program, [], shapes_of(program, given))
+
+    def inside(op: Operator, name: str, body: Program) -> Program:
+        return with_functions_on_numbers(body, why_not, shapes_inside(op, known.shapes, name))
 
     def on_numbers(op: Operator) -> Operator:
         form = op.definition.form
+        if op.bodies:
+            return rewritten(op, lambda name, body, kept: inside(op, name, body))
         if not isinstance(form, Returning) or form.on_numbers is None or not known.all_alike(op):
             return op
         if why_python(op, known, why_not):

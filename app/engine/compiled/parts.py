@@ -7,10 +7,10 @@ layers that are alike, apart from the names of their variables, share theirs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from app.engine.compiled.lowering import Lowered, Step
+from app.engine.compiled.lowered import Lowered, Step
 from app.engine.compiled.names import Names
 from app.engine.compiled.schedule import FREE
 
@@ -36,13 +36,14 @@ class Part:
 def parts_of(lowered: Lowered) -> list[Part]:
     """The steps of a Program in parts."""
     parts: list[Part] = []
-    short = len(lowered.steps) <= LIMIT
+    inside = sum(_weight(step) - 1 for step in lowered.steps if step.inside)
+    short = len(lowered.steps) + inside <= LIMIT
     fresh = True
     for index, step in enumerate(lowered.steps):
         if step.in_python:
             fresh = True
         elif step.kind not in FREE:
-            full = parts and len(parts[-1].steps) >= LIMIT
+            full = parts and sum(_weight(other) for _, other in parts[-1].steps) + _weight(step) > LIMIT
             if fresh or full or (step.kind == "product" and not short):
                 parts.append(Part(f"part_{len(parts)}", []))
             parts[-1].steps.append((index, step))
@@ -50,11 +51,19 @@ def parts_of(lowered: Lowered) -> list[Part]:
     return parts
 
 
-def pattern(lines: Sequence[str], names: Names) -> str:
-    """What functions that differ only in the names of their variables have in common."""
+def _weight(step: Step) -> int:
+    """How many steps it is to a compiler, with those inside it."""
+    return 1 + sum(part.kind not in FREE for part in step.everything if part is not step)
+
+
+def pattern(lines: Sequence[str], names: Names, called: Collection[str]) -> str:
+    """What functions that differ only in the names of their variables have in common; what they call is the same."""
     order: dict[str, str] = {}
 
+    def is_variable(word: str) -> bool:
+        return names.is_given(word) and word not in called
+
     def numbered(word: re.Match[str]) -> str:
-        return order.setdefault(word[0], f"_{len(order)}_") if names.is_given(word[0]) else word[0]
+        return order.setdefault(word[0], f"_{len(order)}_") if is_variable(word[0]) else word[0]
 
     return "\n".join(re.sub(r"[A-Za-z_]\w*", numbered, line) for line in lines if not line.lstrip().startswith("#"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -11,11 +10,13 @@ import numpy as np
 
 from app.engine import reference
 from app.engine.compiled import blas, cache, runtime
-from app.engine.compiled.batch import with_one_batch_size
 from app.engine.compiled.buffers import Plan, plan_buffers
-from app.engine.compiled.lowering import Lowered, Step, lower, why_python
-from app.engine.compiled.on_numbers import with_functions_on_numbers
+from app.engine.compiled.crew import helping
+from app.engine.compiled.kept import KeptRows, fill_absent
+from app.engine.compiled.lowered import Lowered, Step
+from app.engine.compiled.lowering import lower
 from app.engine.compiled.parts import Part
+from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.sizes import N, UnknownSizeError
 from app.engine.compiled.source import Source, generate
@@ -24,16 +25,15 @@ from app.engine.scope import Scope
 from app.errors import OperatorError, ShapeError
 from app.graph.passes import optimise
 from app.graph.program import Program
+from app.graph.running import run_operator
 
 _ALL_ROWS = np.zeros(0, np.int64)
 """The rows of a batch that is fed as it is: none have to be looked up."""
 
 
 def _optimised(program: Program, fetch: Sequence[str]) -> Program:
-    """The Program after the passes, of which fusion leaves alone what has to run as a Python call."""
-    program = with_functions_on_numbers(with_one_batch_size(program), why_not)
-    known = Lowered(program, [], {})
-    return optimise(program, set(fetch), lambda op: not why_python(op, known, why_not))
+    """The Program after the passes."""
+    return optimise(program, set(fetch), PASSES)
 
 
 class CompiledProgram:
@@ -50,6 +50,7 @@ class CompiledProgram:
         self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)))
         self.module = cache.load(self.source.text, self.source.functions)
         self._buffers: dict[int, list[np.ndarray]] = {}
+        self._kept = KeptRows(self.lowered)
 
     # Many batches in one call
 
@@ -81,6 +82,7 @@ class CompiledProgram:
             *(np.ascontiguousarray(data[name]) for name in self.source.data),
             *(self._persistable(name, scope) for name in self.source.persistables),
             *self._buffers_for(min(batch, order.size)),
+            *self._kept.arguments,
             *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
         self._on_threads(self.module.train, (order, first, last, batch, *arrays))
@@ -100,12 +102,8 @@ class CompiledProgram:
 
         with blas.single():
             cache.ready(self.module, function, (0, shards, shared, *arguments))
-            others = [threading.Thread(target=work, args=(s,)) for s in range(1, shards)]
-            for thread in others:
-                thread.start()
-            work(0)
-            for thread in others:
-                thread.join()
+            with helping(work, shards - 1):
+                work(0)
         self._raise(raised, shared)
 
     def _raise(self, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:
@@ -119,7 +117,8 @@ class CompiledProgram:
             raise OperatorError(f"{labels}: its function raised {type(error).__name__}: {error}") from error
         if shared[runtime.PROBLEM] >= 0:
             step = self.lowered.steps[runtime.running(shared, int(shared[runtime.PROBLEM]))]
-            what = getattr(step.op.definition.form, "problem", "") or "it returned a shape other than the declared one"
+            problems = [getattr(part.op.definition.form, "problem", "") for part in step.everything]
+            what = " or ".join(filter(None, problems)) or "it returned a shape other than the declared one"
             raise OperatorError(f"{step.op.definition.label}: {what} (at {step.op})")
 
     def _buffers_for(self, n: int) -> list[np.ndarray]:
@@ -163,6 +162,8 @@ class CompiledProgram:
         kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
         results = {name: self._result(name, 1) for name in kept}
         self._train(feed, np.arange(n), 0, 1, n, scope, results)
+        if kept:
+            return [np.array(results[name][0]) for name in self.fetch]
         values = {**feed, **scope.values, **self._views(n)}
         return [np.array(values[name]) for name in self.fetch]
 
@@ -174,9 +175,12 @@ class CompiledProgram:
         with_reference = False
         for index, step in enumerate(self.lowered.steps):
             if with_reference or step.kind in ("alias", "constant"):
-                reference.run_operator(step.op, values)
+                values.update(self._kept.read_by(step, values, n))
+                run_operator(step.op, values)
             elif step.in_python:
+                values.update(self._kept.read_by(step, values, n))
                 self._run_in_python(step, values, views)
+                fill_absent(step, self.lowered, values, n)
                 with_reference = self._surprising(step.op.outputs, values, n)
             elif index in part_at:
                 self._run_part(part_at[index], n, values, views, scope)
@@ -186,14 +190,17 @@ class CompiledProgram:
         """Run a step as a Python call, on arrays of its own: it may keep them, or return a part of them."""
         changing = {n for n in step.op.inputs if n and (self.lowered.persists(n) or n in views)}
         own = {n: np.array(values[n]) if n in changing else values[n] for n in step.op.inputs if n}
-        reference.run_operator(step.op, own)
+        run_operator(step.op, own)
         for name in step.op.outputs:
             values[name] = own[name]
 
     def _run_part(self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope) -> None:
-        arrays = []
+        arrays, alive = [], []
         for name in part.arguments:
-            if self.lowered.persists(name):
+            if name in self._kept:
+                array, rows = self._kept.argument(name, values)
+                alive.append(rows)
+            elif self.lowered.persists(name):
                 array = self._persistable(name, scope)
             elif name in views and not self.lowered.is_data(name):
                 array = views[name]
@@ -228,7 +235,7 @@ class CompiledProgram:
         return any(
             np.shape(values[name]) != tuple(s.at(n) for s in self.lowered.shapes[name])
             for name in outputs
-            if self.lowered.dtype(name) != "object"
+            if self.lowered.dtype(name) != "object" and name not in self._kept
         )
 
     def fits(self, feed: dict[str, np.ndarray]) -> bool:

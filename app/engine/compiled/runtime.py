@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -42,8 +43,11 @@ def _external(name: str, number: Any) -> Any:
 
 _sgemm = _external("cblas_sgemm", types.float32)
 _dgemm = _external("cblas_dgemm", types.float64)
-llvm.add_symbol("opsmith_yield", ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0)
+_libc = ctypes.CDLL(None)
+llvm.add_symbol("opsmith_yield", ctypes.cast(_libc.sched_yield, ctypes.c_void_p).value or 0)
 _sched_yield = types.ExternalFunction("opsmith_yield", types.int32())
+llvm.add_symbol("opsmith_realloc", ctypes.cast(_libc.realloc, ctypes.c_void_p).value or 0)
+_realloc = types.ExternalFunction("opsmith_realloc", types.int64(types.int64, types.int64))
 
 
 @njit(nogil=True)
@@ -163,6 +167,79 @@ def note(shared: Any, shard: int, step: int) -> None:
     shared[RUNNING + LINE * shard + 1] = step
 
 
+# What loops keep of their iterations: memory that grows, known by an array of its address, its size and its rows
+
+ADDRESS, BYTES, ROWS = 0, 1, 2
+LEAST = 4096
+
+
+@_intrinsic
+def _at_address(typing_context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+@njit(nogil=True)
+def forget(kept: Any) -> None:
+    """Begin to keep rows anew, in the memory that there is."""
+    kept[ROWS] = 0
+
+
+@njit(nogil=True)
+def keep(kept: Any, value: Any) -> None:
+    """Add a row."""
+    size = value.size * value.itemsize
+    wanted = (kept[ROWS] + 1) * size
+    if wanted > kept[BYTES]:
+        larger = max(wanted, 2 * kept[BYTES], LEAST)
+        address = _realloc(kept[ADDRESS], larger)
+        if address == 0:
+            raise MemoryError("there is no memory left to keep what a loop computes in each iteration")
+        kept[ADDRESS], kept[BYTES] = address, larger
+    if size > 0:
+        row, flat = (
+            carray(_at_address(kept[ADDRESS] + kept[ROWS] * size), value.size, value.dtype),
+            value.reshape(value.size),
+        )
+        for i in range(value.size):
+            row[i] = flat[i]
+    kept[ROWS] += 1
+
+
+@njit(nogil=True)
+def kept_rows(kept: Any, like: Any) -> Any:
+    """All rows, of as many numbers as another array has."""
+    return carray(_at_address(kept[ADDRESS]), (kept[ROWS], like.size), like.dtype)
+
+
+def no_rows() -> np.ndarray:
+    """What knows of rows, and has no memory for them yet."""
+    return np.zeros(3, np.int64)
+
+
+def rows_of(array: np.ndarray) -> np.ndarray:
+    """What knows of the rows of an array, which has to stay alive."""
+    return np.array([array.ctypes.data, 0, len(array)], np.int64)
+
+
+def array_of(kept: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """A copy of all rows, each of a shape."""
+    array = np.empty((int(kept[ROWS]), *shape), dtype)
+    ctypes.memmove(array.ctypes.data, int(kept[ADDRESS]), array.nbytes)
+    return array
+
+
+def release(arrays: Iterable[np.ndarray]) -> None:
+    """Give back the memory of rows."""
+    for kept in arrays:
+        _libc.free(ctypes.c_void_p(int(kept[ADDRESS])))
+        kept[:] = 0
+
+
 def running(shared: np.ndarray, shard: int) -> int:
     """The number of the step that a thread noted last; -1 if it has noted none."""
     first, step = shared[RUNNING + LINE * shard :][:2]
@@ -177,5 +254,5 @@ def sharing(shards: int) -> np.ndarray:
     return shared
 
 
-CALLED = (product32, product64, fetch_ahead, meet, begin, note, report)
+CALLED = (product32, product64, fetch_ahead, meet, begin, note, report, forget, keep, kept_rows)
 """All functions that generated source may call: what compiled code depends on besides the source."""

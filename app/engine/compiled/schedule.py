@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from app.engine.compiled.lowering import LAST, ROWS, WHOLE, Lowered, Step
+from app.engine.compiled.lowered import LAST, ROWS, WHOLE, Lowered, Step
 from app.ops.form import Filling, Product, Reduction, Returning, Spread
 
 WINDOW = 12

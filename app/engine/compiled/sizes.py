@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from app.errors import AppError
+from app.graph.body import Body
+from app.graph.passes.bodies import as_program
 from app.graph.program import Operator, Program, Variable
+from app.ops.form import Loop
 from app.ops.spec import UNKNOWN, Spec
 
 _PROBES = (97, 101, 1)
@@ -18,6 +21,8 @@ class Size(NamedTuple):
 
     times: int
     plus: int
+    iterations: bool = False
+    """Whether it is the number of iterations of a loop instead, which only the run will tell."""
 
     def at(self, n: int) -> int:
         return self.times * n + self.plus
@@ -32,6 +37,8 @@ class Size(NamedTuple):
 
 
 N = Size(1, 0)
+ONE = Size(0, 1)
+ITERATIONS = Size(0, 1, iterations=True)
 Shape = tuple[Size, ...]
 
 
@@ -39,10 +46,17 @@ class UnknownSizeError(AppError):
     """A shape that does not follow from the batch size; the Program is then left to the reference engine."""
 
 
-def shapes_of(program: Program) -> dict[str, Shape]:
-    """The shape of every variable. All unknown sizes of the data are taken to be one and the same n."""
-    block = program.global_block()
-    shapes = {name: tuple(map(_known, v.shape)) for name, v in block.vars.items() if v.is_data or v.persistable}
+def shapes_of(program: Program, given: Mapping[str, Shape] | None = None) -> dict[str, Shape]:
+    """The shape of every variable. All unknown sizes of the data are taken to be one and the same n.
+
+    `given` says the shapes of what a body takes, where the Program is a body.
+    """
+    block, given = program.global_block(), given or {}
+    shapes = {
+        name: given.get(name) or tuple(map(_known, v.shape))
+        for name, v in block.vars.items()
+        if v.is_data or v.persistable
+    }
     for op in block.ops:
         for name in op.inputs:
             if name is not None and name not in shapes:
@@ -52,11 +66,44 @@ def shapes_of(program: Program) -> dict[str, Shape]:
     return shapes
 
 
+def is_kept_of_iterations(shape: Shape) -> bool:
+    """Whether a variable of this shape is what a loop keeps: a row for each iteration."""
+    return any(size.iterations for size in shape)
+
+
+def shapes_inside(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
+    """The shapes of a body's variables, from those of what its operator takes."""
+    inner: Body = op.bodies[body]
+    taken = op.inputs[len(op.inputs) - len(inner.inputs) :]
+    return shapes_of(as_program(inner), {n: shapes[str(o)] for n, o in zip(inner.inputs, taken, strict=True)})
+
+
+def _given_by_bodies(op: Operator, shapes: Mapping[str, Shape]) -> list[Shape]:
+    """The shapes of what control flow gives."""
+    form = op.definition.form
+    if isinstance(form, Loop):
+        body, inside = op.bodies[form.makes], shapes_inside(op, shapes, form.makes)
+        results = op.attributes["results"]
+        made = [inside[str(name)] for name in body.outputs]
+        for i in range(results):
+            if made[i] != inside[body.inputs[i]]:
+                raise UnknownSizeError(f"{op.outputs[i]} may change its shape from one iteration to the next")
+        return [*made[:results], *((ITERATIONS, *shape) for shape in made[results:])]
+    both = [(body.outputs, shapes_inside(op, shapes, name)) for name, body in op.bodies.items()]
+    found = [{inside[str(names[i])] for names, inside in both if names[i] is not None} for i in range(len(op.outputs))]
+    for name, different in zip(op.outputs, found, strict=True):
+        if len(different) > 1:
+            raise UnknownSizeError(f"{name} has one shape or another, as its condition says")
+    return [next(iter(shapes)) for shapes in found]
+
+
 def _known(size: int) -> Size:
     return N if size == UNKNOWN else Size(0, size)
 
 
 def _output_shapes(program: Program, op: Operator, shapes: dict[str, Shape]) -> Sequence[Shape]:
+    if op.bodies:
+        return _given_by_bodies(op, shapes)
     variables = [program.global_block().var(name) for name in op.outputs]
     if not any(UNKNOWN in v.shape for v in variables):
         return [tuple(map(_known, v.shape)) for v in variables]

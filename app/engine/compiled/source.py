@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.engine.compiled.buffers import Plan
-from app.engine.compiled.lowering import LAST, WHOLE, Lowered
+from app.engine.compiled.lowered import LAST, WHOLE, Lowered
 from app.engine.compiled.parts import Part, parts_of, pattern
 from app.engine.compiled.steps import StepWriter
 from app.engine.compiled.writer import Writer
@@ -23,6 +23,8 @@ from app.engine.compiled.runtime import begin, fetch_ahead, meet, note, product3
 u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
 '''
 
+KEEPING = "from app.engine.compiled.runtime import forget, keep, kept_rows  # what loops keep of their iterations\n"
+
 
 @dataclass
 class Source:
@@ -33,6 +35,8 @@ class Source:
     parts: list[Part]
     data: list[str]
     persistables: list[str]
+    kept: list[str]
+    """What loops keep of their iterations, in memory that grows."""
     whole: bool
     """Whether it has `train`, which runs many batches in one call; a Python call in between prevents that."""
 
@@ -66,8 +70,9 @@ class _Generator:
             self._train(parts, data, persistables)
         functions = sorted(self.writer.functions)
         names = [f"# functions of operators: {', '.join(functions)}", ""] if functions else []
-        text = "\n".join([HEAD, *names, *self.writer.lines]) + "\n"
-        return Source(text, self.writer.functions, parts, data, persistables, whole)
+        growing = [KEEPING] if lowered.kept else []
+        text = "\n".join([HEAD, *growing, *names, *self.writer.lines]) + "\n"
+        return Source(text, self.writer.functions, parts, data, persistables, sorted(lowered.kept), whole)
 
     def _is_read(self, name: str) -> bool:
         return name in self.fetch or any(name in step.op.inputs for step in self.lowered.steps)
@@ -83,7 +88,7 @@ class _Generator:
 
     def _part(self, part: Part, known: dict[str, str], kept: bool) -> None:
         """The function for some steps, unless there is one that differs from it only in names."""
-        named = dict.fromkeys(n for _, s in part.steps for n in (*s.reads, *s.op.outputs))
+        named = dict.fromkeys(n for _, s in part.steps for n in s.touched)
         part.arguments = [n for n in named if n not in self.lowered.constants]
         arguments = [self._handed(n, self.writer.flat) for n in part.arguments]
         before = len(self.writer.lines)
@@ -96,7 +101,7 @@ class _Generator:
         self.steps.write(part.steps, part.first, 1)
         self.line(1, "return False")
         written = self.writer.lines[before:]
-        same = pattern(written, self.writer.names)
+        same = pattern(written, self.writer.names, self.writer.functions)
         if same in known:
             del self.writer.lines[before:]
         else:
@@ -111,7 +116,8 @@ class _Generator:
         lowered = self.lowered
         buffers = [self.writer.buffer(i) for i in range(len(self.plan.buffers))]
         results = {name: self._fetched(name) for name in self.fetch} if lowered.has_fixed_shapes(self.fetch) else {}
-        arrays = [*map(self.writer.raw, data), *map(self.name, persistables), *buffers, *results.values()]
+        arrays = [*map(self.writer.raw, data), *map(self.name, persistables), *buffers]
+        arrays += [*map(self.name, sorted(lowered.kept)), *results.values()]
         self.writer.header("train", ["shard", "shards", "shared", "order", "first", "last", "batch", *arrays])
         self.line(1, "for iteration in range(first, last):")
         self.line(2, "rows = order[iteration * batch : min((iteration + 1) * batch, order.size)]")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from app.engine.compiled.loops import LoopWriter
-from app.engine.compiled.lowering import ROWS, Step, values_taken
+from app.engine.compiled.lowered import ROWS, Step, values_taken
+from app.engine.compiled.schedule import FREE
 from app.engine.compiled.sizes import N
 from app.engine.compiled.writer import Writer
 from app.ops.form import Filling, Product, Returning
@@ -34,16 +35,59 @@ class StepWriter:
         if step.alone:
             self.line(depth, f"if shard == {self.writer.loner(step.share)}:")
             depth += 1
-        if step.users or step.kind in ("filling", "returning"):
+        if step.users or any(part.kind in ("filling", "returning") for part in step.everything):
             self.line(depth, f"note(shared, shard, u({index}))")
+        self._kind(step, depth)
+
+    def _kind(self, step: Step, depth: int) -> None:
         write: Callable[[Step, int], None] = {
             "loop": self.loops.write,
             "product": self._product,
             "filling": self._filling,
             "returning": self._returning,
             "copy": self._copy,
+            "keep": self._keep,
+            "if": self._if,
+            "while": self._while,
         }[step.kind]
         write(step, depth)
+
+    # Control flow
+
+    def _inside(self, steps: Sequence[Step], depth: int) -> None:
+        """The steps of one part of control flow, which one thread does."""
+        written = [step for step in steps if step.kind not in FREE]
+        for step in written:
+            for text in self.loops.comment(step):
+                self.line(depth, f"# {text}")
+            self._kind(step, depth)
+        if not written:
+            self.line(depth, "pass")
+
+    def _if(self, step: Step, depth: int) -> None:
+        holds, fails = step.inside.values()
+        self.line(depth, f"if {self.loops.scalar(step.answer)}:")
+        self._inside(holds, depth + 1)
+        if any(part.kind not in FREE for part in fails):
+            self.line(depth, "else:")
+            self._inside(fails, depth + 1)
+
+    def _while(self, step: Step, depth: int) -> None:
+        before, asking, body = (step.inside[word] for word in ("before", "condition", "body"))
+        for name in step.op.outputs:
+            if name in self.lowered.kept:
+                self.line(depth, f"forget({self.name(name)})")
+        if any(part.kind not in FREE for part in before):
+            self._inside(before, depth)
+        self.line(depth, "while True:")
+        if any(part.kind not in FREE for part in asking):
+            self._inside(asking, depth + 1)
+        self.line(depth + 1, f"if not {self.loops.scalar(step.answer)}:")
+        self.line(depth + 2, "break")
+        self._inside(body, depth + 1)
+
+    def _keep(self, step: Step, depth: int) -> None:
+        self.line(depth, f"keep({self.name(step.op.outputs[0])}, {self.name(str(step.op.inputs[0]))})")
 
     def _product(self, step: Step, depth: int) -> None:
         op, lowered = step.op, self.lowered
@@ -76,6 +120,8 @@ class StepWriter:
         form: Filling = step.op.definition.form
         function = self.writer.function(form.function, step.op.type)
         values = [self._slice(n, step) for n in (*values_taken(step.op), *step.op.outputs)]
+        if values_taken(step.op)[0] in self.lowered.kept:
+            values[0] = f"kept_rows({values[0]}, {self.name(step.op.outputs[0])})"
         self.line(depth, f"if not {function}({', '.join([*values, *self._settings(step)])}):")
         self.line(depth + 1, "report(shared, shard)")
         self.line(depth + 1, "return True")

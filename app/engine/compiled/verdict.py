@@ -11,7 +11,7 @@ from numba.np.numpy_support import from_dtype
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.lowering import Lowered
+from app.engine.compiled.lowered import Lowered
 from app.graph.program import Operator
 from app.ops.form import Elementwise, Fused, Returning
 

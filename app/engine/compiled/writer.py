@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.engine.compiled.buffers import Plan, size_text
-from app.engine.compiled.lowering import LAST, ROWS, Lowered, Step
+from app.engine.compiled.lowered import LAST, ROWS, Lowered, Step
 from app.engine.compiled.names import RESERVED, Names
 from app.engine.compiled.sizes import N
 

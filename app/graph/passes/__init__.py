@@ -5,25 +5,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import reduce
+from typing import NamedTuple
 
+from app.graph.passes.bodies import inside_too
 from app.graph.passes.common import common
 from app.graph.passes.constants import constants
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
 from app.graph.passes.steps import steps
-from app.graph.program import Operator, Program
+from app.graph.program import Program
 
-Pass = Callable[[Program, Collection[str]], Program]
-
-PIPELINE: tuple[Pass, ...] = (constants, common, dead_code, steps)
-"""What the compiled engine runs, in order, before fusion."""
+Rewriting = Callable[[Program, Collection[str]], Program]
 
 
-def optimise(program: Program, keep: Collection[str], joins: Callable[[Operator], bool] = lambda op: True) -> Program:
-    """The Program after every pass; `joins` says of an elementwise operator whether it may run in others' loop."""
-    passes: tuple[Pass, ...] = (*PIPELINE, partial(fusion, joins=joins), dead_code)
+class Pass(NamedTuple):
+    """A step of the way, under the name that it is shown by."""
+
+    name: str
+    run: Rewriting
+
+
+def pipeline(fuse: Rewriting = fusion) -> tuple[Pass, ...]:
+    """The passes in order. An engine gives its own `fuse`, which joins only what it can run in one loop."""
+    return (
+        Pass("constants", inside_too(constants)),
+        Pass("common", inside_too(common)),
+        Pass("dead_code", dead_code),
+        Pass("steps", inside_too(steps)),
+        Pass("fusion", inside_too(fuse)),
+        Pass("dead_code", dead_code),
+    )
+
+
+PIPELINE = pipeline()
+"""The passes as they run where everything elementwise can be joined."""
+
+
+def after_each(passes: Sequence[Pass], program: Program, keep: Collection[str]) -> Iterator[tuple[Pass, Program]]:
+    """Every pass in turn, with the Program as it leaves it."""
     for each in passes:
-        program = each(program, keep)
-    return program
+        program = each.run(program, keep)
+        yield each, program
+
+
+def optimise(program: Program, keep: Collection[str], passes: Sequence[Pass] = PIPELINE) -> Program:
+    """The Program after every pass."""
+    return reduce(lambda before, each: each.run(before, keep), passes, program)

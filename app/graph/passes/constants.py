@@ -42,7 +42,7 @@ def _value(program: Program, op: Operator, known: dict[str, Any]) -> Any:
         return None
     if isinstance(op.definition.form, Constant):
         return np.full(spec.shape, op.definition.form.value(op.attributes), spec.dtype)
-    if not op.inputs or not all(name in known for name in op.inputs) or op.definition.form is None:
+    if not op.inputs or not all(name in known for name in op.inputs) or op.definition.form is None or op.bodies:
         return None
     result = np.asarray(op.definition.kernel(*[known[str(name)] for name in op.inputs], **op.attributes))
     uniform = 0 < result.size <= LARGEST and bool(np.all(result == result.flat[0]))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from app.graph.program import Operator, Program
+from app.graph.program import Block, Operator, Program
 
 
 def with_operators(program: Program, operators: Sequence[Operator], keep: Collection[str] = ()) -> Program:
     """A copy of a Program that has these operators, and only the variables that they, its data or `keep` need."""
-    copied = program.clone()
+    copied = program.clone_without_operators()
     block = copied.global_block()
-    block.ops = [Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role) for op in operators]
+    block.ops = [op.copied_into(block) for op in operators]
     used = {name for op in operators for name in (*op.inputs, *op.outputs)} | set(keep)
     block.vars = {name: v for name, v in block.vars.items() if name in used or v.is_data or v.persistable}
     return copied
@@ -36,8 +36,15 @@ def writes(operators: Sequence[Operator]) -> Counter[str]:
 
 def is_pure(program: Program, operator: Operator) -> bool:
     """Whether an operator can be left out, moved or shared: no effects, nothing random, no variable that persists."""
-    block, definition = program.global_block(), operator.definition
+    return is_pure_in(program.global_block(), operator)
+
+
+def is_pure_in(block: Block, operator: Operator) -> bool:
+    """The same, of an operator of any block. Control flow is pure if everything in it is."""
+    definition = operator.definition
     opaque = definition.where and definition.form is None  # a user's Python, which may print, count or draw numbers
     if definition.effects or opaque or "seed" in operator.attributes or not operator.outputs:
+        return False
+    if not all(is_pure_in(body.block, inner) for body in operator.bodies.values() for inner in body.block.ops):
         return False
     return not any(block.var(name).persistable for name in operator.outputs)

@@ -15,8 +15,8 @@ from app.ops.joining import bordered
 from app.ops.linear import matmul
 from app.ops.logic import where
 from app.ops.math import sqrt, square
+from app.ops.norms import norm
 from app.ops.reduction import sum
-from app.ops.statistics import norm
 
 __all__ = [
     "bilinear",

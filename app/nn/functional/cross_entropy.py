@@ -113,7 +113,8 @@ def _counted(
 def _may_be_ignored(label: Any, ignore_index: int) -> bool:
     if ignore_index >= 0:
         return True
-    return hasattr(label, "numpy") and bool(np.any(np.asarray(label) == ignore_index))
+    known = getattr(label, "_array", None)  # there is none in a Program
+    return known is not None and bool(np.count_nonzero(known == ignore_index))
 
 
 def _of_places(input: Any, places: Any, axis: int, use_softmax: bool) -> Any:

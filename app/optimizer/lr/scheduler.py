@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import AppError
+from app.tensor.modes import recording
 
 
 class LRScheduler:
     """The base: `get_lr` says the rate of `last_epoch`; calling the schedule gives the rate that holds now."""
+
+    each_step = False
+    """Whether every step of an optimiser, or run of its Program, goes on to the next epoch, as in Paddle 1."""
 
     def __init__(self, learning_rate: float = 0.1, last_epoch: int = -1, verbose: bool = False):
         self.base_lr = float(learning_rate)
@@ -20,6 +24,10 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go on to the next epoch, or to the one given."""
+        if recording.tracer is not None:
+            raise AppError(
+                "a schedule's step() is Python's, and not part of a traced function; call it outside of that"
+            )
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self.last_lr = self.get_lr()
         self._tell()

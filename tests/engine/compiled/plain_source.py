@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import Any
 
@@ -34,11 +35,30 @@ class _Meeting:
         return bool(shared[runtime.ABORTED])
 
 
+_libc = ctypes.CDLL(None)
+_libc.realloc.restype = ctypes.c_void_p
+
+
+def _keep(kept: np.ndarray, value: np.ndarray) -> None:
+    """`keep` in the memory that the real one uses, too, as Python calls may read it."""
+    rows, size = int(kept[runtime.ROWS]), value.nbytes
+    kept[runtime.BYTES] = (rows + 1) * max(size, 1)
+    address = ctypes.c_void_p(int(kept[runtime.ADDRESS]))
+    kept[runtime.ADDRESS] = _libc.realloc(address, ctypes.c_size_t(int(kept[runtime.BYTES])))
+    ctypes.memmove(int(kept[runtime.ADDRESS]) + rows * size, np.ascontiguousarray(value).ctypes.data, size)
+    kept[runtime.ROWS] += 1
+
+
+def _kept_rows(kept: np.ndarray, like: np.ndarray) -> np.ndarray:
+    return runtime.array_of(kept, (like.size,), like.dtype.name)
+
+
 def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
     """The native form with every function of its source as the plain Python that it was written in."""
     names = vars(native.module)
     names.update({name: getattr(value, "py_func", value) for name, value in names.items()})
     names.update(product32=_product, product64=_product, meet=_Meeting(shards))
+    names.update(keep=_keep, kept_rows=_kept_rows)
     names.update(stay_apart=lambda: None, fetch_ahead=lambda data, rows, i: None)
     return native
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import control_zoo
 import custom_zoo
 import numpy as np
 from hypothesis import strategies as st
@@ -69,6 +70,7 @@ ONE: dict[str, Callable[[Any], Any]] = {
     "detach": lambda x: x * app.tanh(x).detach(),
     "constants": lambda x: x * (app.ones_like(x) + 0.5) + app.zeros_like(x),
     **custom_zoo.ONE,
+    **control_zoo.ONE,
 }
 TWO: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, y: x + y,
@@ -86,6 +88,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
     "concat": lambda x, y: app.concat([(x + y)[:, :1], (x * y)[:, 1:]], axis=1),
     "concat rows": lambda x, y: app.tanh(app.sum(app.concat([x, app.sum(y, axis=0, keepdim=True)], axis=0), axis=0)),
     **custom_zoo.TWO,
+    **control_zoo.TWO,
 }
 OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "SGD": lambda **k: optimizer.SGD(0.1, **k),

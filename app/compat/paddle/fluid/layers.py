@@ -9,7 +9,8 @@ from typing import Any
 import app as _package
 from app import static
 from app.compat.missing import missing
-from app.compat.table import taken
+from app.compat.paddle.fluid import learning_rate_scheduler
+from app.compat.table import everything, taken
 from app.graph import static_unless_chosen
 from app.nn import functional
 
@@ -28,6 +29,8 @@ _TAKEN = {
     ),
     **taken(functional, "elu leaky_relu log_softmax relu softplus"),
     **taken(static, "create_global_var create_parameter py_func"),
+    **taken(static.nn, "case cond switch_case while_loop"),
+    **everything(learning_rate_scheduler),
 }
 globals().update(_TAKEN)
 
@@ -103,6 +106,20 @@ def fc(
     name: str | None = None,
 ) -> Any:
     return static.nn.fc(input, size, num_flatten_dims, param_attr, bias_attr, act, name)
+
+
+def embedding(
+    input: Any,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: Any = None,
+    dtype: Any = "float32",
+) -> Any:
+    """Rows of a table; a last axis of size 1 is the number's own, and becomes the row."""
+    ids = input.squeeze(-1) if len(input.shape) > 1 and input.shape[-1] == 1 else input
+    return static.nn.embedding(ids, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
 def dropout(

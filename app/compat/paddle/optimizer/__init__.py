@@ -3,9 +3,9 @@
 from app import optimizer as _below
 from app.compat.missing import missing
 from app.compat.paddle.optimizer import lr
-from app.compat.table import everything
+from app.compat.table import taken
 
-_TAKEN = everything(_below)
+_TAKEN = taken(_below, "Adadelta Adagrad Adam AdamW Adamax Momentum NAdam Optimizer RAdam RMSProp Rprop SGD")
 globals().update(_TAKEN)
 
 __all__ = ["lr", *_TAKEN]

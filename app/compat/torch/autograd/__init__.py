@@ -37,11 +37,16 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is touched."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, which makes zeros"
+        )
     listed = [inputs] if hasattr(inputs, "dtype") else list(inputs)
     unused = materialize_grads if allow_unused is None else allow_unused
     found = gradients(outputs, listed, grad_outputs, retain_graph, create_graph, allow_unused=unused)
     if materialize_grads:
-        found = [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, listed, strict=True)]
+        zeros = [x.new_zeros(x.shape, requires_grad=create_graph) for x in listed]
+        found = [z if g is None else g for g, z in zip(found, zeros, strict=True)]
     return tuple(found)
 
 

@@ -10,7 +10,44 @@ from typing import Any
 from app.compat.torch.nn._module import Module, _indented
 
 
-class Sequential(Module):
+class _Listed(Module):
+    """Modules in an order, by their numbers."""
+
+    def append(self, module: Any) -> Any:
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Any]) -> Any:
+        for module in modules:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Any) -> Any:
+        """Put a module before another; those after it get the next numbers."""
+        listed = list(self)
+        listed.insert(index, module)
+        return self._renumbered(listed)
+
+    def _renumbered(self, modules: Iterable[Any]) -> Any:
+        self._modules.clear()
+        return self.extend(modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def __setitem__(self, index: int, module: Any) -> None:
+        self.add_module(list(self._modules)[index], module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        listed = list(self)
+        del listed[index]
+        self._renumbered(listed)
+
+
+class Sequential(_Listed):
     """Modules, each working on the result of the one before."""
 
     def __init__(self, *modules: Any):
@@ -24,50 +61,22 @@ class Sequential(Module):
             input = module(input)
         return input
 
-    def append(self, module: Any) -> Any:
-        self.add_module(str(len(self)), module)
-        return self
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._modules.values())
-
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return list(self._modules.values())[index]
 
 
-class ModuleList(Module):
+class ModuleList(_Listed):
     """A list of modules."""
 
     def __init__(self, modules: Iterable[Any] = ()):
         super().__init__()
         self.extend(modules)
 
-    def append(self, module: Any) -> Any:
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules: Iterable[Any]) -> Any:
-        for module in modules:
-            self.append(module)
-        return self
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._modules.values())
-
     def __getitem__(self, index: Any) -> Any:
         found = list(self._modules.values())[index]
         return type(self)(found) if isinstance(index, slice) else found
-
-    def __setitem__(self, index: int, module: Any) -> None:
-        self.add_module(list(self._modules)[index], module)
 
     def __repr__(self) -> str:
         lines = []

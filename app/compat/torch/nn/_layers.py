@@ -145,7 +145,7 @@ def _as_module(name: str, function: Callable[..., Any], settings: dict[str, Any]
         return ", ".join(f"{key}={value!r}" for key, value in said.items() if (key, value) != ("inplace", False))
 
     members = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "__doc__": function.__doc__}
-    return type(name, (Module,), {**members, "__module__": Module.__module__})
+    return type(name, (Module,), {**members, "__module__": __name__.rpartition(".")[0]})
 
 
 _INPLACE = {"inplace": False}

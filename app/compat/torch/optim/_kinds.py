@@ -62,17 +62,23 @@ class Kind(NamedTuple):
     """The framework's optimiser for a group."""
     defaults: dict[str, Any]
     attributes: dict[str, Any]
-    """For an attribute of the operator which setting it is, or which part of one, or the attribute's value."""
+    """For an attribute of the operator which setting it is, which part of one, what it makes of them, or its value."""
     names: dict[str, str]
     """PyTorch's names for what is remembered."""
-    decoupled: bool = False
-    """Whether `weight_decay` is the operator's affair, and no part of the gradient."""
+    decoupled: Callable[[Mapping[str, Any]], bool] = lambda group: False
+    """Whether `weight_decay` is the operator's affair in a group, and no part of the gradient."""
     only: dict[str, Any] = {}  # noqa: RUF012 - a default of a NamedTuple, which nobody changes
     """Settings for which there is one value."""
+    without: tuple[str, ...] = ("fused",)
+    """Which of the settings of all kinds it has not."""
+    powers: dict[str, int] = {}  # noqa: RUF012 - as above
+    """See `Optimizer.powers`."""
 
     def make(self, name: str) -> type[Optimizer]:
         """The class of such an optimiser."""
-        return type(name, (_OfKind,), {"kind": self, "names": self.names, "__module__": __name__})
+        return type(
+            name, (_OfKind,), {"kind": self, "names": self.names, "powers": self.powers, "__module__": __name__}
+        )
 
 
 class _OfKind(Optimizer):
@@ -87,7 +93,7 @@ class _OfKind(Optimizer):
         for key, value in self.kind.only.items():
             if given.get(key, value) != value:
                 raise OptimizerError(f"{type(self).__name__}: {key} is {value} in this façade, found {given[key]}")
-        super().__init__(params, {**defaults, **given, **_ways(kwargs)})
+        super().__init__(params, {**defaults, **given, **_ways(kwargs, *self.kind.without)})
 
     def engine(self, group: Mapping[str, Any]) -> Any:
         return self.kind.engine(group)
@@ -97,21 +103,36 @@ class _OfKind(Optimizer):
 
     def gradient(self, parameter: Any, group: Mapping[str, Any]) -> Any:
         """The gradient, to which a decay that the operator does not know of is added."""
-        return super().gradient(parameter, {**group, "weight_decay": 0} if self.kind.decoupled else group)
+        return super().gradient(parameter, {**group, "weight_decay": 0} if self.kind.decoupled(group) else group)
 
 
 def _setting(group: Mapping[str, Any], where: Any) -> Any:
     if isinstance(where, tuple):
         key, index = where
         return float(group[key][index])
+    if callable(where):
+        return where(group)
     return group[where] if isinstance(where, str) else where
 
 
 _BETAS = {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0}
 _OF_BETAS = {"beta1": ("betas", 0), "beta2": ("betas", 1), "epsilon": "eps"}
-_MOMENTS = {"moment1": "exp_avg", "moment2": "exp_avg_sq"}
+_POWERS = {"beta1_pow_acc": 0, "beta2_pow_acc": 1}
+_MOMENTS = {"moment1": "exp_avg", "moment2": "exp_avg_sq", "moment2_max": "max_exp_avg_sq"}
 _RMS = {"momentum": "momentum_buffer", "mean_square": "square_avg", "mean_grad": "grad_avg"}
-_NO_AMSGRAD = {"amsgrad": False}
+_DECAY_APART = {**_OF_BETAS, "coeff": lambda group: group["weight_decay"] if group["decoupled_weight_decay"] else 0.0}
+_FIRST_STEPS = {"lr": 1e-2, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50)}
+_OF_FIRST_STEPS = {
+    "eta_minus": ("etas", 0),
+    "eta_plus": ("etas", 1),
+    "smallest": ("step_sizes", 0),
+    "largest": ("step_sizes", 1),
+}
+
+
+def _apart(group: Mapping[str, Any]) -> bool:
+    return bool(group.get("decoupled_weight_decay", True))
+
 
 _TABLE = {
     "Adadelta": Kind(
@@ -126,18 +147,59 @@ _TABLE = {
         {"epsilon": "eps"},
         {"moment": "sum"},
         only={"lr_decay": 0},
+        without=("capturable",),
     ),
-    "Adam": Kind(lambda group: optimizer.Adam, {"lr": 1e-3, **_BETAS}, _OF_BETAS, _MOMENTS, only=_NO_AMSGRAD),
+    "Adam": Kind(
+        lambda group: optimizer.Adam(amsgrad=group["amsgrad"]),
+        {"lr": 1e-3, **_BETAS, "amsgrad": False, "decoupled_weight_decay": False},
+        _DECAY_APART,
+        _MOMENTS,
+        decoupled=_apart,
+        without=(),
+        powers=_POWERS,
+    ),
     "AdamW": Kind(
-        lambda group: optimizer.AdamW,
-        {"lr": 1e-3, **_BETAS, "weight_decay": 1e-2},
+        lambda group: optimizer.AdamW(amsgrad=group["amsgrad"]),
+        {"lr": 1e-3, **_BETAS, "weight_decay": 1e-2, "amsgrad": False},
         {**_OF_BETAS, "coeff": "weight_decay"},
         _MOMENTS,
-        decoupled=True,
-        only=_NO_AMSGRAD,
+        decoupled=_apart,
+        only={"decoupled_weight_decay": True},
+        without=(),
+        powers=_POWERS,
+    ),
+    "NAdam": Kind(
+        lambda group: optimizer.NAdam,
+        {"lr": 2e-3, **_BETAS, "momentum_decay": 4e-3, "decoupled_weight_decay": False},
+        {**_DECAY_APART, "momentum_decay": "momentum_decay"},
+        _MOMENTS,
+        decoupled=_apart,
+    ),
+    "RAdam": Kind(
+        lambda group: optimizer.RAdam,
+        {"lr": 1e-3, **_BETAS, "decoupled_weight_decay": False},
+        _DECAY_APART,
+        _MOMENTS,
+        decoupled=_apart,
+    ),
+    "Rprop": Kind(
+        lambda group: optimizer.Rprop(group["lr"]),
+        _FIRST_STEPS,
+        _OF_FIRST_STEPS,
+        {"prevs": "prev", "learning_rates": "step_size"},
+    ),
+    "ASGD": Kind(
+        lambda group: optimizer.AveragedSGD(group["lr"]),
+        {"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0},
+        {"lambd": "lambd", "alpha": "alpha", "t0": "t0"},
+        {"average": "ax"},
     ),
     "Adamax": Kind(
-        lambda group: optimizer.Adamax, {"lr": 2e-3, **_BETAS}, _OF_BETAS, {"moment": "exp_avg", "inf_norm": "exp_inf"}
+        lambda group: optimizer.Adamax,
+        {"lr": 2e-3, **_BETAS},
+        _OF_BETAS,
+        {"moment": "exp_avg", "inf_norm": "exp_inf"},
+        powers=_POWERS,
     ),
     "RMSprop": Kind(
         lambda group: optimizer.RMSProp,

@@ -11,6 +11,8 @@ import numpy as np
 import app
 from app.errors import AppError
 from app.ops.definition import apply
+from app.optimizer.optimizer import remembered_as
+from app.tensor.memory import keep_freed_memory
 
 
 class OptimizerError(AppError, ValueError):
@@ -23,6 +25,9 @@ class Optimizer:
     names: ClassVar[Mapping[str, str]] = {}
     """PyTorch's names for what is remembered of a parameter, where they are others."""
 
+    powers: ClassVar[Mapping[str, int]] = {}
+    """For what the framework remembers as powers of one of `betas`, which one: here, the steps are counted."""
+
     def __init__(self, params: Any, defaults: dict[str, Any]):
         self.defaults = defaults
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
@@ -32,6 +37,7 @@ class Optimizer:
             raise OptimizerError("optimizer got an empty parameter list")
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
+        keep_freed_memory()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Take more parameters, with settings that differ from those of the optimiser."""
@@ -72,21 +78,34 @@ class Optimizer:
                 for parameter in group["params"]:
                     if parameter.grad is not None:
                         gradient = self.gradient(parameter, group)
-                        states = list(self._states(parameter, engine).values())
-                        rate = np.asarray(float(group["lr"]), parameter._array.dtype)
+                        states = self._states(parameter, engine, group)
+                        rate = np.asarray(float(group["lr"]), remembered_as(parameter))
                         inputs = [parameter, gradient, rate, *states]
                         apply(engine.definition, inputs, settings, into=[parameter, *states])
         return loss
 
-    def _states(self, parameter: Any, engine: Any) -> dict[str, Any]:
+    def _states(self, parameter: Any, engine: Any, group: Mapping[str, Any]) -> list[Any]:
+        """What is remembered of a parameter, as its operator takes it; one step more is counted."""
         if not engine.states:
-            return {}
-        known = self.state[parameter]
+            return []
+        known, dtype = self.state[parameter], remembered_as(parameter)
         if not known:
-            for name, (shaped, value) in engine.states.items():
-                array = np.full(parameter.shape if shaped else (), value, parameter._array.dtype)
+            if self.powers:
+                known["step"] = parameter.result_class(np.zeros((), np.float32))
+            for name in (name for name in engine.states if name not in self.powers):
+                shaped, value = engine.states[name]
+                array = np.full(parameter.shape if shaped else (), value, dtype)
                 known[self.names.get(name, name)] = parameter.result_class(array)
-        return known
+        steps = 0.0
+        if self.powers:
+            steps = float(known["step"])
+            known["step"] = parameter.result_class(np.asarray(steps + 1.0, np.float32))
+        return [
+            parameter.result_class(np.asarray(group["betas"][self.powers[name]] ** steps, dtype))
+            if name in self.powers
+            else known[self.names.get(name, name)]
+            for name in engine.states
+        ]
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of every parameter, or set them to zero."""

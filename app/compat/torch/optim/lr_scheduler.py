@@ -7,47 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from app.compat.missing import missing
+from app.compat.torch.optim._combined import ChainedScheduler, SequentialLR
+from app.compat.torch.optim._scheduler import LRScheduler, Scheduled
+from app.compat.torch.optim._waves import CyclicLR, OneCycleLR
 from app.optimizer import lr
 
 _REQUIRED = inspect.Parameter.empty
-
-
-class LRScheduler:
-    """The base: a schedule of the framework for each group of parameters, whose rate it sets."""
-
-    def __init__(self, optimizer: Any, last_epoch: int = -1):
-        self.optimizer = optimizer
-        self.last_epoch = last_epoch + 1
-        for group in optimizer.param_groups:
-            group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self._schedules = [self._schedule(rate) for rate in self.base_lrs]
-        self._go_to(self.last_epoch)
-
-    def _schedule(self, rate: float) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} needs to say how the rate {rate} changes")
-
-    def _go_to(self, epoch: int) -> None:
-        for group, schedule in zip(self.optimizer.param_groups, self._schedules, strict=True):
-            if epoch != schedule.last_epoch:
-                schedule.step(epoch)
-            group["lr"] = schedule()
-
-    def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._go_to(self.last_epoch)
-
-    def get_last_lr(self) -> list[float]:
-        """The rates now, one for each group of parameters."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs), "_last_lr": self.get_last_lr()}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go to the epoch that a scheduler like this one was in."""
-        self.step(state_dict["last_epoch"])
+_ABSOLUTE = ("LambdaLR", "CosineAnnealingWarmRestarts")
+"""Schedulers that set a rate whatever it was; the others change it."""
 
 
 def _scheduler(name: str, made: Callable[..., Any], settings: dict[str, Any]) -> type[LRScheduler]:
@@ -63,13 +30,14 @@ def _scheduler(name: str, made: Callable[..., Any], settings: dict[str, Any]) ->
         given.apply_defaults()
         last_epoch = given.arguments.pop("last_epoch")
         self._settings = dict(given.arguments)
-        LRScheduler.__init__(self, optimizer, last_epoch)
+        Scheduled.__init__(self, optimizer, last_epoch)
 
     def _schedule(self: Any, rate: float) -> Any:
         return made(rate, **self._settings)
 
-    members = {"__init__": __init__, "_schedule": _schedule, "__doc__": made.__doc__, "__module__": __name__}
-    return type(name, (LRScheduler,), members)
+    members: dict[str, Any] = {"__init__": __init__, "_schedule": _schedule, "absolute": name in _ABSOLUTE}
+    members |= {"__doc__": made.__doc__, "__module__": __name__}
+    return type(name, (Scheduled,), members)
 
 
 def _constant(learning_rate: float, total_iters: int, factor: float) -> Any:
@@ -109,7 +77,7 @@ SCHEDULERS = {
 """Every scheduler whose rate follows from the epoch, with PyTorch's settings and their defaults."""
 
 
-class ReduceLROnPlateau(LRScheduler):
+class ReduceLROnPlateau(Scheduled):
     """Lower rates once a figure no longer gets better."""
 
     def __init__(self, optimizer: Any, mode: str = "min", factor: float = 0.1, patience: int = 10, **settings: Any):
@@ -120,8 +88,9 @@ class ReduceLROnPlateau(LRScheduler):
     def _schedule(self, rate: float) -> Any:
         return lr.ReduceOnPlateau(rate, **self._settings)
 
-    def _go_to(self, epoch: int) -> None:
-        """Nothing: the rates follow the figure, not the epoch."""
+    def _begin(self) -> None:
+        self._schedules = [self._schedule(rate) for rate in self.base_lrs]
+        self.last_epoch, self._last_lr = 0, self._rates_now()
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Tell the figure of an epoch."""
@@ -129,10 +98,19 @@ class ReduceLROnPlateau(LRScheduler):
         for group, schedule in zip(self.optimizer.param_groups, self._schedules, strict=True):
             schedule.step(metrics)
             group["lr"] = schedule()
+        self._last_lr = self._rates_now()
 
 
 globals().update(SCHEDULERS)
 
-__all__ = ["LRScheduler", "ReduceLROnPlateau", *SCHEDULERS]
+__all__ = [
+    "ChainedScheduler",
+    "CyclicLR",
+    "LRScheduler",
+    "OneCycleLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    *SCHEDULERS,
+]
 
 __getattr__ = missing(__name__)

@@ -1,0 +1,112 @@
+"""Which line of a user's file keeps an operator from being inlined."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from app.custom.functions import is_compiled, python_function
+from app.custom.provable import stops_on_numbers
+from app.engine.compiled.lowering import Lowered
+from app.graph.program import Operator
+from app.ops.definition import OpDef
+from app.ops.form import Elementwise, Returning
+
+
+def why_not_inlined(op: Operator, lowered: Lowered) -> str:
+    """What stands in the way, with file and line, to be put behind the engine's verdict; '' where no line does."""
+    function = _function_of(op.definition)
+    source = python_function(function)
+    if not isinstance(source, FunctionType):
+        return ""
+    form = op.definition.form
+    here = f"{_file(source)}:{source.__code__.co_firstlineno}"
+    if form is None and _is_of_layer(op.definition):
+        return f", {here}: {source.__name__} works on Tensors; as functions of Numba's, under custom_op, it compiles"
+    if isinstance(form, Returning):
+        stop = stops_on_numbers(function)
+        if stop is not None:
+            return f"; not inlined for {_file(source)}:{stop[0]}: `{stop[1]}`, which is no arithmetic on numbers"
+    if isinstance(form, Elementwise):
+        numbers = [_number(lowered.dtype(name)) for name in _taken(op, form)]
+        stopped = _numba_stops(form.function, numbers, op)
+        return f"; {stopped}" if stopped else ""
+    if form is None and not is_compiled(function):
+        stopped = _numba_stops(source, _arrays_for(source, op, lowered), op)
+        hint = stopped or "it would compile as it is: put @njit above it"
+        return f", {here}; {hint}"
+    return ""
+
+
+def _taken(op: Operator, form: Elementwise) -> list[str]:
+    places = range(len(op.inputs)) if form.takes is None else form.takes
+    return [str(op.inputs[place]) for place in places]
+
+
+def _is_of_layer(definition: OpDef) -> bool:
+    origin = definition.origin
+    if origin is not None and origin.hook == "gradient":
+        return _is_of_layer(origin.functions["operator"])
+    return origin is not None and origin.hook == "pylayer"
+
+
+def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[Any]:
+    """Numba's types of the arrays that a function on arrays is given: by name where it asks so, else in order."""
+    from numba import types
+
+    names = dict(zip(op.definition.inputs, op.inputs, strict=False))
+    wanted = [p for p in inspect.signature(function).parameters if p not in op.attributes]
+    given = [str(names[p]) for p in wanted] if all(p in names for p in wanted) else []
+    given = given or [str(n) for n in op.inputs[len(op.inputs) - len(wanted) :]]
+    return [types.Array(_number(lowered.dtype(n)), len(lowered.shapes[n]), "C") for n in given]
+
+
+def _function_of(definition: OpDef) -> Any:
+    """The function of the user's that an operator runs."""
+    origin = definition.origin
+    if origin is not None and origin.hook == "gradient":
+        of = origin.functions["operator"]
+        declared = getattr(of, "_backward", None) or (of.origin.functions.get("backward_func") if of.origin else None)
+        layer = of.origin.functions.get("layer") if of.origin else None
+        return declared or getattr(layer, "backward", None)
+    if origin is not None and origin.hook in ("py_func", "pylayer"):
+        return origin.functions.get("func") or getattr(origin.functions.get("layer"), "forward", None)
+    return getattr(definition, "function", None) or getattr(definition, "body", None)
+
+
+def _file(function: FunctionType) -> str:
+    return function.__code__.co_filename.rpartition("/")[2]
+
+
+def _number(dtype: str) -> Any:
+    from numba.np.numpy_support import from_dtype
+
+    return from_dtype(np.dtype(dtype))
+
+
+def _numba_stops(function: Any, given: Sequence[Any], op: Operator) -> str:
+    """Where Numba gives up on a function of numbers, in its own words."""
+    from numba import njit, typeof
+    from numba.core.errors import NumbaError
+
+    dispatcher = function if is_compiled(function) else njit(function)
+    try:
+        dispatcher.compile((*given, *map(typeof, op.attributes.values())))
+    except (NumbaError, NotImplementedError) as error:
+        places = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+        line = f"{places[-1][0].rpartition('/')[2]}:{places[-1][1]}" if places else _file(python_function(function))
+        return f"Numba stops at {line}{_line_of(places)}"
+    return ""
+
+
+def _line_of(places: list[tuple[str, str]]) -> str:
+    if not places:
+        return ""
+    text = linecache.getline(places[-1][0], int(places[-1][1])).strip()
+    return f": `{text}`" if text else ""

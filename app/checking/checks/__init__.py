@@ -1,0 +1,54 @@
+"""The checks, in the order in which they are told."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from app.checking.checks.engines import engines, inlined
+from app.checking.checks.gradient import gradient, linear, second, settings
+from app.checking.checks.likeness import like
+from app.checking.checks.manners import layout, repeatable, row_by_row, untouched
+from app.checking.checks.numbers import large, odd
+from app.checking.checks.shapes import broadcasting, empty, shapes, types
+from app.checking.subject import Subject
+from app.checking.verdict import Verdict, failed
+
+CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
+    "gradient": gradient,
+    "proportional": linear,
+    "settings": settings,
+    "second": second,
+    "like": like,
+    "shapes": shapes,
+    "types": types,
+    "broadcasting": broadcasting,
+    "empty batch": empty,
+    "untouched": untouched,
+    "repeatable": repeatable,
+    "rows": row_by_row,
+    "layout": layout,
+    "nan and inf": odd,
+    "large numbers": large,
+    "engines": engines,
+    "inlined": inlined,
+}
+"""Each check by its name."""
+
+
+def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
+    """The verdicts of all checks, or of those named. What the operator raises in one is its failure."""
+    for name, check in CHECKS.items():
+        if only and name not in only:
+            continue
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = list(check(subject))
+        except Exception as error:  # the user's function may raise whatever it likes
+            found = [failed(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")]
+        for verdict in found:
+            yield replace(verdict, check=name)

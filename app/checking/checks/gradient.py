@@ -1,0 +1,185 @@
+"""Is the gradient right? Against finite differences, at points drawn and at those where functions have kinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.checking.subject import Arrays, Subject
+from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.differences import JUMP, KINK, Comparison, are_far, worst_of
+from app.custom.gradcheck import Checked, gradgradcheck
+from app.errors import GradcheckError, GradientError, OperatorError
+
+ATOL, RTOL = 1e-6, 1e-5
+SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
+"""Where functions have kinks, as people write them."""
+
+
+def gradient(subject: Subject) -> Iterator[Verdict]:
+    """Gradients in float64 against central differences."""
+    if not subject.wanted:
+        yield note("it takes whole numbers alone, which have no gradient")
+        return
+    if not subject.has_gradient:
+        yield failed("no gradient comes back: declare one (@operator.backward, backward_func) for it to be trained")
+        return
+    drawn = _against_differences(subject, subject.arrays())
+    wrong = list(_wrong(subject, drawn))
+    yield from wrong
+    if wrong:
+        return
+    yield from _alone(subject)
+    special = _special(subject)
+    kinks = [] if special is None else _against_differences(subject, special)
+    bad = list(_wrong(subject, kinks))
+    yield from bad
+    if not bad:
+        yield ok(f"{_worst(drawn)}{_of_kinks(subject, kinks, special)}")
+
+
+def _against_differences(subject: Subject, arrays: Arrays) -> list[Comparison]:
+    return Checked(subject.call, subject.tensors(arrays), 1e-6).comparisons(ATOL, RTOL)
+
+
+def _wrong(subject: Subject, found: list[Comparison]) -> Iterator[Verdict]:
+    for one in found:
+        words = one.says("backward gives", "finite differences give")
+        if words:
+            name = subject.inputs[one.place].name
+            hint = "" if one.gradient.any() else f"; if {name} is no input but a setting: --set {name}=VALUE"
+            yield failed(f"that of {name} is {words}{hint}")
+
+
+def _alone(subject: Subject) -> Iterator[Verdict]:
+    try:
+        Checked(subject.call, subject.tensors(subject.arrays()), 1e-6).derive_outputs_alone(ATOL, RTOL)
+    except GradcheckError as error:
+        yield failed(str(error))
+
+
+def _special(subject: Subject) -> Arrays | None:
+    """Inputs made of the numbers at which the operator gives numbers, and its gradient does; None if none are."""
+    inside = [v for v in SPECIAL if subject.low <= v <= subject.high and _is_finite_at(subject, v)]
+    if not inside:
+        return None
+    arrays = []
+    for place, (array, one) in enumerate(zip(subject.arrays(), subject.inputs, strict=True)):
+        if one.is_float:
+            filled = np.resize(np.roll(inside, place), array.size).reshape(array.shape)
+            array = np.ascontiguousarray(filled.astype(array.dtype))
+        arrays.append(array)
+    return arrays if _is_finite(subject, arrays) else None
+
+
+def _is_finite_at(subject: Subject, value: float) -> bool:
+    arrays = subject.arrays()
+    return _is_finite(
+        subject, [np.full_like(a, value) if i.is_float else a for a, i in zip(arrays, subject.inputs, strict=True)]
+    )
+
+
+def _is_finite(subject: Subject, arrays: Arrays) -> bool:
+    outputs, gradients = subject.run(arrays)
+    numbers = [*outputs, *(g for g in gradients if g is not None)]
+    return all(np.isfinite(n).all() for n in numbers if n.dtype.kind == "f")
+
+
+def _worst(found: list[Comparison]) -> str:
+    worst = max(found, key=lambda one: float(np.max(abs(one.gradient - one.numeric), initial=0.0)))
+    difference = abs(worst.gradient - worst.numeric)
+    if not difference.size:
+        return "no elements"
+    place = np.unravel_index(np.argmax(difference), difference.shape)
+    number = sum(one.gradient.size for one in found)
+    return (
+        f"{number} elements agree with finite differences; worst at {[int(i) for i in place]}: "
+        f"{worst.gradient[place]:.8g} and {worst.numeric[place]:.8g}"
+    )
+
+
+def _of_kinks(subject: Subject, found: list[Comparison], arrays: Arrays | None) -> str:
+    words = []
+    for kind, plural in ((KINK, "kinks"), (JUMP, "jumps")):
+        places = {float(v) + 0.0 for one in found for v in (arrays or [])[one.place][one.kinds == kind]}
+        if places:
+            words.append(f"; {plural} at {', '.join(f'{v:g}' for v in sorted(places))}")
+            given = {float(g) for one in found for g in one.gradient[one.kinds == kind]}
+            if len(places) == 1 and len(found) == 1 and len(found[0].gradient.shape) and kind == KINK:
+                words.append(_given_at(subject, arrays, places.pop(), given))
+    return "".join(words)
+
+
+def _given_at(subject: Subject, arrays: Arrays | None, value: float, given: set[float]) -> str:
+    gradients = subject.run(arrays or [], [np.ones_like(o) for o in subject.outputs(arrays or [])]).gradients
+    found = {float(g) for g in gradients[0][(arrays or [])[0] == value]} if gradients[0] is not None else given
+    return f", where backward gives {next(iter(found)):g}" if len(found) == 1 else ""
+
+
+def linear(subject: Subject) -> Iterator[Verdict]:
+    """A backward pass multiplies: three times the gradient that arrives gives three times those that leave."""
+    if not subject.has_gradient:
+        return
+    arrays = subject.arrays()
+    once = subject.run(arrays)
+    arriving = subject.arriving(once.outputs)
+    for factor in (3.0, -1000.0, 0.0):
+        scaled = subject.run(arrays, [np.asarray(g * factor) for g in arriving]).gradients
+        for name, found, before in zip(subject.wanted, scaled, once.gradients, strict=True):
+            if found is None or before is None:
+                continue
+            wanted = before * factor
+            words = worst_of(found, wanted, are_far(found, wanted, 1e-9, 1e-9), "backward gives", "expected")
+            if words:
+                yield failed(f"with {factor:g} times the gradient arriving, that of {name} is {words}")
+                return
+    yield ok("the gradients that leave are proportional to those that arrive")
+
+
+def second(subject: Subject) -> Iterator[Verdict]:
+    """The gradient of the gradient, where there is one."""
+    if not subject.has_gradient:
+        return
+    tensors = subject.tensors(subject.arrays())
+    try:
+        gradgradcheck(subject.call, tensors, atol=1e-5, rtol=1e-4)
+    except GradcheckError as error:
+        if "nothing to check" in str(error):
+            yield note("the gradient is constant")
+        else:
+            yield failed(str(error))
+    except GradientError:
+        yield ok("the gradient does not depend on the inputs")
+    except OperatorError as error:
+        yield note(f"there is none: {str(error).partition(': ')[2] or error}")
+    else:
+        yield ok("agrees with finite differences of the gradient")
+
+
+def settings(subject: Subject) -> Iterator[Verdict]:
+    """The gradient with other settings: one that was written for the defaults is found."""
+    if not subject.has_gradient:
+        return
+    tried = []
+    for name, value in _numbers(subject).items():
+        changed = replace(subject, settings={**subject.settings, name: value * 1.5 + 0.25})
+        try:
+            if not _is_finite(changed, changed.arrays()):
+                continue
+        except Exception:  # a value that the setting cannot have
+            continue
+        wrong = list(_wrong(changed, _against_differences(changed, changed.arrays())))
+        if wrong:
+            yield failed(f"with {name}={changed.settings[name]:g}, {wrong[0].words}")
+            return
+        tried.append(f"{name}={changed.settings[name]:g}")
+    if tried:
+        yield ok(f"the gradient is right with {', '.join(tried)}, too")
+
+
+def _numbers(subject: Subject) -> dict[str, Any]:
+    known = {p.name: p.default for p in subject.found.parameters if p.default is not p.empty}
+    return {name: value for name, value in {**known, **subject.settings}.items() if type(value) is float}

@@ -1,0 +1,70 @@
+"""Does it compute what it says it computes? Against another operator that is stated to be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.checking.checks.gradient import SPECIAL
+from app.checking.finding import equivalent
+from app.checking.subject import Arrays, Subject
+from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.differences import worst_of
+
+_NUMBERS = (*SPECIAL, -0.0, 20.0, -20.0, 1000.0, -1000.0, np.inf, -np.inf, np.nan)
+
+
+def like(subject: Subject) -> Iterator[Verdict]:
+    """Results and gradients beside those of the equivalent: drawn numbers, kinks, infinities, what is no number."""
+    if not subject.like:
+        return
+    other = equivalent(subject.like)
+
+    def call(*values: object) -> list[object]:
+        result = other(*values)
+        return list(result) if isinstance(result, (tuple, list)) else [result]
+
+    drawn = subject.arrays()
+    for arrays, what in ((drawn, "drawn numbers"), (_filled(subject, drawn), "special numbers")):
+        mine, wanted = subject.run(arrays), subject.run(arrays, call=call)
+        if [o.shape for o in mine.outputs] != [o.shape for o in wanted.outputs]:
+            shapes = [list(o.shape) for o in mine.outputs], [list(o.shape) for o in wanted.outputs]
+            yield failed(f"gives shapes {shapes[0]}, {subject.like} gives {shapes[1]}")
+            return
+        for found, expected in zip(mine.outputs, wanted.outputs, strict=True):
+            words = worst_of(found, expected, _differ(found, expected), "it gives", f"{subject.like} gives")
+            if words:
+                yield failed(f"on {what} the result is {words}{_at(arrays, found, expected)}")
+                return
+        for name, g, e in zip(subject.wanted, mine.gradients, wanted.gradients, strict=True):
+            differ = None if g is None or e is None else _differ(g, e)
+            if differ is None or not differ.any():
+                continue
+            words = worst_of(g, e, differ, "it gives", f"{subject.like} gives")  # type: ignore[arg-type]
+            verdict = f"on {what} the gradient of {name} is {words}{_at(arrays, g, e)}"  # type: ignore[arg-type]
+            yield failed(verdict) if arrays is drawn else note(verdict.replace("is wrong", "is another"))
+    yield ok(f"the results are those of {subject.like}, with zeros, infinities and what is no number, too")
+
+
+def _filled(subject: Subject, drawn: Arrays) -> Arrays:
+    arrays = []
+    for place, (array, one) in enumerate(zip(drawn, subject.inputs, strict=True)):
+        filled = np.resize(np.roll(_NUMBERS, place), array.size).reshape(array.shape)
+        arrays.append(np.ascontiguousarray(filled.astype(array.dtype)) if one.is_float else array)
+    return arrays
+
+
+def _differ(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    return ~np.isclose(found, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
+
+
+def _at(arrays: Arrays, found: np.ndarray, expected: np.ndarray) -> str:
+    """The number that an elementwise operator was given where the worst difference is."""
+    if any(a.shape != found.shape for a in arrays):
+        return ""
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(found - expected)
+    distance = np.where(_differ(found, expected), np.where(np.isnan(distance), np.inf, distance), -1)
+    place = np.unravel_index(np.argmax(distance), found.shape)
+    return f", for {', '.join(f'{a[place]:g}' for a in arrays)}"

@@ -1,0 +1,206 @@
+"""Does it keep to itself? It leaves its inputs alone, remembers nothing, and looks at rows one by one if it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.checking.subject import Arrays, Result, Subject
+from app.checking.verdict import Verdict, failed, note, ok
+from app.tensor import Tensor, grad
+
+
+def untouched(subject: Subject) -> Iterator[Verdict]:
+    """Neither pass writes into what it was given, nor is a result the memory of an input."""
+    arrays = subject.arrays()
+    before = [a.copy() for a in arrays]
+    tensors = subject.tensors(arrays)
+    outputs = [o for o in subject.call(*tensors) if isinstance(o, Tensor)]
+    touched = _changed(subject, arrays, before)
+    if touched:
+        yield failed(f"forward writes into its input {touched}")
+        return
+    if subject.found.kind not in ("PyLayer", "Function", "function"):  # on Tensors, the framework watches over views
+        for output in outputs:
+            for one, array in zip(subject.inputs, arrays, strict=True):
+                if np.shares_memory(output._array, array):
+                    yield failed(f"its result is the memory of its input {one.name}; return a copy")
+                    return
+    made = [o._array.copy() for o in outputs]
+    arriving = subject.arriving(made)
+    given = [g.copy() for g in arriving]
+    subject.gradients(tensors, outputs, given)
+    touched = _changed(subject, arrays, before)
+    if touched:
+        yield failed(f"backward writes into the input {touched}")
+    elif any(not _same(o._array, m) for o, m in zip(outputs, made, strict=True)):
+        yield failed("backward writes into the result of forward")
+    elif any(not _same(g, a) for g, a in zip(given, arriving, strict=True)):
+        yield failed("backward writes into the gradient that arrives")
+    else:
+        yield ok("neither pass writes into what it was given")
+
+
+def _changed(subject: Subject, arrays: Arrays, before: Arrays) -> str:
+    names = [i.name for i, a, b in zip(subject.inputs, arrays, before, strict=True) if not _same(a, b)]
+    return ", ".join(names)
+
+
+def _same(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.shape == right.shape and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+
+
+def repeatable(subject: Subject) -> Iterator[Verdict]:
+    """The same inputs give the same bits, whatever was computed in between."""
+    first = _copied(subject.run(subject.arrays()))
+    again = _copied(subject.run(subject.arrays()))
+    if not _alike(first, again):
+        yield failed(f"the same inputs give another {_where(first, again)} the second time")
+        return
+    subject.run(subject.arrays(seed=7))
+    if not _alike(first, subject.run(subject.arrays())):
+        yield failed("the same inputs give another result after others were computed: it remembers something")
+        return
+    if not _alike(first, subject.run(subject.arrays())._replace(outputs=first.outputs)):
+        yield failed("the gradients change from pass to pass")
+        return
+    yield from _two_at_once(subject, first)
+
+
+def _two_at_once(subject: Subject, first: Result) -> Iterator[Verdict]:
+    """Two forward passes before the first backward pass, as a network that uses an operator twice does."""
+    tensors = subject.tensors(subject.arrays())
+    outputs = subject._tensors(subject.call(*tensors))
+    kept = [o._array.copy() for o in outputs]
+    subject.call(*subject.tensors(subject.arrays(seed=7)))
+    if any(not _same(o._array, k) for o, k in zip(outputs, kept, strict=True)):
+        yield failed("a second call changes the result of the first: both are the same memory")
+        return
+    gradients = subject.gradients(tensors, outputs)
+    if not _alike(first, Result(first.outputs, gradients)):
+        yield failed("used twice, the gradient of the first use is made from what the second left behind")
+        return
+    if _twice_from_one(subject):
+        yield ok("the same inputs give the same bits, forward and back, alone and among other calls")
+    else:
+        yield failed("a second backward pass from one forward gives another gradient")
+
+
+def _twice_from_one(subject: Subject) -> bool:
+    tensors = subject.tensors(subject.arrays())
+    outputs = [o for o in subject._tensors(subject.call(*tensors)) if not o.stop_gradient]
+    wanted = [t for t in tensors if not t.stop_gradient]
+    if not (outputs and wanted):
+        return True
+    arriving = [Tensor(g) for g in subject.arriving([o._array for o in outputs])]
+    passes = [grad(outputs, wanted, arriving, retain_graph=True, allow_unused=True) for _ in range(2)]
+    pairs = [[None if g is None else g._array.copy() for g in one] for one in passes]
+    return _alike(Result([], pairs[0]), Result([], pairs[1]))
+
+
+def _copied(result: Result) -> Result:
+    return Result([o.copy() for o in result.outputs], [None if g is None else g.copy() for g in result.gradients])
+
+
+def _alike(left: Result, right: Result) -> bool:
+    return not _where(left, right)
+
+
+def _where(left: Result, right: Result) -> str:
+    if any(not _same(a, b) for a, b in zip(left.outputs, right.outputs, strict=True)):
+        return "result"
+    for a, b in zip(left.gradients, right.gradients, strict=True):
+        if (a is None) != (b is None) or (a is not None and b is not None and not _same(a, b)):
+            return "gradient"
+    return ""
+
+
+def row_by_row(subject: Subject) -> Iterator[Verdict]:
+    """Each row of the results, and of the gradients, depends on the same row of the inputs alone."""
+    declared = subject.found.elementwise or subject.found.row_by_row or _declared(subject)
+    if not subject.inputs[0].shape:
+        return
+    many = subject.with_batch(8)
+    whole = many.run(many.arrays())
+    if any(o.shape[:1] != (8,) for o in whole.outputs):
+        if declared:
+            yield failed("it is declared row by row, but its results have other rows than its inputs")
+        return
+    rows = subject.inputs[0].shape[:1]
+    shared = [i.shape[:1] != rows for i in subject.inputs]
+    arriving = many.arriving(whole.outputs)
+    for start, end in ((0, 3), (3, 8)):
+        few = subject.with_batch(end - start)
+        arrays = [a if s else a[start:end].copy() for a, s in zip(many.arrays(), shared, strict=True)]
+        part = few.run(arrays, [g[start:end].copy() for g in arriving])
+        if not _rows_agree(many, whole, part, start, end, shared):
+            if declared:
+                yield failed(
+                    f"it is declared row by row, but rows {start} to {end - 1} by themselves give other numbers than "
+                    "among the rest: it depends on the batch"
+                )
+            else:
+                yield note("a row's result depends on the other rows, as of a norm over the batch")
+            return
+    hint = "" if declared or subject.found.kind in ("PyLayer", "Function") else "; row_by_row=True could say so"
+    yield ok(f"each row is computed by itself{hint}")
+
+
+def _declared(subject: Subject) -> bool:
+    try:
+        origins = [d.origin for d in subject.definitions()]
+    except Exception:  # that it cannot stand in a Program is for the check of shapes to tell
+        return False
+    return any(o is not None and o.settings.get("row_by_row") for o in origins)
+
+
+def _rows_agree(many: Subject, whole: Result, part: Result, start: int, end: int, shared: list[bool]) -> bool:
+    pairs = [(w[start:end], p) for w, p in zip(whole.outputs, part.outputs, strict=True)]
+    floats = [s for s, i in zip(shared, many.inputs, strict=True) if i.is_float]
+    for g, p, is_shared in zip(whole.gradients, part.gradients, floats, strict=True):
+        if g is not None and p is not None and not is_shared:
+            pairs.append((g[start:end], p))
+    return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-10, atol=1e-12, equal_nan=True) for a, b in pairs)
+
+
+def layout(subject: Subject) -> Iterator[Verdict]:
+    """Arrays that do not lie side by side in memory: transposed, every second element, backwards, one for all."""
+    plain = subject.run(subject.arrays())
+    arriving = subject.arriving(plain.outputs)
+    for what, change in _LAYOUTS.items():
+        laid = [change(a) for a in subject.arrays()]
+        gradients = [change(g) for g in arriving]
+        try:
+            found = subject.run(laid, gradients)
+        except Exception as error:
+            yield failed(f"arrays {what} raise {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+            return
+        part = _far(plain, found)
+        if part:
+            yield failed(f"arrays {what} give another {part} than the same numbers side by side")
+            return
+    yield ok("the numbers count, not how they lie in memory")
+
+
+def _far(left: Result, right: Result) -> str:
+    for what, ones, others in (("result", left.outputs, right.outputs), ("gradient", left.gradients, right.gradients)):
+        for a, b in zip(ones, others, strict=True):
+            if a is not None and (b is None or a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, equal_nan=True)):
+                return what
+    return ""
+
+
+def _every_second(array: np.ndarray) -> np.ndarray:
+    if not array.ndim:
+        return array
+    wide = np.full((*array.shape[:-1], 2 * array.shape[-1]), 99, array.dtype)
+    wide[..., ::2] = array
+    return wide[..., ::2]
+
+
+_LAYOUTS = {
+    "in the order of columns": lambda a: np.asfortranarray(a) if a.ndim > 1 else a.copy(),
+    "of every second element": _every_second,
+    "that run backwards": lambda a: np.ascontiguousarray(a[::-1])[::-1] if a.ndim else a,
+}

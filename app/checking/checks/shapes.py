@@ -1,0 +1,150 @@
+"""Shapes and types: as they were foretold, for any batch, an empty one too, and for inputs that are stretched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from app.checking.subject import Subject
+from app.checking.verdict import Verdict, failed, note, ok
+from app.errors import AppError
+from app.ops.spec import UNKNOWN
+
+
+def shapes(subject: Subject) -> Iterator[Verdict]:
+    """What inference says of shapes and types, in a Program with an open batch, beside what comes out."""
+    sizes = [i.shape for i in subject.inputs]
+    first = sizes[0][:1]
+    open_shapes: list[Sequence[int | None]] = [(None, *s[1:]) if first and s[:1] == first else s for s in sizes]
+    told = []
+    try:
+        with subject.in_program(open_shapes) as (_, _, outputs):
+            told = [(v.shape, v.dtype) for v in outputs]
+    except AppError as error:
+        yield failed(f"in a Program with an open batch: {error}")
+        return
+    for rows in (subject.inputs[0].shape[0], 5, 1) if first else (0,):
+        tried = subject.with_batch(rows) if first else subject
+        for (shape, dtype), array in zip(told, tried.outputs(tried.arrays(dtype="float32")), strict=True):
+            if len(shape) != array.ndim or any(s not in (UNKNOWN, a) for s, a in zip(shape, array.shape, strict=False)):
+                yield failed(
+                    f"it says that shape {list(shape)} comes out; with {tried.inputs[0]} {list(array.shape)} does"
+                )
+                return
+            if dtype != array.dtype.name:
+                yield failed(f"it says that {dtype} comes out, and {array.dtype} does")
+                return
+    outs = ", ".join(f"[{', '.join('?' if s == UNKNOWN else str(s) for s in shape)}]" for shape, _ in told)
+    yield ok(f"{', '.join(map(str, subject.inputs))} give {outs}, as foretold, for batches of several sizes")
+
+
+def types(subject: Subject) -> Iterator[Verdict]:
+    """float32 stays float32, and gives what float64 gives, as well as it can."""
+    narrow, wide = subject.run(subject.arrays(dtype="float32")), subject.run(subject.arrays())
+    for place, (found, expected) in enumerate(zip(narrow.outputs, wide.outputs, strict=True)):
+        if expected.dtype.kind != "f":
+            continue
+        if found.dtype != np.float32 or expected.dtype != np.float64:
+            yield failed(f"output {place} is {found.dtype} for float32 inputs, and {expected.dtype} for float64 ones")
+            return
+        if not np.allclose(found, expected, rtol=2e-3, atol=1e-4, equal_nan=True):
+            worst = float(np.nanmax(abs(found - expected)))
+            yield failed(f"output {place} in float32 is far from that in float64: by up to {worst:.3g}")
+            return
+    for name, g, e in zip(subject.wanted, narrow.gradients, wide.gradients, strict=True):
+        if g is not None and e is not None and not np.allclose(g, e, rtol=1e-2, atol=1e-3, equal_nan=True):
+            yield failed(
+                f"the gradient of {name} in float32 is far from that in float64: by {np.nanmax(abs(g - e)):.3g}"
+            )
+            return
+    yield ok("float32 and float64 stay what they are, and agree")
+
+
+def empty(subject: Subject) -> Iterator[Verdict]:
+    """A batch without rows, as the last one of a data set may be after filtering."""
+    if not subject.inputs[0].shape:
+        return
+    none, some = subject.with_batch(0), subject.outputs(subject.arrays())
+    rows = subject.inputs[0].shape[0]
+    per_row = all(o.shape[:1] == (rows,) for o in some)
+    try:
+        outputs, gradients = none.run(none.arrays())
+    except Exception as error:
+        words = f"a batch without rows raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        yield failed(words) if per_row else note(words)
+        return
+    for found, expected in zip(outputs, some, strict=True):
+        wanted = (0, *expected.shape[1:]) if per_row else expected.shape
+        if found.shape != wanted:
+            yield failed(f"a batch without rows gives shape {list(found.shape)}, expected {list(wanted)}")
+            return
+    for one, g in zip((i for i in none.inputs if i.is_float), gradients, strict=True):
+        if g is not None and (g.shape != one.shape or not np.isfinite(g).all()):
+            yield failed(f"a batch without rows gives a gradient of {one.name} with shape {list(g.shape)}: {g}")
+            return
+    yield ok("a batch without rows gives results without rows, and gradients")
+
+
+_STRETCHED = (((4, 6), (6,)), ((4, 1), (1, 6)), ((6,), (4, 6)), ((4, 6), ()), ((1, 1), (4, 6)))
+
+
+def broadcasting(subject: Subject) -> Iterator[Verdict]:
+    """Inputs of shapes that NumPy stretches: as if they had been stretched first, and gradients summed back."""
+    if len(subject.inputs) < 2 or len({i.shape for i in subject.inputs}) > 1 or not _is_elementwise(subject):
+        return
+    refused = []
+    for pair in _STRETCHED:
+        sizes = [pair[0], *[pair[1]] * (len(subject.inputs) - 1)]
+        stretched = subject.with_shapes(sizes)
+        arrays = stretched.arrays()
+        try:
+            outputs = stretched.outputs(arrays)
+        except Exception as error:
+            refused.append(f"{list(pair[0])} with {list(pair[1])}: {str(error).partition(chr(10))[0]}")
+            continue
+        problem = _wrong_when_stretched(stretched, arrays, outputs)
+        if problem:
+            yield failed(f"{list(pair[0])} with {list(pair[1])}: {problem}")
+            return
+    if len(refused) == len(_STRETCHED):
+        yield (failed if subject.found.elementwise else note)(f"inputs are not broadcast: {refused[0]}")
+        return
+    yield ok("inputs are broadcast, and gradients summed back to their shapes")
+
+
+def _is_elementwise(subject: Subject) -> bool:
+    """Whether a change in one place of the inputs changes the outputs there, and nowhere else."""
+    arrays = subject.arrays()
+    before = [o.copy() for o in subject.outputs(arrays)]
+    for array in arrays:
+        array.flat[0] = array.flat[-1]
+    after = subject.outputs(arrays)
+    alike = all(o.shape == arrays[0].shape for o in after)
+    return alike and all(np.array_equal(a.flat[1:], b.flat[1:]) for a, b in zip(after, before, strict=True))
+
+
+def _wrong_when_stretched(subject: Subject, arrays: list[np.ndarray], outputs: list[np.ndarray]) -> str:
+    whole = np.broadcast_shapes(*(a.shape for a in arrays))
+    full = [np.array(np.broadcast_to(a, whole)) for a in arrays]
+    wide = subject.with_shapes([whole] * len(arrays)).run(full)
+    for found, expected in zip(outputs, wide.outputs, strict=True):
+        if found.shape != expected.shape:
+            return f"it gives shape {list(found.shape)}, expected {list(expected.shape)}"
+        if not np.allclose(found, expected, equal_nan=True):
+            return "it gives other numbers than for inputs that were stretched before"
+    try:
+        gradients = subject.run(arrays).gradients
+    except Exception as error:
+        return f"the gradient fails: {error}"
+    floats = [a for a in arrays if a.dtype.kind == "f"]
+    for array, name, g, e in zip(floats, subject.wanted, gradients, wide.gradients, strict=True):
+        if g is not None and e is not None and not np.allclose(g, _summed(e, array.shape)):
+            return f"the gradient of {name} is not the sum over what was stretched"
+    return ""
+
+
+def _summed(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    gradient = gradient.sum(axis=tuple(range(gradient.ndim - len(shape))))
+    stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and gradient.shape[axis] > 1)
+    return np.asarray(gradient.sum(axis=stretched, keepdims=True))

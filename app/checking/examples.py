@@ -1,0 +1,150 @@
+"""Inputs that an operator takes: as the user says, or found by trying shapes and ranges until it runs."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+
+from app.checking.finding import Found
+from app.checking.subject import Input, Subject
+from app.errors import ConfigError, OperatorError
+
+_FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
+_OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
+_RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0))
+_TRIES = 400
+_ALL_WELL = 3
+_SECONDS = 20
+"""How long shapes are tried: a function of Numba's is compiled for each kind."""
+
+
+def inputs_for(
+    found: Found,
+    shapes: Sequence[tuple[tuple[int, ...], str]] = (),
+    settings: dict[str, Any] | None = None,
+    like: str = "",
+    within: tuple[float, float] | None = None,
+) -> Subject:
+    """The operator with inputs that it runs on, at best forward and back; an OperatorError says what it lacks."""
+    given = settings or {}
+    names = _names(found, given, len(shapes))
+    if shapes:
+        if len(shapes) != len(names):
+            raise ConfigError(
+                f"--shape was given {len(shapes)} times, but {found.name} takes {len(names)}: {', '.join(names)}"
+            )
+        guesses = [[[Input(n, s, d) for n, (s, d) in zip(names, shapes, strict=True)]]]
+    else:
+        guesses = [list(islice(_floats(names), _TRIES)), list(islice(_with_integers(names), _TRIES))]
+    ranges = [within] if within else _RANGES
+    subject = _first_that_runs(found, guesses, given, like or found.like, ranges)
+    return subject if subject.like else replace(subject, like=_declared(subject))
+
+
+def _declared(subject: Subject) -> str:
+    """What an operator that is applied inside a function says that it computes the same as."""
+    try:
+        definitions = subject.definitions()
+    except Exception:  # whatever a function raises that cannot do with Variables; a check tells it
+        return ""
+    return definitions[0].like if len(definitions) == 1 else ""
+
+
+def _names(found: Found, settings: dict[str, Any], shapes: int) -> list[str]:
+    """The parameters that are inputs: those without a default, less those that are set."""
+    by_name = [p.name for p in found.parameters]
+    for name in settings:
+        if name not in by_name:
+            raise ConfigError(f"{found.name} has no parameter {name!r} to set; it takes {', '.join(by_name)}")
+    names: list[str] = []
+    for parameter in found.parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}{i}" for i in range(max(1, shapes - len(names)))]
+        elif parameter.default is not parameter.empty or parameter.name in settings:
+            continue
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            raise ConfigError(f"{found.name} needs its setting {parameter.name!r}: give --set {parameter.name}=VALUE")
+        else:
+            names.append(parameter.name)
+    if not names:
+        raise ConfigError(f"{found.name} takes no input; nothing can be checked")
+    return names
+
+
+def _floats(names: list[str]) -> Iterator[list[Input]]:
+    """Kinds of inputs, the likeliest first: all of one shape, then others after a first one of rows."""
+    for first in _FIRST:
+        yield [Input(name, first) for name in names]
+    for others in product((_FIRST[0], *_OTHERS), repeat=len(names) - 1):
+        yield [Input(n, s) for n, s in zip(names, (_FIRST[0], *others), strict=True)]
+
+
+def _with_integers(names: list[str]) -> Iterator[list[Input]]:
+    """Whole numbers after a first input of rows: labels, places, masks."""
+    for others in product(((4,), (4, 6), (4, 1)), repeat=len(names) - 1):
+        rest = [Input(n, s, "int64") for n, s in zip(names[1:], others, strict=True)]
+        yield [Input(names[0], _FIRST[0]), *rest]
+
+
+def _first_that_runs(
+    found: Found,
+    guesses: list[list[list[Input]]],
+    settings: dict[str, Any],
+    like: str,
+    ranges: Sequence[tuple[float, float]],
+) -> Subject:
+    """The first inputs on which all is well, else the best; later guesses count only if none of the earlier ran."""
+    best: tuple[int, Subject] | None = None
+    why, end = "", time.monotonic() + _SECONDS
+    for kinds in guesses:
+        for inputs in kinds:
+            if why and time.monotonic() > end:
+                break
+            try:
+                tried = max(_tried(Subject(found, tuple(inputs), settings=settings, like=like), ranges))
+            except Exception as error:
+                first = str(error).partition("\n")[0]
+                why = why or f"{', '.join(map(str, inputs))}: {type(error).__name__}: {first}"
+                continue
+            score, _, subject = tried
+            if best is None or score > best[0]:
+                best = score, subject
+            if score == _ALL_WELL:
+                return subject
+        if best is not None:
+            return best[1]
+    raise OperatorError(
+        f"no inputs were found that it runs on. With {why}. Say their shapes, --shape 4,8 --shape 8 (one for each "
+        "input, 4:int64 for whole numbers), and settings with --set name=value"
+    )
+
+
+def _tried(subject: Subject, ranges: Sequence[tuple[float, float]]) -> Iterator[tuple[int, int, Subject]]:
+    """How well an operator runs on inputs from each range, until all is well; the earlier of equals counts for more."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number, (low, high) in enumerate(ranges):
+            within = replace(subject, low=low, high=high)
+            score = _score(within)
+            yield score, -number, within
+            if score == _ALL_WELL:
+                return
+
+
+def _score(subject: Subject) -> int:
+    """How well an operator runs on inputs: 1 for results, 2 if a gradient comes back, 3 if all are numbers."""
+    outputs = subject.outputs(subject.arrays())
+    finite = all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f")
+    try:
+        gradients = subject.run(subject.arrays()).gradients
+    except Exception:  # which is for a check to tell
+        return 1
+    if any(g is None for g in gradients):
+        return 1
+    return _ALL_WELL if finite else 2

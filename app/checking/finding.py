@@ -1,0 +1,162 @@
+"""From a word on the command line to operators: `my_ops.py`, `my_ops.py:swish`, `package.ops:swish`, `custom.relu`."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+from app.custom import Function, PyLayer
+from app.custom.functions import is_compiled
+from app.custom.lookup import OF_FILES, find_operator, module_of_file
+from app.errors import ConfigError
+from app.nn import functional
+from app.ops.definition import REGISTRY, OpDef
+
+
+@dataclass(frozen=True)
+class Found:
+    """An operator as its user calls it, and what is known of it by looking."""
+
+    name: str
+    kind: str
+    """The hook that makes an operator of it."""
+    call: Callable[..., Any]
+    parameters: tuple[inspect.Parameter, ...]
+    where: str = ""
+    like: str = ""
+    elementwise: bool = False
+    row_by_row: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}  {self.kind}" + (f", {self.where}" if self.where else "")
+
+
+def find(word: str) -> list[Found]:
+    """The operators that a word names; a ConfigError for one that names none."""
+    if word.startswith("custom."):
+        return [found(find_operator(word), word)]
+    home, name = word, ""
+    if ":" in word.removesuffix(".py"):
+        home, _, name = word.rpartition(":")
+    if not (home.endswith(".py") or name):
+        raise ConfigError(f"{word!r} names no operator: give file.py, file.py:name, module:name or custom.relu")
+    module = module_of_file(home) if home.endswith(".py") else _imported(home)
+    if name:
+        if not hasattr(module, name):
+            known = ", ".join(f.name for f in all_of(module)) or "none"
+            raise ConfigError(f"{home} has no {name!r}; its operators: {known}")
+        return [found(getattr(module, name), name)]
+    operators = all_of(module)
+    if not operators:
+        raise ConfigError(
+            f"{home} defines no custom operator: what @custom_op makes, a PyLayer or Function, or a function that "
+            "calls py_func; name one that looks different as file.py:name"
+        )
+    return operators
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"the module {name} cannot be imported: {error}") from error
+
+
+def all_of(module: ModuleType) -> list[Found]:
+    """Every custom operator that a module defines, in the order in which it does."""
+    operators: dict[int, Found] = {}
+    for name, value in vars(module).items():
+        if not name.startswith("_") and id(value) not in operators and _is_operator(value, module):
+            operators[id(value)] = found(value, name)
+    return list(operators.values())
+
+
+def _is_operator(value: Any, module: ModuleType) -> bool:
+    if isinstance(value, OpDef):
+        return bool(value.where) and getattr(getattr(value, "function", None), "__module__", "") == module.__name__
+    if getattr(value, "__module__", None) != module.__name__:
+        return False
+    if isinstance(value, type):
+        return issubclass(value, PyLayer)
+    return isinstance(value, FunctionType) and "py_func" in value.__code__.co_names
+
+
+def found(value: Any, name: str) -> Found:
+    """What is known of one operator: made by any hook, or a function that applies one."""
+    short = name.removeprefix(OF_FILES)
+    if isinstance(value, OpDef):
+        kind = "custom_op, elementwise" if getattr(value, "elementwise", False) else "custom_op"
+        return Found(
+            short,
+            kind if value.where else "built in",
+            value,
+            _of_definition(value),
+            value.where,
+            value.like,
+            getattr(value, "elementwise", False),
+            getattr(value, "row_by_row", False),
+        )
+    if isinstance(value, type) and issubclass(value, PyLayer):
+        kind = "Function" if issubclass(value, Function) else "PyLayer"
+        return Found(short, kind, value.apply, _of_layer(value), value._where, value.like)
+    if not callable(value):
+        raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
+    if is_compiled(value) or isinstance(value, type):
+        raise ConfigError(f"{name} works on arrays and is no operator yet: hook it in with @app.custom_op or py_func")
+    return Found(short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), _place(value))
+
+
+def _uses_py_func(function: Any) -> bool:
+    return "py_func" in getattr(getattr(function, "__code__", None), "co_names", ())
+
+
+def _place(function: Any) -> str:
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}" if code else ""
+
+
+def _of_definition(definition: OpDef) -> tuple[inspect.Parameter, ...]:
+    inputs = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in definition.inputs]
+    settings = definition.attributes.items()
+    return (*inputs, *(inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in settings))
+
+
+def _of_layer(layer: type[PyLayer]) -> tuple[inspect.Parameter, ...]:
+    parameters = _of_function(layer.forward)
+    return parameters if layer.setup_context is not PyLayer.setup_context else parameters[1:]
+
+
+def _of_function(function: Any) -> tuple[inspect.Parameter, ...]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the parameters of {function!r} cannot be read: {error}") from error
+    return tuple(p for p in parameters if p.kind is not p.VAR_KEYWORD)
+
+
+def equivalent(words: str) -> Callable[..., Any]:
+    """The operator that `relu`, `gelu(approximate=True)`, `custom.relu` or `file.py:name` stands for."""
+    name, bracket, _ = words.partition("(")
+    function: Any = REGISTRY.get(name) or getattr(functional, name, None)
+    if function is None:
+        function = find_operator(name)
+    if not bracket:
+        return function
+    given = _keywords(words)
+    return lambda *values: function(*values, **given)
+
+
+def _keywords(words: str) -> dict[str, Any]:
+    try:
+        call = ast.parse(words, mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("settings are given by name")
+        return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"{words!r} cannot be read; write it as leaky_relu(negative_slope=0.1)") from error

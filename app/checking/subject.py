@@ -1,0 +1,158 @@
+"""An operator with inputs that it takes, as the checks run it: arrays in, arrays out, gradients on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app import static
+from app.checking.finding import Found
+from app.engine.scope import Scope, scope_guard
+from app.errors import OperatorError
+from app.graph import names
+from app.graph.defaults import program_guard
+from app.graph.program import Program
+from app.ops.definition import OpDef
+from app.tensor import Tensor, grad
+
+Arrays = list[np.ndarray]
+PLACES = "xyzuvw"
+
+
+class Input(NamedTuple):
+    """One input: what the user calls it, and the kind of array that is given for it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float64"
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.startswith("float")
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class Result(NamedTuple):
+    """What one run gave: the outputs, and the gradients of the inputs that are floats, None where there is none."""
+
+    outputs: Arrays
+    gradients: list[np.ndarray | None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is examined."""
+
+    found: Found
+    inputs: tuple[Input, ...]
+    low: float = -2.0
+    high: float = 2.0
+    settings: dict[str, Any] = field(default_factory=dict)
+    like: str = ""
+    """The operator that should give the same, as the user names it."""
+
+    @property
+    def name(self) -> str:
+        return self.found.name
+
+    def with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Subject:
+        """The same with inputs of other shapes."""
+        changed = tuple(i._replace(shape=s) for i, s in zip(self.inputs, shapes, strict=True))
+        return replace(self, inputs=changed)
+
+    def with_batch(self, rows: int) -> Subject:
+        """The same with another number of rows, in every input that has as many as the first."""
+        first = self.inputs[0].shape
+        if not first:
+            raise OperatorError("its first input has no axes")
+        shapes = [(rows, *i.shape[1:]) if i.shape[:1] == first[:1] else i.shape for i in self.inputs]
+        return self.with_shapes(shapes)
+
+    def arrays(self, seed: int = 0, dtype: str = "float64") -> Arrays:
+        """Random inputs, floats of this type, no two of them alike."""
+        random = np.random.default_rng(seed)
+        return [self._drawn(random, i, dtype if i.is_float else i.dtype) for i in self.inputs]
+
+    def _drawn(self, random: np.random.Generator, one: Input, dtype: str) -> np.ndarray:
+        if one.is_float:
+            return np.asarray(random.uniform(self.low, self.high, one.shape)).astype(dtype)
+        return np.asarray(random.integers(0, 2, one.shape)).astype(dtype)
+
+    def tensors(self, arrays: Arrays) -> list[Tensor]:
+        """Inputs as Tensors over the very arrays; floats want a gradient."""
+        return [Tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
+
+    def call(self, *values: Any) -> list[Any]:
+        """Apply the operator; gives its outputs."""
+        result = self.found.call(*values, **self.settings)
+        return list(result) if isinstance(result, (tuple, list)) else [result]
+
+    def outputs(self, arrays: Arrays) -> Arrays:
+        """The numbers that it makes of arrays."""
+        return [t._array for t in self._tensors(self.call(*self.tensors(arrays)))]
+
+    def _tensors(self, values: Sequence[Any]) -> list[Tensor]:
+        tensors = [v for v in values if isinstance(v, Tensor)]
+        if not tensors:
+            raise OperatorError(f"{self.name} returned {type(values[0]).__name__}, expected a Tensor")
+        return tensors
+
+    def run(
+        self, arrays: Arrays, arriving: Arrays | None = None, call: Callable[..., list[Any]] | None = None
+    ) -> Result:
+        """Outputs and gradients, from gradients that arrive at the outputs or from random ones."""
+        tensors = self.tensors(arrays)
+        outputs = self._tensors((call or self.call)(*tensors))
+        return Result([o._array for o in outputs], self.gradients(tensors, outputs, arriving))
+
+    def gradients(
+        self, tensors: list[Tensor], outputs: list[Tensor], arriving: Arrays | None = None
+    ) -> list[np.ndarray | None]:
+        """The gradients of the inputs that are floats."""
+        given = self.arriving([o._array for o in outputs]) if arriving is None else arriving
+        flowing = [(o, Tensor(g)) for o, g in zip(outputs, given, strict=True) if not o.stop_gradient]
+        wanted = [t for t in tensors if not t.stop_gradient]
+        if not flowing or not wanted:
+            return [None] * len(wanted)
+        found = grad([o for o, _ in flowing], wanted, [g for _, g in flowing], allow_unused=True)
+        return [None if g is None else g._array for g in found]
+
+    def arriving(self, outputs: Arrays) -> Arrays:
+        """Gradients to start from, of the types of the outputs."""
+        random = np.random.default_rng(1)
+        return [np.asarray(random.uniform(0.5, 1.5, o.shape)).astype(o.dtype) for o in outputs]
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether a gradient can come back at all."""
+        values = self.call(*self.tensors(self.arrays()))
+        return bool(self.wanted) and any(isinstance(v, Tensor) and not v.stop_gradient for v in values)
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names of the inputs that have a gradient."""
+        return [i.name for i in self.inputs if i.is_float]
+
+    @contextmanager
+    def in_program(
+        self, shapes: Sequence[Sequence[int | None]], dtype: str = "float32"
+    ) -> Iterator[tuple[Program, list[Any], list[Any]]]:
+        """A Program of the operator alone; gives it, its data and its outputs."""
+        program = Program()
+        with names.guard(), program_guard(program, Program()), scope_guard(Scope()):
+            data = []
+            for one, shape in zip(self.inputs, shapes, strict=True):
+                data.append(static.data(one.name, list(shape), dtype if one.is_float else one.dtype))
+                data[-1].stop_gradient = not one.is_float
+            yield program, data, self.call(*data)
+
+    def definitions(self) -> list[OpDef]:
+        """The custom operators that it applies."""
+        with self.in_program([i.shape for i in self.inputs]) as (program, _, _):
+            return [op.definition for op in program.global_block().ops if op.definition.where]

@@ -1,0 +1,32 @@
+"""What a check found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OK, NOTE, FAILED = "ok", "note", "FAILED"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One line: whether a promise is kept, and what was seen. A note is what one should know, and no mistake."""
+
+    state: str
+    words: str
+    check: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.state == FAILED
+
+
+def ok(words: str) -> Verdict:
+    return Verdict(OK, words)
+
+
+def note(words: str) -> Verdict:
+    return Verdict(NOTE, words)
+
+
+def failed(words: str) -> Verdict:
+    return Verdict(FAILED, words)

@@ -1,0 +1,339 @@
+"""From an expression to its value and its slopes along the inputs, all of them source."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from app.custom.derivative.scope import Scope
+from app.custom.derivative.slopes import EXTREMES, KNOWN, slopes_of
+from app.custom.derivative.terms import (
+    Slope,
+    difference,
+    filled,
+    is_atom,
+    is_number,
+    name,
+    number,
+    product,
+    quotient,
+    total,
+)
+from app.custom.functions import function_name, python_function
+
+Slopes = dict[str, ast.expr]
+"""The slopes of a value, by input; those that are zero everywhere are left out."""
+
+
+class Term:
+    """The value of an expression, written where it stands, or under a name once something else needs it, too."""
+
+    def __init__(self, build: Callable[[], ast.expr], keep: Callable[[ast.expr, str], str], wish: str = ""):
+        self._build, self._keep, self._wish = build, keep, wish
+        self._kept = ""
+        """The name that the value was given, once it was."""
+        self.slopes: Slopes = {}
+        self.relative: Callable[[], Slopes] | None = None
+        """Its slopes divided by itself, where that can be had without a quotient that overflows: of exponentials."""
+
+    def source(self) -> ast.expr:
+        """The value as source."""
+        return name(self._kept) if self._kept else self._build()
+
+    def atom(self) -> ast.expr:
+        """The value as source that costs nothing to write again."""
+        source = self.source()
+        if not is_atom(source):
+            self._kept = self._keep(source, self._wish)
+            source = name(self._kept)
+        return source
+
+
+class Expressions:
+    """Derives the expressions of one function. What has to be computed first is put into `before`."""
+
+    def __init__(self, scope: Scope, numpy: str, slopes_function: Callable[[Any, list[str], int, ast.AST], str]):
+        self.scope = scope
+        self.before: list[ast.stmt] = []
+        self._numpy = numpy
+        self._slopes_function = slopes_function
+        self._slope_variables: dict[tuple[str, str], str] = {}
+
+    def slope_name(self, variable: str, along: str) -> ast.expr:
+        """The slope of a variable along an input."""
+        if variable == along and variable not in self.scope.assigned:
+            return number(1.0)
+        return name(self.slope_variable(variable, along))
+
+    def slope_variable(self, variable: str, along: str) -> str:
+        key = variable, along
+        if key not in self._slope_variables:
+            self._slope_variables[key] = self.scope.fresh(f"d{variable}_d{along}")
+        return self._slope_variables[key]
+
+    def keep(self, source: ast.expr, wish: str) -> str:
+        """Compute a value first, under the variable of the function that is to have it, or a new one."""
+        target = wish or self.scope.fresh("v1")
+        self.before.append(ast.Assign([ast.Name(target, ast.Store())], source))
+        return target
+
+    def term(self, node: ast.expr, wish: str = "") -> Term:
+        """The value and the slopes of an expression."""
+        if not self.scope.depends(node):
+            return Term(lambda: copy.deepcopy(node), self.keep, wish)
+        derive = getattr(self, f"_of_{type(node).__name__}", None)
+        if derive is None:
+            self.scope.refuse(node, "has no slope that is known")
+        found: Term = derive(node, wish)
+        return found
+
+    def _combined(self, build: Callable[[], ast.expr], wish: str, slope: Callable[[str], Slope]) -> Term:
+        """A term with the slopes that `slope` tells of each input."""
+        term = Term(build, self.keep, wish)
+        self._set(term, slope)
+        return term
+
+    def _set(self, term: Term, slope: Callable[[str], Slope]) -> None:
+        for along in self.scope.inputs:
+            found = slope(along)
+            if found is not None and not is_number(found, 0):
+                term.slopes[along] = found
+
+    def _chain(self, term: Term, parts: list[tuple[Term, Callable[[], ast.expr]]]) -> Term:
+        """Give a term the slopes that follow from its arguments, each with how the term changes with it."""
+        inner = [(part, factor()) for part, factor in parts if part.slopes]
+        if sum(len(part.slopes) for part, _ in inner) > len(inner):  # a factor that several slopes have
+            inner = [(p, f if is_atom(f) else name(self.keep(f, ""))) for p, f in inner]
+
+        def slope(along: str) -> Slope:
+            found: Slope = None
+            for part, factor in inner:
+                found = total(found, product(copy.deepcopy(factor), copy.deepcopy(part.slopes.get(along))))
+            return found
+
+        self._set(term, slope)
+        return term
+
+    # Kinds of expressions
+
+    def _of_Name(self, node: ast.Name, wish: str) -> Term:  # noqa: N802
+        along = self.scope.active[node.id]
+        return self._combined(
+            lambda: name(node.id), wish, lambda i: self.slope_name(node.id, i) if i in along else None
+        )
+
+    def _of_UnaryOp(self, node: ast.UnaryOp, wish: str) -> Term:  # noqa: N802
+        operand = self.term(node.operand)
+        if not isinstance(node.op, (ast.USub, ast.UAdd)):
+            self.scope.refuse(node, "works on bits, and has no slope")
+        sign = number(-1.0 if isinstance(node.op, ast.USub) else 1.0)
+        term = Term(lambda: ast.UnaryOp(node.op, operand.source()), self.keep, wish)
+        term.relative = operand.relative
+        return self._chain(term, [(operand, lambda: sign)])
+
+    def _of_BinOp(self, node: ast.BinOp, wish: str) -> Term:  # noqa: N802
+        left, right = self.term(node.left), self.term(node.right)
+        term = Term(lambda: ast.BinOp(left.source(), node.op, right.source()), self.keep, wish)
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            combine = total if isinstance(node.op, ast.Add) else difference
+            self._set(term, lambda i: combine(left.slopes.get(i), right.slopes.get(i)))
+            self._shifted(term, node.op, left, right)
+            return term
+        if isinstance(node.op, ast.Mult):
+            if not (left.slopes and right.slopes):
+                term.relative = left.relative or right.relative
+            return self._chain(term, [(left, right.atom), (right, left.atom)])
+        if isinstance(node.op, ast.Div):
+            return self._divided(term, left, right)
+        if isinstance(node.op, ast.Mod):
+            return self._by_table("remainder", term, [left, right])
+        if isinstance(node.op, ast.Pow):
+            return self._power(term, left, right)
+        return self.scope.refuse(node, "works on bits or matrices, and has no slope for single numbers")
+
+    def _shifted(self, term: Term, op: ast.operator, left: Term, right: Term) -> None:
+        """Of a constant and an exponential: what the exponential is of both stays a number when it overflows."""
+        constant, grown = (right, left) if left.slopes else (left, right)
+        grows = grown.relative
+        if constant.slopes or grows is None:
+            return
+        added = isinstance(op, ast.Add) or constant is left
+
+        def relative() -> Slopes:
+            share = filled("1.0 - k / b" if added else "1.0 + k / b", {"k": constant.atom(), "b": term.atom()})
+            return _multiplied(share, grows())
+
+        term.relative = relative
+
+    def _divided(self, term: Term, left: Term, right: Term) -> Term:
+        if not right.slopes:
+            below = right.atom()
+            self._set(term, lambda i: quotient(left.slopes.get(i), copy.deepcopy(below)))
+            return term
+        below, value = right.atom(), term.atom()
+        relative = right.relative() if right.relative is not None else None
+
+        def slope(i: str) -> Slope:
+            if relative is not None:
+                first = quotient(left.slopes.get(i), copy.deepcopy(below))
+                return difference(first, product(copy.deepcopy(value), relative.get(i)))
+            above = difference(left.slopes.get(i), product(copy.deepcopy(value), right.slopes.get(i)))
+            return quotient(above, copy.deepcopy(below))
+
+        self._set(term, slope)
+        return term
+
+    def _power(self, term: Term, base: Term, exponent: Term) -> Term:
+        def by_base() -> ast.expr:
+            a, n = base.atom(), exponent.atom()
+            if is_number(n):
+                times = n.value - 1  # type: ignore[attr-defined]
+                raised = a if times == 1 else ast.BinOp(a, ast.Pow(), number(times))
+                return product(n, number(1.0) if times == 0 else raised) or number(0.0)
+            return filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": a, "n": n})
+
+        def by_exponent() -> ast.expr:
+            parts = {"a": base.atom(), "y": term.atom(), "np": name(self._numpy)}
+            return filled("(y * np.log(a) if a > 0 else 0.0)", parts)
+
+        return self._chain(term, [(base, by_base), (exponent, by_exponent)])
+
+    def _of_IfExp(self, node: ast.IfExp, wish: str) -> Term:  # noqa: N802
+        outside = self.before
+        branches: list[tuple[Term, list[ast.stmt]]] = []
+        for part in (node.body, node.orelse):
+            self.before = []
+            branches.append((self.term(part), self.before))
+        (yes, first), (no, second) = branches
+        self.before = outside
+        along = [i for i in self.scope.inputs if i in yes.slopes or i in no.slopes]
+
+        def chosen(i: str) -> list[ast.expr]:
+            return [part.slopes.get(i, number(0.0)) for part in (yes, no)]
+
+        if not first and not second:
+            term = Term(lambda: ast.IfExp(node.test, yes.source(), no.source()), self.keep, wish)
+            self._set(term, lambda i: ast.IfExp(copy.deepcopy(node.test), *chosen(i)) if i in along else None)
+            return term
+        target = wish or self.scope.fresh("v1")
+        slopes = {i: self.slope_variable(target, i) for i in along}
+        for place, (branch, inside) in enumerate(branches):
+            results = {target: branch.source(), **{slopes[i]: chosen(i)[place] for i in along}}
+            inside += [ast.Assign([ast.Name(k, ast.Store())], value) for k, value in results.items()]
+        self.before.append(ast.If(node.test, first, second))
+        term = Term(lambda: name(target), self.keep)
+        term.slopes = {i: name(text) for i, text in slopes.items()}
+        return term
+
+    def _of_BoolOp(self, node: ast.BoolOp, wish: str) -> Term:  # noqa: N802
+        first, *others = node.values
+        rest = others[0] if len(others) == 1 else ast.copy_location(ast.BoolOp(node.op, others), node)
+        parts = (rest, first) if isinstance(node.op, ast.And) else (first, rest)
+        return self.term(ast.copy_location(ast.IfExp(first, *parts), node), wish)
+
+    def _of_Call(self, node: ast.Call, wish: str) -> Term:  # noqa: N802
+        function = self.scope.meaning(node.func)
+        try:
+            row = KNOWN.get(function)
+        except TypeError:  # what has no hash is not in the table
+            row = None
+        if row is None:
+            return self._of_user(node, function, wish)
+        if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
+            self.scope.refuse(node, "can be derived only with its arguments given by place")
+        if row == "where":
+            return self._of_IfExp(ast.copy_location(ast.IfExp(*node.args), node), wish)
+        parts = [self.term(part) for part in node.args]
+        return self._called(node, row, parts, wish)
+
+    def _called(self, node: ast.Call, row: str, parts: list[Term], wish: str) -> Term:
+        if row in EXTREMES and len(parts) > 2:
+            parts = [self._called(node, row, parts[:-1], ""), parts[-1]]
+        term = Term(lambda: ast.Call(node.func, [part.source() for part in parts], []), self.keep, wish)
+        if row == "power":
+            return self._power(term, *parts)
+        if len(parts) != len(slopes_of(row)):
+            self.scope.refuse(node, f"has {len(parts)} arguments; a slope is known for {len(slopes_of(row))}")
+        if row in EXTREMES and not parts[0].slopes:
+            parts.reverse()
+        if row in ("log", "log1p") and parts[0].relative is not None:
+            return self._logarithm(row, term, parts[0])
+        if row == "exp":
+            term.relative = lambda: copy.deepcopy(parts[0].slopes)
+        return self._by_table(row, term, parts)
+
+    def _logarithm(self, row: str, term: Term, grown: Term) -> Term:
+        assert grown.relative is not None
+        slopes = grown.relative()
+        if row == "log1p":
+            slopes = _multiplied(filled("1.0 - 1.0 / (1.0 + a)", {"a": grown.atom()}), slopes)
+        self._set(term, slopes.get)
+        return term
+
+    def _by_table(self, row: str, term: Term, parts: list[Term]) -> Term:
+        templates = slopes_of(row)
+        if row in EXTREMES and not parts[1].slopes:  # where both are equal, the constant is taken
+            templates = tuple(t.replace("=", "") for t in templates)
+
+        def factor(template: str) -> Callable[[], ast.expr]:
+            used = {n.id for n in ast.walk(ast.parse(template)) if isinstance(n, ast.Name)}
+            by_name: Mapping[str, Term] = {**dict(zip("abc", parts, strict=False)), "y": term}
+
+            def fill() -> ast.expr:
+                atoms = {key: part.atom() for key, part in by_name.items() if key in used}
+                return filled(template, {**atoms, "np": name(self._numpy)})
+
+            return fill
+
+        return self._chain(term, [(part, factor(t)) for part, t in zip(parts, templates, strict=True)])
+
+    def _of_user(self, node: ast.Call, function: Any, wish: str) -> Term:
+        return self.called(node, function, [wish])[0]
+
+    def called(self, node: ast.Call, function: Any, wishes: list[str]) -> list[Term]:
+        """The numbers that a call of a user's function gives: another function gives them with their slopes."""
+        source = python_function(function)
+        if not isinstance(source, FunctionType):
+            self.scope.refuse(node, "calls what no slope is known of")
+        try:
+            bound = inspect.signature(source).bind(*node.args, **{str(k.arg): k.value for k in node.keywords})
+        except TypeError as error:
+            self.scope.refuse(node, f"calls {function_name(source)} wrongly: {error}")
+        arguments = {key: self.term(value) for key, value in bound.arguments.items() if isinstance(value, ast.expr)}
+        if len(arguments) < len(bound.arguments):
+            self.scope.refuse(node, "gives any number of arguments, and cannot be derived")
+        along = [key for key, part in arguments.items() if part.slopes]
+        helper = self._slopes_function(function, along, len(wishes), node)
+        call = ast.Call(name(helper), [], [ast.keyword(k, part.source()) for k, part in arguments.items()])
+        values = [wish or self.scope.fresh("v1") for wish in wishes]
+        kept = [{key: self.scope.fresh(f"d{value}_d{key}") for key in along} for value in values]
+        targets = [*values, *(text for of_value in kept for text in of_value.values())]
+        stored = ast.Tuple([ast.Name(n, ast.Store()) for n in targets], ast.Store())
+        self.before.append(ast.Assign([stored], call))
+        return [self._slopes_of_call(value, arguments, names) for value, names in zip(values, kept, strict=True)]
+
+    def _slopes_of_call(self, value: str, arguments: dict[str, Term], names: dict[str, str]) -> Term:
+        term = Term(lambda: name(value), self.keep)
+        return self._chain(term, [(arguments[key], partial(name, text)) for key, text in names.items()])
+
+
+def _multiplied(factor: ast.expr, slopes: Slopes) -> Slopes:
+    found = {i: product(copy.deepcopy(factor), slope) for i, slope in slopes.items()}
+    return {i: slope for i, slope in found.items() if slope is not None}
+
+
+def numpy_in(scope: Scope) -> str:
+    """The name that stands for NumPy in a function; a new one where there is none."""
+    known = [key for key, value in scope.around.items() if value is np and key.isidentifier()]
+    free = [key for key in known if key not in scope.assigned and key not in scope.inputs]
+    chosen = "np" if "np" in free else free[0] if free else scope.fresh("np")
+    scope.around[chosen] = np
+    scope.taken.add(chosen)
+    return chosen

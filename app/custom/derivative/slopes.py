@@ -1,0 +1,110 @@
+"""The table of slopes: for each function of numbers that Python, `math` and NumPy have, its derivatives as source.
+
+In a template `a` and `b` are the arguments, `y` is the result and `np` is NumPy. Where a function has a kink, the
+slope is that of one side of it, or zero; `docs/checking.md` says which.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+_SLOPES: dict[str, tuple[str, ...]] = {
+    "exp": ("y",),
+    "exp2": ("0.6931471805599453 * y",),
+    "expm1": ("y + 1.0",),
+    "log": ("1.0 / a",),
+    "log2": ("1.4426950408889634 / a",),
+    "log10": ("0.4342944819032518 / a",),
+    "log1p": ("1.0 / (1.0 + a)",),
+    "sqrt": ("0.5 / y",),
+    "cbrt": ("1.0 / (3.0 * y * y)",),
+    "square": ("2.0 * a",),
+    "reciprocal": ("-(y * y)",),
+    "negative": ("-1.0",),
+    "positive": ("1.0",),
+    "abs": ("np.sign(a)",),
+    "absolute": ("np.sign(a)",),
+    "fabs": ("np.sign(a)",),
+    "sin": ("np.cos(a)",),
+    "cos": ("-np.sin(a)",),
+    "tan": ("1.0 + y * y",),
+    "arcsin": ("1.0 / np.sqrt(1.0 - a * a)",),
+    "arccos": ("-(1.0 / np.sqrt(1.0 - a * a))",),
+    "arctan": ("1.0 / (1.0 + a * a)",),
+    "sinh": ("np.cosh(a)",),
+    "cosh": ("np.sinh(a)",),
+    "tanh": ("1.0 - y * y",),
+    "arcsinh": ("1.0 / np.sqrt(a * a + 1.0)",),
+    "arccosh": ("1.0 / np.sqrt(a * a - 1.0)",),
+    "arctanh": ("1.0 / (1.0 - a * a)",),
+    "erf": ("1.1283791670955126 * np.exp(-(a * a))",),
+    "erfc": ("-1.1283791670955126 * np.exp(-(a * a))",),
+    "degrees": ("57.29577951308232",),
+    "radians": ("0.017453292519943295",),
+    "rad2deg": ("57.29577951308232",),
+    "deg2rad": ("0.017453292519943295",),
+    "float": ("1.0",),
+    "float32": ("1.0",),
+    "float64": ("1.0",),
+    "add": ("1.0", "1.0"),
+    "subtract": ("1.0", "-1.0"),
+    "multiply": ("b", "a"),
+    "divide": ("1.0 / b", "-(y / b)"),
+    "true_divide": ("1.0 / b", "-(y / b)"),
+    "hypot": ("a / y", "b / y"),
+    "arctan2": ("b / (a * a + b * b)", "-(a / (a * a + b * b))"),
+    "logaddexp": ("np.exp(a - y)", "np.exp(b - y)"),
+    "copysign": ("np.sign(a) * np.sign(y)", "0.0"),
+    "remainder": ("1.0", "-np.floor(a / b)"),
+    "mod": ("1.0", "-np.floor(a / b)"),
+    "fmod": ("1.0", "-np.trunc(a / b)"),
+    "clip": ("1.0 if b <= a and a <= c else 0.0", "1.0 if a < b else 0.0", "1.0 if a > c else 0.0"),
+    "maximum": ("1.0 if a >= b else 0.0", "1.0 if b > a else 0.0"),
+    "minimum": ("1.0 if a <= b else 0.0", "1.0 if b < a else 0.0"),
+}
+
+_ALIASES = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "fmax": "maximum",
+    "fmin": "minimum",
+    "max": "maximum",
+    "min": "minimum",
+}
+
+_FLAT = (
+    *("sign", "floor", "ceil", "rint", "round", "trunc", "fix", "int", "bool", "isnan", "isinf", "isfinite"),
+    *("floor_divide", "heaviside", "signbit", "greater", "greater_equal", "less", "less_equal", "equal"),
+    *("not_equal", "logical_and", "logical_or", "logical_not", "int8", "int16", "int32", "int64", "len", "range"),
+)
+"""Functions that are constant wherever they have a slope."""
+
+EXTREMES = ("maximum", "minimum")
+"""Those that take one of two arguments: where both are equal, a constant is taken for the one."""
+
+
+def _every(name: str) -> list[Any]:
+    found = [getattr(module, name, None) for module in (builtins, math, np)]
+    return [f for f in found if callable(f)]
+
+
+KNOWN: dict[Any, str] = {f: name for name in _SLOPES for f in _every(name)}
+"""Functions by the names of their rows in the table."""
+KNOWN.update({f: row for alias, row in _ALIASES.items() for f in _every(alias) if f not in (np.max, np.min)})
+KNOWN.update({math.pow: "power", np.power: "power", np.float_power: "power", builtins.pow: "power", np.where: "where"})
+
+FLAT = {f for name in _FLAT for f in _every(name)}
+
+
+def slopes_of(row: str) -> tuple[str, ...]:
+    """The templates of a row."""
+    return _SLOPES[row]

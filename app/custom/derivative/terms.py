@@ -1,0 +1,126 @@
+"""Arithmetic on pieces of source: sums and products that leave out what is zero and one."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+Slope = ast.expr | None
+"""A derivative as source; None where it is zero everywhere."""
+
+
+def number(value: float) -> ast.expr:
+    return ast.Constant(value)
+
+
+def name(text: str) -> ast.Name:
+    return ast.Name(text, ast.Load())
+
+
+def is_number(node: Slope, value: float | None = None) -> bool:
+    """Whether source is a number written out, or that one."""
+    written = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+    return written and (value is None or node.value == value)  # type: ignore[union-attr]
+
+
+def is_atom(node: ast.expr) -> bool:
+    """Whether writing a piece of source twice costs nothing."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, (ast.Name, ast.Constant))
+
+
+def negative(node: ast.expr) -> ast.expr:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return node.operand
+    if is_number(node):
+        return number(-node.value)  # type: ignore[attr-defined]
+    return ast.UnaryOp(ast.USub(), node)
+
+
+def _without_sign(node: ast.expr) -> tuple[ast.expr, bool]:
+    """A piece of source less the minus before it, and whether there was one."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return node.operand, True
+    if is_number(node) and node.value < 0:  # type: ignore[attr-defined]
+        return number(-node.value), True  # type: ignore[attr-defined]
+    return node, False
+
+
+def total(left: Slope, right: Slope) -> Slope:
+    if left is None or is_number(left, 0):
+        return right
+    if right is None or is_number(right, 0):
+        return left
+    if is_number(left) and is_number(right):
+        return number(left.value + right.value)  # type: ignore[attr-defined]
+    plain, negated = _without_sign(right)
+    return ast.BinOp(left, ast.Sub() if negated else ast.Add(), plain)
+
+
+def difference(left: Slope, right: Slope) -> Slope:
+    return total(left, None if right is None else negative(right))
+
+
+def product(left: Slope, right: Slope) -> Slope:
+    """The product; nothing is left of a factor zero, whatever the other would be, and choices are multiplied inside."""
+    if left is None or right is None:
+        return None
+    (left, minus), (right, also) = _without_sign(left), _without_sign(right)
+    result = _product(left, right)
+    return negative(result) if minus != also and not is_number(result, 0) else result
+
+
+def _product(left: ast.expr, right: ast.expr) -> ast.expr:
+    if is_number(left, 0) or is_number(right, 0):
+        return number(0.0)
+    if is_number(left, 1):
+        return right
+    if is_number(right, 1):
+        return left
+    if is_number(left) and is_number(right):
+        return number(left.value * right.value)  # type: ignore[attr-defined]
+    for choice, other in ((left, right), (right, left)):
+        if isinstance(choice, ast.IfExp) and is_atom(other):
+            body, orelse = (product(part, copy.deepcopy(other)) for part in (choice.body, choice.orelse))
+            return ast.IfExp(choice.test, body or number(0.0), orelse or number(0.0))
+    if is_number(right):
+        left, right = right, left
+    if is_number(left) and isinstance(right, ast.BinOp) and isinstance(right.op, ast.Mult) and is_number(right.left):
+        return _product(number(left.value * right.left.value), right.right)  # type: ignore[attr-defined]
+    return ast.BinOp(left, ast.Mult(), right)
+
+
+def quotient(left: Slope, right: ast.expr) -> Slope:
+    if left is None or is_number(left, 0) or is_number(right, 1):
+        return left
+    plain, negated = _without_sign(left)
+    result = ast.BinOp(plain, ast.Div(), right)
+    return negative(result) if negated else result
+
+
+def filled(template: str, parts: Mapping[str, ast.expr]) -> ast.expr:
+    """The source of a template, with pieces of source in the place of its names."""
+    expression = copy.deepcopy(_parsed(template))
+    result: ast.expr = _Filling(parts).visit(expression)
+    return result
+
+
+@lru_cache
+def _parsed(template: str) -> ast.expr:
+    return ast.parse(template, mode="eval").body
+
+
+class _Filling(ast.NodeTransformer):
+    def __init__(self, parts: Mapping[str, ast.expr]):
+        self._parts = parts
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        return copy.deepcopy(self._parts[node.id]) if node.id in self._parts else node
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

@@ -1,0 +1,209 @@
+"""One file from a web server that may do anything: be busy, fall silent, break off, dawdle, go on for ever, lie.
+
+What comes back has at most so many bytes, and comes in a bounded time; whether it is right is for others to see.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import http
+import threading
+import time
+import urllib.parse
+from dataclasses import dataclass
+from typing import Any
+
+from app.errors import DataError
+
+_sleep = time.sleep  # a name of its own, for tests that do not want to wait
+_PIECE = 1 << 16
+_REDIRECTS = 10
+# Answers that may be other ones in a moment.
+_FOR_NOW = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class UnreachableError(DataError):
+    """A source that does not answer, or not well enough: there is no use in asking it for another file."""
+
+
+class _LaterError(DataError):
+    """What may well go away when the same is asked again, after `pause` seconds if that is known."""
+
+    def __init__(self, message: str, pause: float | None = None):
+        super().__init__(message)
+        self.pause = pause
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How much a server may try ours. All is in seconds but `slowest`, in bytes a second, and `tries`."""
+
+    connect: float = 5.0
+    silence: float = 10.0  # without a byte
+    start: float = 20.0  # for what comes before the first byte; all that follow must come at `slowest` on average
+    slowest: float = 8192.0
+    tries: int = 3
+    pause: float = 1.0  # between two tries, where the server does not say
+    longest_pause: float = 20.0  # if it wants more, it is not asked again
+
+
+PATIENCE = Patience()
+
+
+def download(url: str, limit: int, title: str, patience: Patience) -> bytes:
+    """What is to be had at `url`, as it was sent: packed, if the server packs. Above `limit` bytes it is refused."""
+    for tries_left in reversed(range(patience.tries)):
+        try:
+            return _Attempt(url, limit, title, patience).result()
+        except _LaterError as error:
+            pause = patience.pause if error.pause is None else error.pause
+            if not tries_left:
+                raise UnreachableError(f"{error}, {patience.tries} times") from error
+            if pause > patience.longest_pause:
+                raise UnreachableError(f"{error}, and asks to wait for {pause:,.0f} seconds") from error
+            _sleep(pause)
+    raise ValueError(f"a download takes at least 1 try, not {patience.tries}")
+
+
+class _Attempt:
+    """One try, in a thread of its own: whoever waits for it can turn away from a server that is too slow.
+
+    Time-outs of sockets do not do that: they begin anew with each byte, and some begin only after the name of the
+    server was found. The thread ends with the next piece, at the latest with the process.
+    """
+
+    def __init__(self, url: str, limit: int, title: str, patience: Patience):
+        self.url, self.limit, self.title, self.patience = url, limit, title, patience
+        self.body = bytearray()
+        self.failure: Exception | None = None
+        self.over = threading.Event()
+        self.given_up = False
+
+    def result(self) -> bytes:
+        """The body of the answer. What went wrong is a DataError."""
+        threading.Thread(target=self._run, name=f"download of {self.title}", daemon=True).start()
+        begun = time.monotonic()
+        try:
+            while not self.over.wait(self._allowed() - (time.monotonic() - begun)):
+                if time.monotonic() - begun >= self._allowed():
+                    raise UnreachableError(f"too slow: {len(self.body):,} bytes in {self._allowed():.3g} seconds")
+        finally:
+            self.given_up = True
+        if self.failure is not None:
+            raise _in_plain_words(self.failure) from self.failure
+        return bytes(self.body)
+
+    def _allowed(self) -> float:
+        """How many seconds may have gone by, with as many bytes as there are."""
+        return self.patience.start + len(self.body) / self.patience.slowest
+
+    def _run(self) -> None:
+        try:
+            self._receive()
+        except Exception as error:  # whoever waits for the result raises it
+            self.failure = error
+        finally:
+            self.over.set()
+
+    def _receive(self) -> None:
+        # Imported here: a run from the cache needs neither, and they take longer than it does.
+        import requests
+        from tqdm import tqdm
+
+        with requests.Session() as session, _open(session, self.url, self.patience) as answer:
+            _check_status(answer)
+            # disable=None: a bar on a terminal, and none anywhere else.
+            with tqdm(
+                total=_announced(answer), desc=self.title, unit="B", unit_scale=True, leave=False, disable=None
+            ) as bar:
+                # Not unpacked by the library, which has no limit; and not read in pieces of a fixed size, as the
+                # next byte would not count before the piece is full.
+                while (piece := answer.raw.read1(_PIECE, decode_content=False)) and not self.given_up:
+                    self.body += piece
+                    bar.update(len(piece))
+                    if len(self.body) > self.limit:
+                        raise DataError(
+                            f"the answer goes on after {self.limit:,} bytes, more than the file has unpacked"
+                        )
+
+
+def _open(session: Any, url: str, patience: Patience) -> Any:
+    """The beginning of the answer, after redirects, its body not yet read."""
+    to_where = session.get_redirect_target
+    # By itself, requests would read, and unpack, the bodies of redirects, however long they are.
+    session.get_redirect_target = lambda answer: None
+    for _ in range(_REDIRECTS + 1):
+        answer = session.get(
+            url,
+            headers={"Accept-Encoding": "identity"},  # it is packed already
+            timeout=(patience.connect, patience.silence),
+            stream=True,
+        )
+        target = to_where(answer)
+        if target is None:
+            return answer
+        answer.close()
+        url = urllib.parse.urljoin(url, target)
+    raise DataError(f"more than {_REDIRECTS} redirects, the last to {printable(url)}")
+
+
+def _check_status(answer: Any) -> None:
+    code = answer.status_code
+    if code == http.HTTPStatus.OK:
+        return
+    # Not `answer.reason`, which the server may have written anything into.
+    name = http.HTTPStatus(code).phrase if code in iter(http.HTTPStatus) else "which nobody has defined"
+    message = f"the answer was {code} {name}"
+    if code in _FOR_NOW:
+        raise _LaterError(message, _retry_after(answer.headers.get("Retry-After", "")))
+    raise DataError(message)
+
+
+def _retry_after(text: str) -> float | None:
+    """The seconds that a server asks to wait: it may name a number, or a date. Nonsense is as good as nothing."""
+    if text.isascii() and text.strip().isdigit():
+        return float(text[:20])
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return None
+
+
+def _announced(answer: Any) -> int | None:
+    """The length that the server announces, for the bar."""
+    text = answer.headers.get("Content-Length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _in_plain_words(error: Exception) -> DataError:
+    """What an error of the HTTP library means for whoever asked."""
+    import requests
+    import urllib3
+
+    if isinstance(error, DataError):
+        return error
+    words = printable(_innermost(error))
+    causes = [error, *(cause for cause in error.args if isinstance(cause, Exception))]
+    if any(isinstance(cause, urllib3.exceptions.ProtocolError) for cause in causes):
+        return _LaterError(f"the connection was cut off ({words})")
+    if isinstance(error, (requests.ConnectionError, requests.Timeout, urllib3.exceptions.TimeoutError)):
+        return UnreachableError(f"no connection ({words})")
+    return DataError(f"the download failed ({words})")
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What really happened: requests wraps "Connection refused" four deep in addresses of its own objects."""
+    # Only through the network's own errors, not on to one that the caller was busy with.
+    import http.client
+
+    import urllib3
+
+    while isinstance(error.__context__, (OSError, urllib3.exceptions.HTTPError, http.client.HTTPException)):
+        error = error.__context__
+    return error
+
+
+def printable(words: object) -> str:
+    """Words of a stranger, on one line and without what a terminal would obey."""
+    text = " ".join(str(words).split())[:200]
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,0 +1,188 @@
+"""Control flow as steps inside a step: the bodies' variables get names of the whole Program, as everything else has.
+
+What a body takes is the variable itself. What it gives is written straight to its place where nothing reads the old
+value any more, and copied there at the end otherwise.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from app.engine.compiled.lowered import WHOLE, Lowered, Step
+from app.engine.compiled.sizes import ONE, shapes_inside
+from app.graph.body import Body
+from app.graph.program import Operator
+from app.ops.creation import assign
+from app.ops.form import Alias, Choice, Constant, Elementwise, Fused, Loop
+
+LowerOne = Callable[[Operator], Step]
+
+
+class NotNativeError(Exception):
+    """Something inside control flow has to be a Python call, so all of it is one."""
+
+
+def control_step(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of a control-flow operator, with those inside it."""
+    known = dict(lowered.shapes), dict(lowered.inner), dict(lowered.constants), dict(lowered.roots), set(lowered.kept)
+    try:
+        return (_choice if isinstance(op.definition.form, Choice) else _loop)(op, lowered, lower_one)
+    except NotNativeError:
+        lowered.shapes, lowered.inner, lowered.constants, lowered.roots, lowered.kept = known
+        raise
+
+
+def _choice(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    form: Choice = op.definition.form
+    inside = {}
+    for name in (form.holds, form.fails):
+        body = op.bodies[name]
+        opened = _Opened(op, name, dict(zip(body.inputs, map(str, op.inputs[1:]), strict=True)), lowered, lower_one)
+        wanted = {i: out for i, out in enumerate(op.outputs) if body.outputs[i] is not None and out not in op.inputs}
+        steps = opened.steps(opened.direct(wanted, lambda place, inner: True))
+        pairs = [(opened.names[n], out) for n, out in zip(body.outputs, op.outputs, strict=True) if n is not None]
+        inside[name] = [*steps, *_copies(pairs, lowered, lower_one)]
+    return _around(op, "if", inside, str(op.inputs[0]), lowered)
+
+
+def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    form: Loop = op.definition.form
+    says, makes, results = op.bodies[form.says], op.bodies[form.makes], op.attributes["results"]
+    inputs, states = list(map(str, op.inputs)), op.outputs[:results]
+    pairs = list(zip(inputs, states, strict=False))
+    for place in range(results, len(inputs)):
+        if inputs[place] in states:  # it is changed by the loop, which reads what it was before
+            inputs[place] = _temporary(inputs[place], lowered)
+            pairs.append((str(op.inputs[place]), inputs[place]))
+    taken = [*states, *inputs[results:]]
+    before = _copies(pairs, lowered, lower_one)
+    condition = _Opened(op, form.says, dict(zip(says.inputs, taken, strict=True)), lowered, lower_one)
+    asking = condition.steps({})
+    body = _Opened(op, form.makes, dict(zip(makes.inputs, taken, strict=True)), lowered, lower_one)
+    kept = list(zip(makes.outputs[results:], op.outputs[results:], strict=True))
+    lowered.kept.update(history for _, history in kept)
+    direct = body.direct(dict(enumerate(states)), lambda place, inner: _is_last_use(makes, results, place, inner))
+    steps = body.steps(direct, {str(value): history for value, history in kept})
+    news = [(body.names[str(n)], state) for n, state in zip(makes.outputs, states, strict=False)]
+    inside = {"before": before, "condition": asking, "body": [*steps, *_copies(news, lowered, lower_one)]}
+    return _around(op, "while", inside, condition.names[str(says.outputs[0])], lowered)
+
+
+def _around(op: Operator, word: str, inside: dict[str, list[Step]], answer: str, lowered: Lowered) -> Step:
+    if any(size != ONE for size in lowered.shapes[answer]):
+        raise NotNativeError("only a run tells whether its condition is one truth value")
+    step = Step(op, word, "", WHOLE, inside=inside, answer=answer)
+    count = sum(not part.inside and part.kind != "constant" for part in step.everything)
+    step.verdict = f"compiled: a native {word}, {count} step{'s' * (count != 1)} inside"
+    return step
+
+
+def _is_last_use(body: Body, results: int, place: int, inner: str) -> bool:
+    """Whether a loop's new value may be written over the old one, as nothing reads that later, or elsewhere."""
+    old, operators = body.inputs[place], body.block.ops
+    if old in body.outputs[:results]:
+        return False
+    at = next(i for i, op in enumerate(operators) if inner in op.outputs)
+    if any(old in op.inputs for op in operators[at + 1 :]):
+        return False
+    if any(old in op.inputs and isinstance(op.definition.form, Alias) for op in operators[:at]):
+        return False
+    form = operators[at].definition.form
+    if old not in operators[at].inputs or operators[at].bodies:
+        return True
+    if not isinstance(form, Fused):
+        return isinstance(form, Elementwise)
+    written = next(i for i, op in enumerate(form.body) if inner in op.outputs)
+    return not any(old in op.inputs for op in form.body[written + 1 :])
+
+
+class _Opened:
+    """A body whose variables are getting names of the whole Program."""
+
+    def __init__(self, op: Operator, name: str, taken: Mapping[str, str], lowered: Lowered, lower_one: LowerOne):
+        self.op = op
+        self.body: Body = op.bodies[name]
+        self.names = dict(taken)
+        """The name in the whole for each name in the body."""
+        self.lowered, self.lower_one = lowered, lower_one
+        self._shapes = shapes_inside(op, lowered.shapes, name)
+
+    def direct(self, targets: Mapping[int, str], fits: Callable[[int, str], bool]) -> dict[str, str]:
+        """The variables of the body that can be written where what they are handed out as lies: name and target."""
+        made = {
+            name: op
+            for op in self.body.block.ops
+            for name in op.outputs
+            if not isinstance(op.definition.form, (Alias, Constant))
+        }
+        found: dict[str, str] = {}
+        for place, target in targets.items():
+            inner = str(self.body.outputs[place])
+            if inner in made and inner not in found and fits(place, inner):
+                found[inner] = target
+        return found
+
+    def steps(self, direct: Mapping[str, str], kept: Mapping[str, str] | None = None) -> list[Step]:
+        """The steps of the body; a row of each variable that is `kept` is put away as soon as it is known."""
+        self.names.update(direct)
+        kept = kept or {}
+        steps = [self._keep(name, kept[name]) for name in self.body.inputs if name in kept]
+        for op in self.body.block.ops:
+            step = self.lower_one(self._renamed(op))
+            if step.in_python:
+                reason = step.verdict.removeprefix("Python call: ")
+                raise NotNativeError(reason if op.bodies else f"{op.definition.label} inside it: {reason}")
+            step.share = WHOLE
+            steps.append(step)
+            steps += [self._keep(name, kept[name]) for name in op.outputs if name in kept]
+        return steps
+
+    def _keep(self, name: str, history: str) -> Step:
+        return Step(
+            Operator(assign, [self.names[name]], [history], {}), "keep", "compiled: kept for the gradient", WHOLE
+        )
+
+    def _renamed(self, op: Operator) -> Operator:
+        for name in op.outputs:
+            self._name(name)
+        definition, form = op.definition, op.definition.form
+        if isinstance(form, Fused):
+            for name in form.dtypes:
+                self._name(name, form.dtypes[name])
+            definition = copy.copy(definition)
+            members = tuple(self._with_names(member) for member in form.body)
+            definition.form = Fused(members, {self.names[n]: dtype for n, dtype in form.dtypes.items()})
+        renamed = self._with_names(op)
+        renamed.definition = definition
+        return renamed
+
+    def _name(self, name: str, dtype: str = "") -> None:
+        lowered = self.lowered
+        if name not in self.names:
+            self.names[name] = lowered.unused(name)
+            lowered.inner[self.names[name]] = dtype or self.body.block.var(name).dtype
+        if name in self._shapes:
+            lowered.shapes.setdefault(self.names[name], self._shapes[name])
+
+    def _with_names(self, op: Operator) -> Operator:
+        inputs = [None if n is None else self.names[n] for n in op.inputs]
+        return Operator(op.definition, inputs, [self.names[n] for n in op.outputs], op.attributes, op.role)
+
+
+def _copies(pairs: Iterable[tuple[str, str]], lowered: Lowered, lower_one: LowerOne) -> list[Step]:
+    """Steps that copy all at once: what is both read and written is put aside first."""
+    pairs = [(source, target) for source, target in pairs if source != target]
+    targets = {target for _, target in pairs}
+    aside = {s: _temporary(s, lowered) for s, _ in pairs if lowered.root(s) in targets}
+    moves: Sequence[tuple[str, str]] = [*aside.items(), *((aside.get(s, s), target) for s, target in pairs)]
+    steps = [lower_one(Operator(assign, [source], [target], {})) for source, target in moves]
+    for step in steps:
+        step.share = WHOLE
+    return steps
+
+
+def _temporary(name: str, lowered: Lowered) -> str:
+    fresh = lowered.unused(f"{name}.before")
+    lowered.shapes[fresh], lowered.inner[fresh] = lowered.shapes[name], lowered.dtype(name)
+    return fresh

@@ -1,0 +1,64 @@
+"""Threads that stay: starting one takes as long as a small batch does, and a batch may be run at every call."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Job = Callable[[int], None]
+
+
+class _Worker:
+    """A thread that does one job after the other."""
+
+    def __init__(self) -> None:
+        self._wanted, self._done = _thread.allocate_lock(), _thread.allocate_lock()
+        self._wanted.acquire()
+        self._done.acquire()
+        self._job: tuple[Job, int] | None = None
+        threading.Thread(target=self._work, name="opsmith", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._wanted.acquire()
+            job, number = self._job  # type: ignore[misc]
+            self._job = None
+            try:
+                job(number)
+            finally:
+                del job
+                self._done.release()
+
+    def start(self, job: Job, number: int) -> None:
+        self._job = job, number
+        self._wanted.release()
+
+    def join(self) -> None:
+        self._done.acquire()
+
+
+_idle: list[_Worker] = []
+
+
+@contextmanager
+def helping(job: Job, count: int) -> Iterator[None]:
+    """Do a job on so many threads beside this one, with the numbers from 1 on; they are done at the end of the block.
+
+    The job must not raise.
+    """
+    workers = [_idle.pop() if _idle else _Worker() for _ in range(count)]
+    try:
+        for number, worker in enumerate(workers, 1):
+            worker.start(job, number)
+        yield
+    finally:
+        for worker in workers:
+            worker.join()
+        _idle.extend(workers)
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
+    os.register_at_fork(after_in_child=_idle.clear)

@@ -1,0 +1,82 @@
+"""Values that control flow hands out, or carries along, though nobody reads them; and what it takes for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from app.graph.body import Body
+from app.graph.program import Block, Operator
+from app.ops.form import Loop
+
+
+def without_unread_outputs(
+    op: Operator, needed: Collection[str], is_pure: Callable[[Block, Operator], bool]
+) -> Operator:
+    """An operator that gives only what is needed. A loop carries on what its condition, or such a value, depends on."""
+    wanted = {i for i, name in enumerate(op.outputs) if name in needed}
+    form = op.definition.form
+    if isinstance(form, Loop):
+        wanted = _carried_for(op, form, wanted, is_pure)
+    if len(wanted) == len(op.outputs):
+        return op
+    kept = [i for i in range(len(op.outputs)) if i in wanted]
+    results = op.attributes["results"]
+    changed = Operator(op.definition, op.inputs, _at(op.outputs, kept), op.attributes, op.role)
+    changed.attributes["results"] = sum(i < results for i in kept)
+    inputs = list(range(len(op.inputs)))
+    if isinstance(form, Loop):
+        inputs = [i for i in inputs if i >= results or i in wanted]
+        counter = op.attributes["counter"]
+        changed.attributes["counter"] = kept.index(counter) if counter in kept else -1
+        changed.inputs = _at(op.inputs, inputs)
+    for name, body in op.bodies.items():
+        gives = _at(body.outputs, kept) if not isinstance(form, Loop) or name == form.makes else body.outputs
+        takes = _at(body.inputs, inputs) if isinstance(form, Loop) else body.inputs
+        changed.attributes[name] = Body(body.block, takes, gives)
+    return changed
+
+
+def without_unread_inputs(op: Operator) -> Operator:
+    """An operator that takes only what its bodies read; what a loop carries stays."""
+    bodies = op.bodies
+    fixed = op.attributes["results"] if isinstance(op.definition.form, Loop) else 0
+    first = len(op.inputs) - len(next(iter(bodies.values())).inputs)
+    read = [{n for inner in b.block.ops for n in inner.inputs} | {*b.outputs} for b in bodies.values()]
+    places = range(len(op.inputs) - first)
+    kept = [i for i in places if i < fixed or any(b.inputs[i] in r for b, r in zip(bodies.values(), read, strict=True))]
+    if len(kept) == len(places):
+        return op
+    changed = Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
+    changed.inputs = (*op.inputs[:first], *_at(op.inputs[first:], kept))
+    for name, body in bodies.items():
+        gone = {*body.inputs} - {*_at(body.inputs, kept)}
+        changed.attributes[name] = Body(body.block, _at(body.inputs, kept), body.outputs)
+        for unread in gone:
+            body.block.vars.pop(unread, None)
+    return changed
+
+
+def _at(items: Sequence[Any], places: Iterable[int]) -> tuple[Any, ...]:
+    return tuple(items[i] for i in places)
+
+
+def _carried_for(op: Operator, form: Loop, wanted: set[int], is_pure: Callable[[Block, Operator], bool]) -> set[int]:
+    """The outputs of a loop that are wanted, and those that other iterations need for that."""
+    says, makes = op.attributes[form.says], op.attributes[form.makes]
+    results = op.attributes["results"]
+    while True:
+        read = _sources(says, says.outputs, is_pure) | _sources(makes, [makes.outputs[i] for i in wanted], is_pure)
+        carried = {i for i in range(results) if says.inputs[i] in read or makes.inputs[i] in read}
+        if carried <= wanted:
+            return wanted
+        wanted = wanted | carried
+
+
+def _sources(body: Body, names: Iterable[str | None], is_pure: Callable[[Block, Operator], bool]) -> set[str]:
+    """What the variables of a body, and the effects in it, depend on."""
+    needed = {name for name in names if name is not None}
+    for op in reversed(body.block.ops):
+        if needed.intersection(op.outputs) or not is_pure(body.block, op):
+            needed.update(name for name in op.inputs if name is not None)
+    return needed

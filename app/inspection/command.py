@@ -1,0 +1,78 @@
+"""`python -m app inspect`: what becomes of a network, from its statements to the source that is compiled."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from app.errors import ConfigError
+from app.inspection.picture import draw
+from app.inspection.stages import ALL, NAMES, Stages
+from app.inspection.subject import Subject, of_configuration, of_function, of_model
+from app.static.model_file import paths_of
+from app.training.config import CONFIGS
+from app.training.named_model import add_trust_arguments, read_named_model
+
+SETTING = re.compile(r"[\w.]+=")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command line may say."""
+    parser.add_argument("--config", help="the configuration whose network is shown (configs/default.yaml)")
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="WHAT",
+        help="key=value changes a setting of the configuration; instead of one: the path of a saved model or of a "
+        "run's folder; or module:function or file.py:function, which builds a network and returns its loss or outputs",
+    )
+    parser.add_argument("--stage", help=f"show this alone: {', '.join(NAMES)}; or {ALL}")
+    parser.add_argument("--batch", type=int, help="the size of the batch that memory is counted for")
+    parser.add_argument("--svg", metavar="FILE", help="draw the Program of the stage, or the main one, into a file")
+    add_trust_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the stages that are asked for, and draw a picture."""
+    if options.batch is not None and options.batch < 1:
+        raise ConfigError(f"--batch must be at least 1, found {options.batch}")
+    stages = Stages(_subject(options), options.batch)
+    sections = stages.sections(options.stage)
+    print("\n\n".join(f"== {section.heading}\n\n{section.text}" for section in sections))
+    if options.svg:
+        _draw(stages, options.stage, Path(options.svg))
+    return 0
+
+
+def _subject(options: argparse.Namespace) -> Subject:
+    others = [word for word in options.words if not SETTING.match(word)]
+    settings = [word for word in options.words if SETTING.match(word)]
+    if not others:
+        return of_configuration(options.config or str(CONFIGS / "default.yaml"), settings)
+    if options.config or settings or len(others) > 1:
+        more = ["--config", *settings] if options.config else settings or others[1:]
+        raise ConfigError(f"one network at a time: {others[0]} goes together with neither {' nor '.join(more)}")
+    return _of_word(others[0], options)
+
+
+def _of_word(word: str, options: argparse.Namespace) -> Subject:
+    """The saved model, the run or the function that a word stands for."""
+    if Path(word).is_dir() or paths_of(word)[0].is_file():
+        options.model = word
+        return of_model(*read_named_model(options))
+    if ":" in word:
+        return of_function(word)
+    raise ConfigError(
+        f"{word}: there is no saved model {paths_of(word)[0]}; "
+        "expected one, a run's folder, or a function that builds a network: module:function or file.py:function"
+    )
+
+
+def _draw(stages: Stages, stage: str | None, path: Path) -> None:
+    """Draw the Program of the stage that was asked for, if it has one, or the main one."""
+    asked = [] if stage in (None, ALL) else [s for s in stages.sections(stage) if s.program is not None]
+    section = (asked or stages.sections("main"))[-1]
+    assert section.program is not None
+    path.write_text(draw(section.program, f"{section.heading} ({stages.subject.name})"), encoding="utf-8")
+    print(f"\nThe picture is in {path}. {section.heading}")

@@ -1,0 +1,83 @@
+"""The memory that a Program's values need while it runs: one buffer for each, or as the compiled engine plans it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from app.engine.compiled.buffers import Plan, plan_buffers
+from app.engine.compiled.lowered import Lowered
+from app.engine.compiled.lowering import lower
+from app.engine.compiled.schedule import schedule
+from app.engine.compiled.verdict import why_not
+from app.graph.program import Block, Operator, Program
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a Program needs for a batch of some size."""
+
+    operators: int
+    """Those inside control flow among them."""
+    apart: dict[str, int]
+    """The bytes of each variable that an operator makes; not of those that persist, or grow as a loop goes on."""
+    lowered: Lowered
+    plan: Plan
+    batch: int
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the buffer plan needs: all of it is there throughout a run."""
+        return self.plan.bytes(self.batch)
+
+    @property
+    def bytes_apart(self) -> int:
+        """The memory of one buffer for each variable."""
+        return sum(self.apart.values())
+
+
+def needs(program: Program, fetch: Sequence[str], batch: int) -> Needs:
+    """What a Program needs, as it stands, with the plan that the compiled engine would make for it."""
+    lowered = lower(program, set(fetch), why_not)
+    schedule(lowered)
+    apart = {}
+    for name, shape in lowered.shapes.items():
+        outside = lowered.is_data(name) or lowered.persists(name)
+        if not outside and name not in lowered.kept and lowered.dtype(name) != "object":
+            apart[name] = prod(size.at(batch) for size in shape) * np.dtype(lowered.dtype(name)).itemsize
+    return Needs(
+        len(list(operators_of(program.global_block()))), apart, lowered, plan_buffers(lowered, set(fetch)), batch
+    )
+
+
+def operators_of(block: Block) -> Iterator[Operator]:
+    """The operators of a block, each followed by those that run inside it."""
+    for op in block.ops:
+        yield op
+        for body in op.bodies.values():
+            yield from operators_of(body.block)
+
+
+def table(built: Needs, after: Needs) -> str:
+    """How much memory there is to be saved, how much the plan saves, and what lies in which buffer."""
+    rows = [
+        ("one buffer for each variable, as built", f"{len(built.apart)} variables", built.bytes_apart),
+        ("one buffer for each variable, after the passes", f"{len(after.apart)} variables", after.bytes_apart),
+        ("the buffer plan", f"{len(after.plan.buffers)} buffers", after.bytes),
+    ]
+    whole = max(built.bytes_apart, 1)
+    growing = "".join(f", and {name}, which grows as its loop goes on" for name in sorted(after.lowered.kept))
+    lines = [f"For a batch of {after.batch}, beside what is fed and what persists{growing}:", ""]
+    lines += [f"{what:47} {many:>14} {size:>14,} bytes {size / whole:5.0%}" for what, many, size in rows]
+    inside = defaultdict(list)
+    for name, place in after.plan.place.items():
+        inside[place].append(name)
+    lines.append("")
+    for place, buffer in enumerate(after.plan.buffers):
+        size = buffer.elements(after.batch) * np.dtype(buffer.dtype).itemsize
+        lines.append(f"buffer_{place:<4} {size:>12,} bytes  {', '.join(inside[place])}")
+    return "\n".join(lines)

@@ -1,0 +1,64 @@
+"""What passes did to a Program, a line for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.graph.program import Operator, Program
+from app.inspection.memory import Needs, operators_of
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pass, with what a Program needs before and after it."""
+
+    name: str
+    before: Needs
+    after: Needs
+    what: str
+
+
+def format_rows(rows: Sequence[Row]) -> str:
+    """A table: for each pass operators, buffers and bytes before and after it, and what became of which operators."""
+    columns = [
+        ("pass", [row.name for row in rows]),
+        ("operators", _pairs([(row.before.operators, row.after.operators) for row in rows])),
+        ("buffers", _pairs([(len(row.before.plan.buffers), len(row.after.plan.buffers)) for row in rows])),
+        ("bytes", _pairs([(row.before.bytes, row.after.bytes) for row in rows])),
+        ("what it did", [row.what for row in rows]),
+    ]
+    widths = [max(len(title), *map(len, cells)) for title, cells in columns]
+    lines = [[title for title, _ in columns], *zip(*(cells for _, cells in columns), strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def _pairs(pairs: Sequence[tuple[int, int]]) -> list[str]:
+    """Numbers before and after, in columns of their own."""
+    widths = [max(len(f"{pair[side]:,}") for pair in pairs) for side in (0, 1)]
+    return [f"{a:>{widths[0]},} → {b:>{widths[1]},}" for a, b in pairs]
+
+
+def changed(before: Program, after: Program) -> str:
+    """Which operators went, which came, and which were changed."""
+    old, new = (list(operators_of(program.global_block())) for program in (before, after))
+    gone, come = Counter(op.type for op in old), Counter(op.type for op in new)
+    gone, come = gone - come, come - gone
+    if gone and come:
+        return f"{_listed(gone)} → {_listed(come)}"
+    if gone or come:
+        return f"without {_listed(gone)}" if gone else f"with {_listed(come)}"
+    known = {op.outputs: op for op in old}
+    other = Counter(op.type for op in new if op.outputs in known and _differs(op, known[op.outputs]))
+    return f"changed {_listed(other)}" if other else "nothing to do"
+
+
+def _differs(op: Operator, other: Operator) -> bool:
+    return op.definition is not other.definition or op.inputs != other.inputs
+
+
+def _listed(types: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" if count > 1 else name for name, count in types.items())

@@ -1,0 +1,5 @@
+"""Pictures of Programs."""
+
+from app.inspection.picture.drawing import draw
+
+__all__ = ["draw"]

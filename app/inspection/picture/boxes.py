@@ -1,0 +1,163 @@
+"""What a picture of a block shows: boxes of operators and of what they start from, in columns, joined by arrows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from app.graph.body import Body
+from app.graph.program import Block, Operator
+from app.graph.variable import Parameter, Variable
+from app.inspection.picture.wording import WIDTH, attributes, form, wrapped
+from app.ops.form import Fused
+
+COLUMN = 40
+"""The operators of a part of the Program that stand in one column; more begin another, so that a long Program does
+not become a picture that is all height."""
+REACH = 20
+"""Arrows lead over no more operators than this. What comes from farther away is named instead."""
+
+OPERATOR, CUSTOM, DATA, PARAMETER, KEPT, GIVEN = "operator", "custom", "data", "parameter", "kept", "given"
+"""Kinds of boxes. KEPT is a variable that persists and no parameter, GIVEN what a block has from outside."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a box: what is said first, and after it what is said in a paler colour."""
+
+    kind: str
+    text: str
+    more: str = ""
+
+    @property
+    def length(self) -> int:
+        return len(self.text) + (1 + len(self.more) if self.more else 0)
+
+
+@dataclass(eq=False)
+class Box:
+    """An operator with its outputs, or a variable that no operator of the picture made before it was used."""
+
+    kind: str
+    title: str
+    rows: list[Row]
+    frames: list[tuple[list[str], list[Column]]] = field(default_factory=list)
+    """What runs inside the operator: each of its bodies, under lines that say its name and what it gives."""
+
+    @property
+    def is_operator(self) -> bool:
+        return self.kind in (OPERATOR, CUSTOM)
+
+
+@dataclass(eq=False)
+class Column:
+    """Boxes that are laid out together, and what leads from one to another."""
+
+    heading: str
+    boxes: list[Box] = field(default_factory=list)
+    arrows: list[tuple[Box, Box]] = field(default_factory=list)
+
+
+def columns_of(block: Block, given: frozenset[str] = frozenset()) -> list[Column]:
+    """The picture of a block: a column for each part of the Program, several for a long one."""
+    return _Drafting(block, given).columns()
+
+
+class _Drafting:
+    """Puts the operators of a block into boxes, one after the other."""
+
+    def __init__(self, block: Block, given: frozenset[str]):
+        self.block, self.given = block, given
+        self.shown: set[str] = set()
+        """Variables that were shown."""
+        self.near: dict[str, tuple[Box, int]] = {}
+        """Of what the current column shows: where, and at which of its operators."""
+
+    def columns(self) -> list[Column]:
+        found = []
+        for role in dict.fromkeys(op.role for op in self.block.ops):
+            operators = [op for op in self.block.ops if op.role == role]
+            pieces = [operators[i : i + COLUMN] for i in range(0, len(operators), COLUMN)]
+            for number, piece in enumerate(pieces, 1):
+                heading = role if len(pieces) == 1 else f"{role} {number}/{len(pieces)}"
+                found.append(self._column(heading, piece))
+        rest = [v for name, v in self.block.vars.items() if name not in self.shown]
+        if rest or not found:
+            found.append(Column("no operator reads" if found else "variables", [self._variable(v) for v in rest]))
+        return found
+
+    def _column(self, heading: str, operators: list[Operator]) -> Column:
+        column = Column(heading)
+        self.near = {}
+        for number, op in enumerate(operators):
+            sources: dict[Box, None] = {}
+            away: list[str] = []
+            for name in dict.fromkeys(n for n in op.inputs if n is not None):
+                source = self._source(name, number, column)
+                if source is None:
+                    away.append(name)
+                else:
+                    sources[source] = None
+            box = self._operator(op, away)
+            column.boxes.append(box)
+            column.arrows += [(source, box) for source in sources]
+            for name in op.outputs:
+                self.near[name] = box, number
+                self.shown.add(name)
+        return column
+
+    def _source(self, name: str, number: int, column: Column) -> Box | None:
+        """The box that an input comes from: that of an operator near by, or a new one of what was not shown yet."""
+        if name in self.near:
+            box, at = self.near[name]
+            return box if number - at <= REACH else None
+        variable = self.block.find_var(name)
+        if name in self.shown or variable is None:
+            return None
+        column.boxes.append(self._variable(variable))
+        return column.boxes[-1]
+
+    def _variable(self, variable: Variable) -> Box:
+        self.shown.add(variable.name)
+        kind = KEPT if variable.persistable else GIVEN
+        if variable.name in self.given:
+            kind = GIVEN
+        elif variable.is_data:
+            kind = DATA
+        elif isinstance(variable, Parameter):
+            kind = PARAMETER
+        rows = [Row("title", line) for line in wrapped(variable.name)]
+        rows += [Row("spec", line) for line in wrapped(form(variable.spec))]
+        return Box(kind, variable.name, rows)
+
+    def _operator(self, op: Operator, away: list[str]) -> Box:
+        places = list(dict.fromkeys(member.definition.where for member in _members(op) if member.definition.where))
+        rows = [Row("title", line) for line in wrapped(op.type)]
+        rows += [Row("place", line) for place in places for line in wrapped(place)]
+        rows += [Row("setting", line) for line in wrapped(attributes(op))]
+        rows += [Row("away", line) for name in away for line in wrapped(f"← {name}")]
+        rows += [row for name in op.outputs for row in self._output(name)]
+        frames = [
+            (_about(name, body), columns_of(body.block, frozenset(body.inputs))) for name, body in op.bodies.items()
+        ]
+        return Box(CUSTOM if places else OPERATOR, str(op), rows, frames)
+
+    def _output(self, name: str) -> list[Row]:
+        """The lines of an output: its name, and its form beside it or, where there is no room, below."""
+        variable = self.block.find_var(name)
+        said = form(variable.spec) if variable is not None else ""
+        *first, last = wrapped(name)
+        if len(last) + len(said) < WIDTH:
+            return [*(Row("output", line) for line in first), Row("output", last, said)]
+        return [*(Row("output", line) for line in (*first, last)), *(Row("spec", line) for line in wrapped(said))]
+
+
+def _about(name: str, body: Body) -> list[str]:
+    """The name of a body and the values that it hands out."""
+    lines = (wrapped(f"→ {output or 'None'}") for output in body.outputs)
+    return [*wrapped(f"{name}: {body!r}"), *(line for several in lines for line in several)]
+
+
+def _members(op: Operator) -> tuple[Operator, ...]:
+    """The operators that run in this one: several where a pass joined them."""
+    form = op.definition.form
+    return form.body if isinstance(form, Fused) else (op,)

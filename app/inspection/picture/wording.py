@@ -1,0 +1,44 @@
+"""The words of a picture: settings of operators in short, and lines that are broken where they get too long."""
+
+from __future__ import annotations
+
+import re
+
+from app.graph.program import Operator
+from app.ops.spec import Spec
+
+WIDTH = 28
+"""The characters of the longest line."""
+USUAL = "float32"
+"""The type that is not named."""
+INDENT = "  "
+ROOM = WIDTH - len(INDENT)
+LONGEST = 50
+"""The characters of the longest value that is shown whole."""
+
+
+def form(spec: Spec) -> str:
+    """Type and shape; the type is left out where it is the one of most numbers, as the legend says."""
+    return str(spec).removeprefix(USUAL)
+
+
+def attributes(op: Operator) -> str:
+    """The settings of an operator that are not the usual ones; what runs inside it is drawn, and not named here."""
+    usual = op.definition.attributes
+    said = {k: v for k, v in op.attributes.items() if k not in op.bodies and v != usual.get(k)}
+    return ", ".join(f"{name}={_short(value)}" for name, value in said.items())
+
+
+def _short(value: object) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def wrapped(text: str) -> list[str]:
+    """The text in lines, broken after a space or a sign, or wherever it must be; lines after the first are indented."""
+    lines = [""]
+    for piece in re.findall(rf".{{0,{ROOM - 1}}}?[\s,.+_@/]|.{{1,{ROOM}}}", text):
+        if len(lines[-1].rstrip()) + len(piece.rstrip()) > WIDTH:
+            lines.append(INDENT)
+        lines[-1] += piece
+    return [line.rstrip() for line in lines if line.strip()]

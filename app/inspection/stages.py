@@ -1,0 +1,128 @@
+"""The stages of a Program, from the statements that build it to generated source, each under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from app.engine.compiled.engine import compile_program
+from app.engine.compiled.explain import explain
+from app.engine.compiled.passes import PASSES
+from app.errors import ConfigError
+from app.graph.passes import after_each
+from app.graph.program import Program
+from app.inspection.memory import needs, table
+from app.inspection.passes import Row, changed, format_rows
+from app.inspection.subject import Subject
+
+ALL = "all"
+PASS_NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A stage, for people: a heading and a text; and the Program, where the stage is one."""
+
+    heading: str
+    text: str
+    program: Program | None = None
+
+
+class Stages:
+    """What there is to see of a subject. What takes time is found out when it is asked for."""
+
+    def __init__(self, subject: Subject, batch: int | None = None):
+        self.subject = subject
+        self.batch = batch or subject.batch
+
+    def sections(self, stage: str | None = None) -> list[Section]:
+        """The sections of a stage, of all of them, or of those that are usually wanted."""
+        if stage is not None and stage not in (*NAMES, ALL):
+            raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
+        names = {None: USUAL, ALL: NAMES}.get(stage, (stage,))
+        return [section for name in names for section in NAMES[str(name)](self, str(name))]
+
+    @cached_property
+    def _steps(self) -> list[tuple[str, Program]]:
+        """The Program as built and after each pass, with what it is after; nothing more where no pass runs."""
+        after = after_each(PASSES, self.subject.main, set(self.subject.fetch)) if not self._why_not else ()
+        return [("as built", self.subject.main), *((each.name, program) for each, program in after)]
+
+    @cached_property
+    def _why_not(self) -> str:
+        """Why there is no native form, and so nothing behind the main Program; '' where there is one."""
+        native = compile_program(self.subject.main, self.subject.fetch)
+        return (
+            f"The reference engine runs this Program operator by operator: {native}." if isinstance(native, str) else ""
+        )
+
+    def _build(self, stage: str) -> list[Section]:
+        text = (
+            str(self.subject.built) or "It was read from a file, which does not say by which statements it was built."
+        )
+        return [Section("What each statement put into the startup and the main Program", text)]
+
+    def _startup(self, stage: str) -> list[Section]:
+        return [Section("The startup Program, run once", str(self.subject.startup), self.subject.startup)]
+
+    def _main(self, stage: str) -> list[Section]:
+        return [Section("The main Program, run for every batch", str(self.subject.main), self.subject.main)]
+
+    def _after(self, stage: str) -> list[Section]:
+        """The Program after a pass, each time that it runs."""
+        found = []
+        for (_, before), (name, after) in pairwise(self._steps):
+            if name == stage:
+                text = f"// {changed(before, after)}\n{after}"
+                found.append(Section(f"The main Program after {name}", text, after))
+        return found or [Section(f"The main Program after {stage}", self._why_not)]
+
+    def _passes(self, stage: str) -> list[Section]:
+        if self._why_not:
+            return [Section("What each pass did", self._why_not)]
+        rows = []
+        before = needs(self.subject.main, self.subject.fetch, self.batch)
+        for (_, old), (name, new) in pairwise(self._steps):
+            after = needs(new, self.subject.fetch, self.batch)
+            rows.append(Row(name, before, after, changed(old, new)))
+            before = after
+        return [Section(f"What each pass did, in a batch of {self.batch}", format_rows(rows))]
+
+    def _optimised(self, stage: str) -> list[Section]:
+        _, program = self._steps[-1]
+        return [Section("The main Program after the passes", self._why_not or str(program), program)]
+
+    def _engine(self, stage: str) -> list[Section]:
+        text = explain(self.subject.main, self.subject.fetch, source=False)
+        return [Section("How the compiled engine runs it", text)]
+
+    def _memory(self, stage: str) -> list[Section]:
+        heading = f"The memory of values, in a batch of {self.batch}"
+        if self._why_not:
+            return [Section(heading, self._why_not)]
+        built, after = (needs(self._steps[i][1], self.subject.fetch, self.batch) for i in (0, -1))
+        return [Section(heading, table(built, after))]
+
+    def _source(self, stage: str) -> list[Section]:
+        native = compile_program(self.subject.main, self.subject.fetch)
+        text = self._why_not if isinstance(native, str) else native.source.text.rstrip()
+        return [Section("The source that is generated", text)]
+
+
+NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {
+    "build": Stages._build,
+    "startup": Stages._startup,
+    "main": Stages._main,
+    "passes": Stages._passes,
+    **dict.fromkeys(PASS_NAMES, Stages._after),
+    "optimised": Stages._optimised,
+    "engine": Stages._engine,
+    "memory": Stages._memory,
+    "source": Stages._source,
+}
+"""What can be asked for, in order. A pass that runs twice is shown twice."""
+
+USUAL = tuple(name for name in NAMES if name not in ("build", *PASS_NAMES))
+"""What is shown where nothing is asked for."""

@@ -1,0 +1,113 @@
+"""What is looked at: the Programs of a configuration, of a saved model, or of a function that builds a network."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app import static
+from app.custom.lookup import find_operator
+from app.errors import AppError, ConfigError
+from app.graph import Program, Variable, names, static_mode
+from app.graph.statements import Watched
+from app.static.model_file import SavedModel
+
+BATCH = 256
+"""The size of a batch where nothing says one."""
+
+
+@dataclass
+class Subject:
+    """Programs, with what is asked of the main one."""
+
+    name: str
+    startup: Program
+    main: Program
+    fetch: list[str]
+    built: Watched
+    """What each statement put into them; empty where they were read from a file."""
+    batch: int = BATCH
+
+
+def of_configuration(path: str, overrides: Sequence[str]) -> Subject:
+    """The Programs that training with a configuration runs."""
+    from app.training import learner, network
+    from app.training.activation import find_activation
+    from app.training.config import load_config
+
+    config = load_config(path, overrides)
+    with static.watch(learner.__file__, network.__file__) as built:
+        learning = learner.ProgramLearner(config, find_activation(config.model.activation), 28 * 28)
+    name = Path(path).name
+    return Subject(name, learning.startup, learning.main, learning.fetch, built, config.train.batch_size)
+
+
+def of_model(model: SavedModel, name: str) -> Subject:
+    """What a saved model computes."""
+    return Subject(Path(name).name, Program(), model.program, list(model.outputs), Watched(()))
+
+
+def of_function(word: str) -> Subject:
+    """The Programs that the function `module:function` or `file.py:function` builds."""
+    function = _find(word)
+    startup, main = Program(), Program()
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    watched = static.watch(code.co_filename if code is not None else "")
+    with names.guard(), static.program_guard(main, startup), static_mode(), static.scope_guard(static.Scope()), watched:
+        try:
+            result = function()
+        except AppError as error:
+            raise type(error)(f"{word}: {error}") from error
+        except Exception as error:
+            raise AppError(f"{word} raised {type(error).__name__}: {error}") from error
+    if isinstance(result, Program):
+        return Subject(word, watched.startup or startup, result, _ends(result), watched)
+    outputs = _variables(result)
+    if not outputs:
+        raise AppError(
+            f"{word} returned {type(result).__name__}, expected the loss or the outputs of the network, or its Program"
+        )
+    return Subject(word, watched.startup or startup, outputs[0].program, [v.name for v in outputs], watched)
+
+
+def _find(word: str) -> Callable[..., Any]:
+    where, _, name = word.rpartition(":")
+    if where.endswith(".py"):
+        return find_operator(word)
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{word}: {error}; a file is named with its ending, as in path/to/{where}.py:{name}"
+        ) from error
+    except Exception as error:
+        raise AppError(f"{word}: importing {where} raised {type(error).__name__}: {error}") from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise ConfigError(f"{word}: module {where} has no function {name!r}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _variables(value: Any) -> list[Variable]:
+    """The Variables in what a function returned."""
+    if isinstance(value, Variable):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [v for item in value for v in _variables(item)] if isinstance(value, (list, tuple)) else []
+
+
+def _ends(program: Program) -> list[str]:
+    """What a Program makes and neither reads nor keeps: its results."""
+    block = program.global_block()
+    read = {name for op in block.ops for name in op.inputs}
+    made = dict.fromkeys(name for op in block.ops for name in op.outputs)
+    return [name for name in made if name not in read and not block.var(name).persistable]

@@ -1,0 +1,19 @@
+"""From eager code to Programs: functions are traced, and run by the compiled engine."""
+
+from app.jit.api import enable_to_static, ignore_module, not_to_static, to_static
+from app.jit.concrete import ConcreteProgram
+from app.jit.function import StaticFunction
+from app.jit.saving import load, save
+from app.jit.translated import TranslatedLayer
+
+__all__ = [
+    "ConcreteProgram",
+    "StaticFunction",
+    "TranslatedLayer",
+    "enable_to_static",
+    "ignore_module",
+    "load",
+    "not_to_static",
+    "save",
+    "to_static",
+]

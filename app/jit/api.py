@@ -1,0 +1,57 @@
+"""`to_static` and its switches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.jit.convert.call import leave
+from app.jit.function import StaticFunction, enabled
+from app.nn.layer import Layer
+
+
+def to_static(
+    function: Any = None,
+    input_spec: Sequence[Any] | None = None,
+    build_strategy: Any = None,
+    backend: str | None = None,
+    **settings: Any,
+) -> Any:
+    """Run a function, or the `forward` of a Layer, as a Program: it is traced for each new kind of arguments.
+
+    `if`, `while` and `for` over Tensors become operators of control flow. `backend` is "compiled", or "reference" for
+    the engine that runs one operator after the other. Settings of other frameworks' compilers have no use here.
+    """
+
+    def make(target: Any) -> Any:
+        if isinstance(target, Layer):
+            forward = target.forward
+            function = (
+                forward._function if isinstance(forward, StaticFunction) else getattr(forward, "__func__", forward)
+            )
+            object.__setattr__(target, "forward", StaticFunction(function, input_spec, backend, target))
+            return target
+        if isinstance(target, StaticFunction):
+            return StaticFunction(target._function, input_spec, backend, target._instance)
+        instance = getattr(target, "__self__", None)
+        if instance is not None and not isinstance(instance, type) and hasattr(target, "__func__"):
+            return StaticFunction(target.__func__, input_spec, backend, instance)
+        return StaticFunction(target, input_spec, backend)
+
+    return make if function is None else make(function)
+
+
+def not_to_static(function: Callable[..., Any] | None = None) -> Any:
+    """Leave a function as it is where it is called by one that is traced: its `if`s and loops are Python's."""
+    return leave(function) if function is not None else leave
+
+
+def enable_to_static(enable: bool = True) -> None:
+    """Whether functions of `to_static` run as Programs, or all of them eagerly, as they were written."""
+    enabled["to_static"] = bool(enable)
+
+
+def ignore_module(modules: Sequence[Any]) -> None:
+    """Leave the functions of these modules as they are where they are called by one that is traced."""
+    for module in modules:
+        leave(module)

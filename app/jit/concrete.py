@@ -1,0 +1,201 @@
+"""A function traced for one signature: its Program, what it takes and gives, and running it on Tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.engine.scope import Scope
+from app.errors import ProgramError
+from app.graph.program import Program
+from app.graph.variable import Variable
+from app.jit.effects import Effects, Outputs
+from app.jit.gradient import GradientProgram, TracedOperator
+from app.jit.running import Runner
+from app.jit.tracer import Captured
+from app.ops.spec import UNKNOWN
+from app.tensor import Tensor
+from app.tensor.inplace import write
+from app.tensor.modes import recording
+from app.tensor.tape import Node
+from app.tensor.versions import note_change
+
+
+class ConcreteProgram:
+    """The Program of a function for inputs of one kind, and what it has to do with the world outside."""
+
+    def __init__(
+        self,
+        name: str,
+        where: str,
+        backend: str,
+        program: Program,
+        arguments: Sequence[Variable],
+        captured: Sequence[Captured],
+        result: Any,
+        effects: Effects | None = None,
+    ):
+        self.name, self.where, self.backend = name, where, backend
+        self.program = program
+        self.arguments = list(arguments)
+        """The variables that are fed, in order."""
+        self.captured = list(captured)
+        """The Tensors from outside, each with the persistable variable that stands for it."""
+        self.outputs = Outputs(result)
+        self.effects = effects or Effects()
+        self.inputs = [*(v.name for v in self.arguments), *(c.variable.name for c in self.captured)]
+        """What the Program reads of the outside: arguments, then what was captured."""
+        passed = {v.name for v in self.arguments}
+        names = [n for n in (*self.outputs.names, *self.effects.names) if n is not None and n not in passed]
+        self.fetch = list(dict.fromkeys(names))
+        """The variables that are asked for at every run."""
+        self._check_fetch()
+        written = {n for op in self.program.global_block().ops for n in op.outputs}
+        self.changed = [c for c in self.captured if c.variable.name in written]
+        self._guards = [(c, *c.variable.spec, c.variable.stop_gradient) for c in self.captured]
+        stops = [self.program.global_block().var(name).stop_gradient for name in self.fetch]
+        self._differentiable = not (self.effects.went_back or all(stops))
+        self.datasets: list[Any] = []
+        """The datasets among the arguments of the call that runs."""
+        self._scope = Scope()
+        self._runner = Runner(self.program, self.fetch, backend)
+        self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
+
+    @classmethod
+    def of_program(
+        cls,
+        program: Program,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        tensors: Mapping[str, Tensor],
+        name: str = "program",
+        where: str = "",
+        backend: str = "compiled",
+    ) -> ConcreteProgram:
+        """A Program that was not traced, as a function on Tensors: `tensors` are what persistable variables hold."""
+        block = program.global_block()
+        captured = [Captured(tensor, block.var(variable)) for variable, tensor in tensors.items()]
+        result = [block.var(output) for output in outputs]
+        return cls(name, where, backend, program, [block.var(n) for n in inputs], captured, result)
+
+    @property
+    def label(self) -> str:
+        """How messages name the function."""
+        return f"function {self.name} ({self.where})"
+
+    @property
+    def main_program(self) -> Program:
+        """The Program."""
+        return self.program
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """The Tensors from outside that it reads."""
+        return [c.tensor for c in self.captured if not c.of_gradient]
+
+    def _check_fetch(self) -> None:
+        block = self.program.global_block()
+        for name in self.fetch:
+            if name not in block.vars:
+                raise ProgramError(
+                    f"{self.label} gives {name}, which has a value only inside a branch or a loop; "
+                    "make it a variable of the function that has a value before"
+                )
+
+    # Whether it fits
+
+    def fits(self, tensors: Sequence[Any]) -> bool:
+        """Whether it was traced for Tensors of these shapes, and nothing that it captured has changed its kind."""
+        batch = -1
+        for variable, tensor in zip(self.arguments, tensors, strict=True):
+            shape = tensor._array.shape
+            if shape == variable.shape:
+                continue
+            if shape[1:] != variable.shape[1:] or variable.shape[0] != UNKNOWN or batch not in (-1, shape[0]):
+                return False
+            batch = shape[0]
+        if not self.effects.hold():
+            return False
+        for captured, shape, dtype, stops in self._guards:
+            holder = captured.holder
+            array = holder._array
+            if holder.stop_gradient is not stops or array.shape != shape or array.dtype != dtype:
+                return False
+        return True
+
+    # Running
+
+    def __call__(self, tensors: Sequence[Any], datasets: Sequence[Any] = ()) -> Any:
+        """The function's result on Tensors of the traced kind."""
+        self.datasets[:] = datasets
+        holders = [*tensors, *[c.holder for c in self.captured]]
+        needs: tuple[bool, ...] = ()
+        if recording.on and self._differentiable:
+            needs = tuple([not t.stop_gradient for t in holders])
+        if True in needs:
+            made = self._run_recorded(holders, needs)
+        else:
+            arrays = self._run(self._runner, [t._array for t in holders])
+            kind = next((t.result_class for t in holders), Tensor)
+            made = {name: kind(array) for name, array in zip(self.fetch, arrays, strict=True)}
+        made.update(zip(self.inputs, tensors, strict=False))
+        self.effects.leave(made, tensors)
+        return self.outputs.filled(made)
+
+    def over(self, dataset: Any, held: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Run it on every batch of a dataset; gives the values of each fetched variable, one below the other.
+
+        `held` are the first values of other persistable variables; what these become is put there.
+        """
+        self._enter([c.holder._array for c in self.captured])
+        self._scope.values.update(held)
+        results = self._runner.run_many(dataset, [v.name for v in self.arguments], self._scope)
+        self._write_back()
+        return results
+
+    def value_of(self, name: str) -> np.ndarray:
+        """What a persistable variable was in the end."""
+        return np.array(self._scope.value(name))
+
+    def _run(self, runner: Runner, arrays: Sequence[np.ndarray]) -> list[Any]:
+        count = len(self.arguments)
+        self._enter(arrays[count:])
+        results = runner.run(dict(zip(self.inputs[:count], arrays, strict=False)), self._scope)
+        self._write_back()
+        return results
+
+    def _enter(self, arrays: Sequence[np.ndarray]) -> None:
+        """Put what was captured, and the learning rates of now, where the engine finds them."""
+        values = self._scope.values
+        values.update(zip(self.inputs[len(self.arguments) :], arrays, strict=True))
+        for name, source in self.program.schedulers.items():
+            values[name] = np.asarray(source.get_lr(), self.program.global_block().var(name).dtype)
+
+    def _write_back(self) -> None:
+        """Let the Tensors have what the Program changed; where it wrote into their memory, they have it."""
+        for captured in self.changed:
+            array, new = captured.holder._array, self._scope.values[captured.variable.name]
+            if new is array:
+                note_change(array)
+            else:
+                write(captured.holder, new)
+
+    def _run_recorded(self, holders: Sequence[Tensor], needs: tuple[bool, ...]) -> dict[str, Any]:
+        """Run it as one operator on the tape."""
+        if needs not in self._recorded:
+            gradient = GradientProgram(self, needs)
+            runner = Runner(gradient.forward, [*self.fetch, *gradient.saved], self.backend)
+            self._recorded[needs] = TracedOperator(self, gradient), runner
+        definition, runner = self._recorded[needs]
+        arrays = [t._array for t in holders]
+        results = self._run(runner, arrays)
+        sources = [t.source if need else None for t, need in zip(holders, needs, strict=True)]
+        node = Node(definition, sources, arrays, results, {}, needs)
+        kind, made = holders[0].result_class, {}
+        for slot, name in enumerate(self.fetch):
+            made[name] = tensor = kind(results[slot])
+            if name in definition.of_gradient.outputs:
+                tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
+        return made

@@ -1,0 +1,68 @@
+"""New source out of templates: Python text in which names stand for parts of the old source."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Any
+
+
+def statements(text: str, at: ast.AST, **parts: Any) -> list[ast.stmt]:
+    """The statements of a template. A name among `parts` stands for an expression, or alone in a line for statements.
+
+    A part that is text is a name. All that is new gets the line of `at`, so tracebacks show the user's source.
+    """
+    filled = _Filler(parts).visit(ast.parse(text))
+    for node in ast.walk(filled):
+        if hasattr(node, "lineno") and not hasattr(node, "old"):
+            ast.copy_location(node, at)
+    return list(filled.body)
+
+
+def expression(text: str, at: ast.AST, **parts: Any) -> ast.expr:
+    """The expression of a template."""
+    (statement,) = statements(text, at, **parts)
+    assert isinstance(statement, ast.Expr)
+    return statement.value
+
+
+def name(text: str, at: ast.AST, store: bool = False) -> Any:
+    """A name, or an attribute of one, as source."""
+    node: Any = ast.parse(text, mode="eval").body
+    node.ctx = ast.Store() if store else ast.Load()
+    for inner in ast.walk(node):
+        if hasattr(inner, "lineno"):
+            ast.copy_location(inner, at)
+    return node
+
+
+def again(nodes: list[Any]) -> list[Any]:
+    """Copies, for source that comes to stand in two places."""
+    return copy.deepcopy(nodes)
+
+
+class _Filler(ast.NodeTransformer):
+    def __init__(self, parts: dict[str, Any]):
+        self.parts = parts
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        part = self.parts.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        return [_old(p) for p in part] if isinstance(part, list) else self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        part = self.parts.get(node.id)
+        if isinstance(part, str):
+            node.id = part
+            return node
+        return node if part is None else _old(part)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.name = self.parts.get(node.name, node.name)
+        return self.generic_visit(node)
+
+
+def _old(node: Any) -> Any:
+    """Mark what comes from the user's source, whose lines it keeps."""
+    for inner in ast.walk(node):
+        inner.old = True  # type: ignore[attr-defined]
+    return node

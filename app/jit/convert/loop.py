@@ -1,0 +1,308 @@
+"""`while` and `for`: over a Tensor, the operator `while_loop`, which repeats a sub-block.
+
+What the body gives new values to is carried from one iteration to the next. A loop that begins as Python's, and whose
+condition or `break` comes to depend on a Tensor, goes on as the operator from there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.errors import ProgramError
+from app.graph.variable import Variable
+from app.jit.convert.batches import over_batches
+from app.jit.convert.branch import if_, place_of, state_of, words
+from app.jit.convert.build import expression, statements
+from app.jit.convert.logic import and_, not_
+from app.jit.convert.names import assigned
+from app.jit.convert.state import (
+    NUMBERS,
+    State,
+    Undefined,
+    as_condition,
+    as_variable,
+    common_dtype,
+    copied,
+    dtype_of,
+    is_value,
+    put_back,
+    same,
+    tracer,
+    zeros_in_place_of,
+)
+from app.jit.signature import DatasetArgument
+from app.ops.creation import shape_of
+from app.ops.spec import UNKNOWN
+from app.static.control_flow import while_loop
+from app.static.structure import Structure
+
+# Rewriting
+
+
+def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
+    """Condition and body as functions, given to `_jit.while_`."""
+    if hasattr(node, "plain"):
+        return _kept(rewriter, node)
+    names, needed, line = assigned([node.test, *node.body]), rewriter.scope.read_outside(node), str(node.lineno)
+    if hasattr(node, "stop"):
+        node.test = expression("not stop and test", node, stop=node.stop, test=node.test)
+    test, body = rewriter.visit(node.test), rewriter.block(node.body)
+    before, state = state_of(rewriter, names, node, line)
+    declared = rewriter.scope.declarations(names, node)
+    parts = {"check": f"while_{line}_", "run": f"body_{line}_"}
+    return [
+        *statements("def check():\n    body", node, check=parts["check"], body=[*declared, *_return(test)]),
+        *statements("def run():\n    body", node, run=parts["run"], body=[*declared, *body]),
+        *before,
+        *statements(
+            "_jit.while_(check, run, state, needed)", node, **parts, state=state, needed=_listed(needed, names, node)
+        ),
+    ]
+
+
+def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
+    """The body as a function of one item, given to `_jit.for_`."""
+    if hasattr(node, "plain"):
+        return _kept(rewriter, node)
+    names, needed, line = assigned([node.target, *node.body]), rewriter.scope.read_outside(node), str(node.lineno)
+    items = rewriter.visit(node.iter)
+    item = f"item_{line}_"
+    take: Any = statements("x = item", node, item=item)
+    take[0].targets = [node.target]
+    body = [*take, *rewriter.block(node.body)]
+    before, state = state_of(rewriter, names, node, line)
+    declared = rewriter.scope.declarations(names, node)
+    stop = expression("lambda: stop", node, stop=node.stop) if hasattr(node, "stop") else expression("None", node)
+    run: Any = statements("def run(item):\n    body", node, run=f"for_{line}_", body=[*declared, *body])
+    run[0].args.args[0].arg = item
+    call = "_jit.for_(items, run, state, needed, stop)"
+    parts = {"items": items, "run": f"for_{line}_", "state": state, "stop": stop}
+    return [*run, *before, *statements(call, node, **parts, needed=_listed(needed, names, node))]
+
+
+def _kept(rewriter: Any, node: Any) -> list[ast.stmt]:
+    if isinstance(node, ast.While):
+        why = ast.Constant(node.plain)  # type: ignore[attr-defined]
+        node.test = expression("_jit.plain(test, why)", node, test=node.test, why=why)
+    rewriter.generic_visit(node)
+    return [node]
+
+
+def _return(value: ast.expr) -> list[ast.stmt]:
+    return [ast.copy_location(ast.Return(value), value)]
+
+
+def _listed(needed: Sequence[str], names: Sequence[str], at: ast.AST) -> ast.expr:
+    return expression(repr(tuple(n for n in names if n in needed)), at)
+
+
+# Meaning
+
+
+def while_(test: Callable[[], Any], body: Callable[[], Any], state: State, needed: Sequence[str] = ()) -> None:
+    """Python's `while`, for as long as its condition is a plain value; then the operator."""
+    while True:
+        holds = test()
+        if is_value(holds):
+            _Loop(test, body, state, needed).make()
+            return
+        if not holds:
+            return
+        body()
+
+
+def for_(
+    items: Any,
+    body: Callable[[Any], Any],
+    state: State,
+    needed: Sequence[str] = (),
+    stop: Callable[[], Any] | None = None,
+) -> None:
+    """Python's `for`; over a range that a Tensor ends, or a Tensor with any number of rows, the operator."""
+    if isinstance(items, TensorRange):
+        _count(items, body, state, needed, stop)
+        return
+    if isinstance(items, DatasetArgument):
+        over_batches(items, body, state, stop)
+        return
+    if isinstance(items, Variable) and items.shape[:1] == (UNKNOWN,):
+        rows = TensorRange(0, shape_of(items)[0], 1)
+        _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
+        return
+    iterator = iter(items)
+    for place, item in enumerate(iterator):
+        body(item)
+        stopped = stop() if stop is not None else False
+        if is_value(stopped):
+            _go_on(items, place, iterator, body, state, needed, stop)
+            return
+        if stopped:
+            return
+
+
+def _go_on(items: Any, place: int, iterator: Any, body: Any, state: State, needed: Sequence[str], stop: Any) -> None:
+    """The rest of a loop that a Tensor may end: of a range as the operator, of other items each under an `if`."""
+    if isinstance(items, range):
+        rest = items[place + 1 :]
+        if len(rest):
+            _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
+        return
+    for item in iterator:
+        if_(not_(stop()), lambda item=item: body(item), lambda: None, state)  # type: ignore[misc]
+
+
+class TensorRange:
+    """`range` with a Tensor among its bounds."""
+
+    def __init__(self, start: Any, stop: Any = None, step: Any = 1):
+        self.start: Any = 0 if stop is None else start
+        self.stop: Any = start if stop is None else stop
+        if is_value(step):
+            raise ProgramError("the step of a range must be a plain number while its bounds are Tensors")
+        self.step = int(step)
+
+
+def _count(
+    items: TensorRange, body: Callable[[Any], Any], state: State, needed: Sequence[str], stop: Any, where: str = ""
+) -> None:
+    """A loop over numbers: its counter is carried as well."""
+    index = [_scalar(items.start)]
+    end = _scalar(items.stop)
+
+    def check() -> Any:
+        return index[0] < end if items.step > 0 else index[0] > end
+
+    def run() -> None:
+        body(index[0])
+        index[0] = index[0] + items.step
+
+    def put(values: Sequence[Any]) -> None:
+        index[0] = values[0]
+        state.write(values[1:])
+
+    counted = State(("the counter", *state.names), (lambda: index[0], *state._getters), put)
+    test = check if stop is None else lambda: and_(lambda: not_(stop()), check)
+    _Loop(test, run, counted, needed, where or place_of(body)).make()
+
+
+def _scalar(value: Any) -> Any:
+    variable = as_variable(value, "int64")
+    return variable if not variable.shape else variable.reshape([])
+
+
+Kind = tuple[str, tuple[int, ...]]
+"""The element type and the shape of what is carried."""
+
+
+class _Loop:
+    """A loop over a Tensor."""
+
+    def __init__(self, test: Any, body: Any, state: State, needed: Sequence[str], where: str = ""):
+        self.test, self.body, self.state, self.needed = test, body, state, needed
+        self.where = where or place_of(body)
+        self.before = state.read()
+        self.kinds: list[list[Kind | None]] = [[] for _ in self.before]
+        """For each variable those of its leaves; None for a leaf that no iteration changes."""
+        self.local: set[int] = set()
+        """Variables that have a value only inside an iteration."""
+
+    def make(self) -> None:
+        known: Any = None
+        while known != self.kinds:  # what is carried is a Tensor, and more may come to depend on it
+            known = self.kinds
+            self.kinds = self._rehearsed()
+        self.state.write(self.before)
+        made = while_loop(self._says, self._makes, self._initial() or [as_variable(0, "int64")])
+        ends = zip(self.state.names, self.before, self._filled(made), strict=True)
+        reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
+        self.state.write(
+            [
+                Undefined(name, reason) if place in self.local else put_back(old, new)
+                for place, (name, old, new) in enumerate(ends)
+            ]
+        )
+
+    def _rehearsed(self) -> list[list[Kind | None]]:
+        """What an iteration changes, given what is known to be carried."""
+        with tracer().rehearsal():
+            self.state.write(self._filled(self._initial()))
+            self.test()
+            self.body()
+            ends = zip(self.state.names, self.state.read(), strict=True)
+            return [self._carry(place, name, new) for place, (name, new) in enumerate(ends)]
+
+    def _carry(self, place: int, name: str, new: Any) -> list[Kind | None]:
+        """Decide what of a variable is carried, from what it is before and after an iteration."""
+        old = self.before[place]
+        if isinstance(old, Undefined):
+            if isinstance(new, Undefined):
+                return []
+            leaves = Structure.of(new).leaves
+            if name not in self.needed or not all(isinstance(x, NUMBERS) or _has_known_shape(x) for x in leaves):
+                self.local.add(place)
+                return []
+            old = self.before[place] = zeros_in_place_of(new)
+        first, second = Structure.of(old), Structure.of(new)
+        if first.shape != second.shape:
+            raise ProgramError(
+                f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, where "
+                "every iteration must leave it alike; a list that grows can be a Tensor whose rows are set: out[i] = x"
+            )
+        earlier = self.kinds[place] or [None] * len(first.leaves)
+        return [
+            kind or self._carry_leaf(name, a, b)
+            for kind, a, b in zip(earlier, first.leaves, second.leaves, strict=True)
+        ]
+
+    def _carry_leaf(self, name: str, old: Any, new: Any) -> Kind | None:
+        if same(old, new):
+            return None
+        if not all(is_value(x) or isinstance(x, NUMBERS) for x in (old, new)):
+            raise ProgramError(
+                f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
+                "where only Tensors and numbers can change"
+            )
+        dtype = dtype_of(old) if is_value(old) else common_dtype(old, new)
+        return dtype, tuple(new.shape) if is_value(new) else ()
+
+    def _initial(self) -> list[Any]:
+        """What is carried, as it is at first."""
+        carried = []
+        for old, kinds in zip(self.before, self.kinds, strict=True):
+            if any(kinds):
+                pairs = zip(Structure.of(old).leaves, kinds, strict=True)
+                carried += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
+        return carried
+
+    def _filled(self, values: Sequence[Any]) -> list[Any]:
+        """The variables, with what is carried in its places."""
+        given = iter(values)
+        filled = []
+        for old, kinds in zip(self.before, self.kinds, strict=True):
+            if not any(kinds):
+                filled.append(copied(old))
+                continue
+            structure = Structure.of(old)
+            pairs = zip(structure.leaves, kinds, strict=True)
+            filled.append(structure.filled([leaf if kind is None else next(given) for leaf, kind in pairs]))
+        return filled
+
+    def _says(self, *values: Any) -> Any:
+        self.state.write(self._filled(values))
+        return as_condition(self.test(), self.where)
+
+    def _makes(self, *values: Any) -> list[Any]:
+        self.state.write(self._filled(values))
+        self.body()
+        made = []
+        for new, kinds in zip(self.state.read(), self.kinds, strict=True):
+            if any(kinds):
+                pairs = zip(Structure.of(new).leaves, kinds, strict=True)
+                made += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
+        return made or list(values)
+
+
+def _has_known_shape(value: Any) -> bool:
+    return is_value(value) and UNKNOWN not in value.shape

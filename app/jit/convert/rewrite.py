@@ -1,0 +1,139 @@
+"""Rewriting a function's source: each construct that may depend on a Tensor becomes a call of `_jit`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from app.jit.convert import branch, calls, items, logic, loop
+from app.jit.convert.breaks import Breaks
+from app.jit.convert.build import statements
+from app.jit.convert.names import declared
+from app.jit.convert.returns import settle
+
+
+def rewritten(function: ast.FunctionDef) -> ast.FunctionDef:
+    """The function without decorators, defaults and annotations, with its control flow converted."""
+    function.decorator_list, function.returns = [], None
+    arguments = function.args
+    arguments.defaults, arguments.kw_defaults = [], [None] * len(arguments.kwonlyargs)
+    for argument in _all_arguments(arguments):
+        argument.annotation = None
+    Rewriter().function(function)
+    return function
+
+
+def _all_arguments(arguments: ast.arguments) -> list[ast.arg]:
+    listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [*listed, *(a for a in (arguments.vararg, arguments.kwarg) if a is not None)]
+
+
+class Scope:
+    """One function of the source: what its converted parts have to declare."""
+
+    def __init__(self, function: ast.FunctionDef):
+        self.parameters = [a.arg for a in _all_arguments(function.args)]
+        self.globals = declared(function, ast.Global)
+        self.nonlocals = declared(function, ast.Nonlocal)
+        self.made: dict[str, None] = {}
+        """Names that inner functions give values to, and that have to be the function's own."""
+        self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+
+    def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
+        """What an inner function begins with that gives values to these names."""
+        plain = [name for name in names if "." not in name]
+        outer = [name for name in plain if name in self.globals]
+        own = [name for name in plain if name not in self.globals]
+        self.made.update(dict.fromkeys(own))
+        result: list[ast.stmt] = [ast.Global(outer)] if outer else []
+        result += [ast.Nonlocal(own)] if own else []
+        return [ast.copy_location(node, at) for node in result]
+
+    def binding(self, at: ast.AST) -> list[ast.stmt]:
+        """What makes names the function's own without giving them values."""
+        names = [n for n in self.made if n not in self.parameters and n not in self.nonlocals]
+        return statements(f"if False:\n    {' = '.join(names)} = None", at) if names else []
+
+    def read_outside(self, node: ast.AST) -> list[str]:
+        """The names that the function reads elsewhere than inside a node."""
+        inside = {id(n) for n in ast.walk(node)}
+        return sorted({n.id for n in self.reads if id(n) not in inside})
+
+
+class Rewriter(ast.NodeTransformer):
+    """Visits the source of one function, and of those inside it."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = settle(node.body, node)
+        Breaks().generic_visit(node)
+        self.scopes.append(Scope(node))
+        node.body = self.block(node.body)
+        node.body = [*_docstring(node), *self.scope.binding(node), *node.body[len(_docstring(node)) :]]
+        self.scopes.pop()
+        return node
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements, each visited."""
+        found: list[ast.stmt] = []
+        for statement in body:
+            new = self.visit(statement)
+            found += new if isinstance(new, list) else [] if new is None else [new]
+        return found
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.args.defaults = [self.visit(d) for d in node.args.defaults]
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        return self.function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        return branch.rewrite_if(self, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        return branch.rewrite_choice(self, node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        return loop.rewrite_while(self, node)
+
+    def visit_For(self, node: ast.For) -> Any:
+        return loop.rewrite_for(self, node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        return logic.rewrite_and_or(self, node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return logic.rewrite_not(self, node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        return logic.rewrite_chain(self, node)
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        return logic.rewrite_assert(self, node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        return calls.rewrite_call(self, node)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        return items.rewrite_assign(self, node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        return items.rewrite_change(self, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        return items.rewrite_shape(self, node)
+
+
+def _docstring(node: ast.FunctionDef) -> list[ast.stmt]:
+    return node.body[:1] if ast.get_docstring(node, clean=False) is not None else []

@@ -1,0 +1,136 @@
+"""What a traced function does beside giving a result: attributes and gradients that it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import ProgramError
+from app.graph.variable import Variable
+from app.jit.tracer import MISSING, Captured, Tracer, holds_variables
+from app.ops.creation import assign
+from app.ops.definition import apply
+from app.static.structure import Structure
+from app.tensor import Tensor
+
+
+class Collected:
+    """What a list has become to which every batch of a loop appended a value: the values, one below the other."""
+
+    def __init__(self, before: Sequence[Any], rows: Sequence[Variable]):
+        self.before, self.rows = list(before), list(rows)
+
+    def _refuse(self, *_: Any) -> Any:
+        raise ProgramError(
+            "a list that grew with every batch of a loop can only be returned, as its length is not known while the "
+            "function is traced; add the values up in a variable, or look at the list outside"
+        )
+
+    __len__ = __iter__ = __getitem__ = __bool__ = _refuse
+
+
+class Outputs:
+    """A nest of values that a function gives: some are computed by its Program, the others are as they are."""
+
+    def __init__(self, nest: Any):
+        self.structure = Structure.of(nest)
+        self._fills: list[Callable[[dict[str, Any]], Any]] = []
+        self.names: list[str | None] = []
+        """The variables that it is made of; None for a leaf that is none."""
+        for leaf in self.structure.leaves:
+            self._add(leaf)
+
+    def _add(self, leaf: Any) -> None:
+        if isinstance(leaf, Collected):
+            names = [row.name for row in leaf.rows]
+            self.names += names
+            self._fills.append(lambda made: [*leaf.before, *_dealt([made[n] for n in names])])
+        elif isinstance(leaf, Variable):
+            self.names.append(leaf.name)
+            self._fills.append(lambda made: made[leaf.name])
+        else:
+            self.names.append(None)
+            self._fills.append(lambda made: leaf)
+
+    def filled(self, made: dict[str, Any]) -> Any:
+        """The nest with what was computed in its places."""
+        return self.structure.filled([fill(made) for fill in self._fills])
+
+
+def _dealt(columns: Sequence[Tensor]) -> Iterator[Any]:
+    """What was appended, in the order in which it was."""
+    for row in zip(*[c._array for c in columns], strict=True):
+        yield from (columns[0].result_class(np.array(value)) for value in row)
+
+
+class Effects:
+    """What has to hold for a trace to be used, and what it leaves behind. It is made while its tracer is active."""
+
+    def __init__(self, tracer: Tracer | None = None):
+        self.went_back = tracer is not None and tracer.went_back
+        """Whether the function has run a backward pass itself: its results are at the end of their way then."""
+        self._layers: list[tuple[Any, bool]] = []
+        self._guards: list[tuple[Captured, Any]] = []
+        self._read: list[tuple[Tensor, bool]] = []
+        self._left: list[tuple[Tensor, str | None]] = []
+        """Tensors whose `.grad` the function leaves behind, or forgets."""
+        self._of_arguments: list[str | None] = []
+        self._attributes: list[tuple[Any, str, Outputs]] = []
+        if tracer is not None:
+            self._find(tracer)
+
+    def _find(self, tracer: Tracer) -> None:
+        self._layers = [(layer, layer.training) for layer in tracer.layers.values()]
+        self._read = list(tracer.gradients_read.values())
+        for tensor, _ in tracer.gradients.values():
+            now: Any = tensor.grad
+            if now is None or isinstance(now, Variable):
+                self._left.append((tensor, getattr(now, "name", None)))
+        data = [v for v in tracer.program.global_block().vars.values() if v.is_data]
+        self._of_arguments = [getattr(getattr(v, "grad", None), "name", None) for v in data]
+        for layer, name, before in tracer.attributes.values():
+            now = layer.__dict__.get(name, MISSING)
+            if not holds_variables(now):
+                continue
+            alike = isinstance(before, Tensor) and isinstance(now, Variable) and tuple(before.shape) == now.shape
+            if alike and before.dtype == now.dtype:  # a buffer, which changes in place
+                apply(assign, [now], {}, into=[tracer.value(before)])
+            else:
+                self._attributes.append((layer, name, Outputs(now)))
+        self._guards = [(c, (c.variable.shape, c.variable.dtype)) for c in tracer.of_loops]
+        if tracer.startup.global_block().ops:
+            raise ProgramError(
+                "a function that is traced makes a parameter, which would be a new one at every call; "
+                "make layers and parameters outside of it"
+            )
+
+    @property
+    def names(self) -> list[str | None]:
+        """The variables that are asked for at every run on account of this."""
+        of_attributes = [name for _, _, outputs in self._attributes for name in outputs.names]
+        return [*(name for _, name in self._left), *self._of_arguments, *of_attributes]
+
+    def hold(self) -> bool:
+        """Whether layers are in the mode, and gradients there or not, as they were."""
+        for layer, training in self._layers:
+            if layer.training is not training:
+                return False
+        for tensor, there in self._read:
+            if (tensor.grad is not None) is not there:
+                return False
+        return all((tuple(c.holder.shape), c.holder.dtype) == kind for c, kind in self._guards)
+
+    def leave(self, made: dict[str, Any], tensors: Sequence[Any]) -> None:
+        """Set the attributes and gradients that the function sets."""
+        for layer, attribute, outputs in self._attributes:
+            setattr(layer, attribute, outputs.filled(made))
+        for tensor, name in self._left:
+            tensor.grad = None if name is None else made[name]
+            if tensor.grad is not None:
+                tensor.grad.stop_gradient = tensor.grad_stops
+        if any(self._of_arguments):
+            for tensor, name in zip(tensors, self._of_arguments, strict=True):
+                if name is not None:
+                    tensor.grad = made[name] if tensor.grad is None else tensor.grad + made[name]

@@ -1,0 +1,213 @@
+"""`StaticFunction`: a Python function that is traced at its first call of each kind, and run as a Program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+from app.errors import ProgramError
+from app.graph import names
+from app.jit.concrete import ConcreteProgram
+from app.jit.convert.call import converted
+from app.jit.convert.source import code_of, has_source
+from app.jit.effects import Effects
+from app.jit.locating import told_with_line
+from app.jit.running import checked_backend
+from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
+from app.jit.tracer import Tracer
+from app.tensor.modes import recording
+
+MOST_TRACES = 32
+"""How many traces a function keeps; the one that was not used for longest goes first."""
+MANY = 8
+"""After so many traces for other Python values, a warning says what causes them."""
+
+enabled = {"to_static": True}
+
+
+class StaticFunction:
+    """What `to_static` makes of a function. Called with Tensors, it runs a Program made of the function."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        input_spec: Sequence[Any] | None = None,
+        backend: str | None = None,
+        instance: Any = None,
+    ):
+        if not callable(function):
+            raise ProgramError(f"to_static takes a function or a Layer, found {type(function).__name__}")
+        functools.update_wrapper(self, function)
+        self._function, self._instance = function, instance
+        self._input_spec, self._backend = input_spec, checked_backend(backend)
+        self._traces: OrderedDict[Any, list[ConcreteProgram]] = OrderedDict()
+        self._shapes: dict[Any, list[Any]] = {}
+        self._latest: ConcreteProgram | None = None
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """The function as a method: each object has its own traces."""
+        if instance is None:
+            return self
+        key = f"_static_{self._function.__name__}"
+        bound = instance.__dict__.get(key)
+        if bound is None or bound._function is not self._function:
+            bound = StaticFunction(self._function, self._input_spec, self._backend, instance)
+            instance.__dict__[key] = bound
+        return bound
+
+    def __deepcopy__(self, memo: Any) -> StaticFunction:
+        return StaticFunction(self._function, self._input_spec, self._backend, memo.get(id(self._instance)))
+
+    @property
+    def eager(self) -> Callable[..., Any]:
+        """The function as it was written."""
+        return self._function if self._instance is None else MethodType(self._function, self._instance)
+
+    dygraph_function = eager
+
+    @property
+    def label(self) -> str:
+        """How messages name the function."""
+        return f"function {_name(self._function)} ({_where(self._function)})"
+
+    # Calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if recording.tracer is not None:  # part of a function that is being traced
+            return converted(self.eager)(*args, **kwargs)
+        if not enabled["to_static"]:
+            return self.eager(*args, **kwargs)
+        arguments = Arguments(args, kwargs)
+        traces = self._traces.get(arguments.key)
+        if traces is not None:
+            for concrete in traces:
+                if concrete.fits(arguments.tensors):
+                    return concrete(arguments.tensors, arguments.datasets)
+        return self._trace(arguments)(arguments.tensors, arguments.datasets)
+
+    def _trace(self, arguments: Arguments) -> ConcreteProgram:
+        tensors = arguments.tensors
+        if self._input_spec is not None:
+            concrete = self._traced(arguments, check_specs(self._input_spec, tensors, self.label))
+        else:
+            concrete = self._traced_open(arguments)
+        self._shapes[arguments.key] = [t._array.shape for t in tensors]
+        self._traces.setdefault(arguments.key, []).insert(0, concrete)
+        self._traces.move_to_end(arguments.key)
+        self._latest = concrete
+        self._bound_traces(arguments.key)
+        return concrete
+
+    def _traced_open(self, arguments: Arguments) -> ConcreteProgram:
+        """Traced with the size of the batch left open, or where the function needs it, for this size alone."""
+        exact = [t._array.shape for t in arguments.tensors]
+        shapes = open_shapes(arguments.tensors, self._shapes.get(arguments.key, ()))
+        if shapes != exact and has_source(self._function):
+            try:
+                return self._traced(arguments, shapes)
+            except Exception:  # many reasons; without an open size the true one is told
+                pass
+        return self._traced(arguments, exact)
+
+    def _traced(self, arguments: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
+        tracer = Tracer()
+        tracer.backend, tracer.datasets[:] = self._backend, arguments.datasets
+        block = tracer.program.global_block()
+        taken = iter(_argument_names(self._function, self._instance, len(shapes)))
+        variables = []
+        for tensor, shape in zip(arguments.tensors, shapes, strict=True):
+            variables.append(
+                block.create_var(
+                    next(taken), shape, tensor._array.dtype.name, is_data=True, stop_gradient=tensor.stop_gradient
+                )
+            )
+        if hasattr(self._instance, "sublayers"):
+            tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
+        args, kwargs = arguments.fill(variables)
+        with names.guard(), tracer.active(), told_with_line(self.label):
+            result = converted(self.eager)(*args, **kwargs)
+            effects = Effects(tracer)
+            about = _name(self._function), _where(self._function), self._backend
+            captured = list(tracer.captured.values())
+            concrete = ConcreteProgram(*about, tracer.program, variables, captured, result, effects)
+        concrete.datasets = tracer.datasets
+        return concrete
+
+    def _bound_traces(self, key: Any) -> None:
+        count = sum(map(len, self._traces.values()))
+        if count == MANY and len(self._traces) == MANY:
+            warnings.warn(
+                f"{self.label} was traced {count} times, as Python values among its arguments differ; "
+                "a number that changes from call to call should be a Tensor",
+                stacklevel=5,
+            )
+        while count > MOST_TRACES:
+            oldest = next(iter(self._traces))
+            self._traces[oldest].pop()
+            if not self._traces[oldest]:
+                del self._traces[oldest]
+                self._shapes.pop(oldest, None)
+            count -= 1
+
+    # Looking inside
+
+    @property
+    def code(self) -> str:
+        """The function's source after its control flow was converted."""
+        return code_of(self._function)
+
+    @property
+    def concrete_program(self) -> ConcreteProgram:
+        """The latest trace; of a function with InputSpecs that was not called yet, the one for these."""
+        if self._latest is None:
+            return self.concrete_program_for(self._input_spec)
+        return self._latest
+
+    def concrete_program_for(self, input_spec: Any = None) -> ConcreteProgram:
+        """The function traced for InputSpecs, in their places among its arguments."""
+        specs = self._input_spec if input_spec is None else input_spec
+        if specs is None:
+            if self._latest is not None:
+                return self._latest
+            raise ProgramError(f"{self.label} was not called yet, and has no input_spec that says for what to trace it")
+        arguments = Arguments(examples_of(list(specs)), {})
+        return self._traced(arguments, [spec.shape for spec in flat_specs(list(specs))])
+
+    @property
+    def main_program(self) -> Any:
+        """The Program of the latest trace."""
+        return self.concrete_program.program
+
+    @property
+    def traces(self) -> list[ConcreteProgram]:
+        """All that it was traced for and that is kept."""
+        return [concrete for listed in self._traces.values() for concrete in listed]
+
+    def __repr__(self) -> str:
+        return f"<static {self.label}, {len(self.traces)} traces>"
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
+
+
+def _where(function: Any) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code is not None else "no source"
+
+
+def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
+    """What the variables of the arguments are called: as the parameters, where each has one."""
+    try:
+        parameters = list(inspect.signature(function).parameters)[0 if instance is None else 1 :]
+    except (TypeError, ValueError):
+        parameters = []
+    if len(parameters) >= count:
+        return parameters[:count]
+    return [f"{parameters[0] if parameters else 'x'}_{i}" for i in range(count)]

@@ -1,0 +1,172 @@
+"""The gradient of a traced function: a Program of its own, made by the one reverse walk over the function's.
+
+What it reads of the forward pass is saved there, as an eager operator saves what its gradient needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.engine.scope import Scope
+from app.errors import InPlaceError, OperatorError
+from app.graph import names
+from app.graph.backward import gradients
+from app.graph.passes.rewrite import is_pure, with_operators
+from app.graph.program import BACKWARD, Operator, Program
+from app.jit.running import Runner
+from app.ops.definition import OpDef, apply
+from app.ops.rules import Reads
+from app.ops.spec import Spec
+from app.tensor import Tensor, grad
+from app.tensor.modes import recording
+
+if TYPE_CHECKING:
+    from app.jit.concrete import ConcreteProgram
+
+ARRIVED = "@ARRIVED"
+
+
+def _unpack(held: Any) -> Any:
+    return held.item() if isinstance(held, np.ndarray) else held
+
+
+unpack = OpDef("unpack", _unpack, lambda held: Spec((), "object"), inputs=["held"])
+"""What is no array, as the context of a PyLayer, out of the array that it was kept in."""
+
+
+class GradientProgram:
+    """What computes the gradients of some inputs of a function from those that arrive at its outputs."""
+
+    def __init__(self, concrete: ConcreteProgram, needs: Sequence[bool]):
+        both = concrete.program.clone()
+        block = both.global_block()
+        self.outputs = [name for name in concrete.fetch if not block.var(name).stop_gradient]
+        """The outputs at which gradients may arrive."""
+        wanted = [name for name, need in zip(concrete.inputs, needs, strict=True) if need]
+        arrived = []
+        for name in self.outputs:
+            output = block.var(name)
+            flags = {"is_data": True, "stop_gradient": True}
+            arrived.append(block.create_var(name + ARRIVED, output.shape, output.dtype, **flags))
+        for name in wanted:
+            block.var(name).stop_gradient = False
+        with (
+            names.guard(),
+            names.prefixed("back."),
+        ):  # the same names whenever it is made: compiled code is kept by them
+            found = gradients([block.var(n) for n in self.outputs], [block.var(n) for n in wanted], arrived)
+        self.fetch = [None if v is None else v.name for v in found]
+        self.wanted = [place for place, need in enumerate(needs) if need]
+        forward = [op for op in block.ops if op.role != BACKWARD]
+        self.forward = with_operators(both, forward, self.outputs)
+        """The function's Program, whose control flow may have got to keep more for the gradient."""
+        self._split(concrete, both, forward)
+        self.runner = Runner(self.program, [n for n in dict.fromkeys(self.fetch) if n], concrete.backend)
+
+    def _split(self, concrete: ConcreteProgram, both: Program, forward: Sequence[Operator]) -> None:
+        """Take the operators of the backward pass, and find out what they read of the forward pass."""
+        block = both.global_block()
+        makers = {name: op for op in forward for name in op.outputs}
+        own, copied = [op for op in block.ops if op.role == BACKWARD], []
+        made = {name for op in own for name in op.outputs}
+        reads = dict.fromkeys(n for op in own for n in op.inputs if n is not None and n not in made)
+        reads.update(dict.fromkeys(n for n in self.fetch if n is not None and n not in made))
+        self.saved: list[str] = []
+        """The variables of the forward pass that it reads, and that are neither inputs nor outputs of the function."""
+        self.feeds: list[str] = [name for name in reads if name.endswith(ARRIVED)]
+        for name in reads:
+            maker = makers.get(name)
+            if name in self.feeds:
+                continue
+            if maker is not None and not maker.inputs and is_pure(both, maker):
+                copied.append(maker)
+                continue
+            if maker is not None and name in concrete.inputs:
+                raise InPlaceError(
+                    f"{concrete.label}: {name} is needed for the gradient, but the function changes it in place; "
+                    "change a copy of it (x.clone())"
+                )
+            self.feeds.append(name)
+            if maker is not None and name not in concrete.fetch:
+                self.saved.append(name)
+        unpacked = [n for n in self.feeds if block.var(n).dtype == "object"]
+        for name in unpacked:
+            copied.append(Operator(unpack, [name + "@HELD"], [name], {}))
+            block.create_var(name + "@HELD", (), "object", is_data=True)
+        for name in self.feeds:
+            if name not in unpacked:
+                block.var(name).is_data, block.var(name).persistable = True, False
+        block.ops = [*copied, *own]
+        used = {n for op in block.ops for n in (*op.inputs, *op.outputs)} | set(self.feeds)
+        block.vars = {name: v for name, v in block.vars.items() if name in used}
+        self.program = both
+        self._held = {name: name + "@HELD" for name in unpacked}
+
+    def run(self, values: dict[str, Any]) -> list[Any]:
+        """The gradients of the wanted inputs, from the arrays that it is fed."""
+        feed = {self._held.get(name, name): values[name] for name in self.feeds}
+        made = dict(zip(self.runner.fetch, self.runner.run(feed, Scope()), strict=True))
+        return [None if name is None else made[name] for name in self.fetch]
+
+
+class TracedOperator(OpDef):
+    """A traced function as one operator on the tape."""
+
+    def __init__(self, concrete: ConcreteProgram, gradient: GradientProgram):
+        super().__init__(concrete.name, lambda *arrays: None, lambda *specs: (), inputs=[], where=concrete.where)
+        self.concrete, self.of_gradient = concrete, gradient
+        self.names = [*concrete.fetch, *gradient.saved]
+        """The outputs, and after them what was saved."""
+        self.reads = Reads(())
+        self.reads.every_input = True
+        self.reads.outputs = frozenset(i for i, name in enumerate(self.names) if name in gradient.feeds)
+
+    def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
+        gradients: list[Any] = [None] * len(call.needs)
+        found = self._replayed(call, douts) if recording.on else self.of_gradient.run(self._fed(call, douts))
+        for place, gradient in zip(self.of_gradient.wanted, found, strict=True):
+            gradients[place] = gradient
+        return gradients
+
+    def _fed(self, call: Any, douts: Sequence[Any]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name in self.of_gradient.feeds:
+            if name.endswith(ARRIVED):
+                slot = self.names.index(name.removesuffix(ARRIVED))
+                values[name] = call.zeros(slot) if douts[slot] is None else np.asarray(douts[slot])
+            elif name in self.concrete.inputs:
+                values[name] = call.input(self.concrete.inputs.index(name))
+            else:
+                values[name] = call.output(self.names.index(name))
+        return values
+
+    def _replayed(self, call: Any, douts: Sequence[Any]) -> list[Any]:
+        """Gradients that can be differentiated again: the function's operators run eagerly, on the tape.
+
+        What was drawn at random is taken from what was saved.
+        """
+        inputs = [call.input(i) for i in range(len(self.concrete.inputs))]
+        values: dict[str, Any] = dict(zip(self.concrete.inputs, inputs, strict=True))
+        for op in self.concrete.program.global_block().ops:
+            if "seed" in op.attributes:
+                values.update((name, self._as_drawn(call, op, name)) for name in op.outputs)
+            elif not any(name in self.concrete.inputs for name in op.outputs):
+                results = apply(op.definition, [None if n is None else values[n] for n in op.inputs], op.attributes)
+                listed = results if isinstance(results, tuple) else (results,)
+                for name, result in zip(op.outputs, listed, strict=False):
+                    values[name] = result if isinstance(result, Tensor) else Tensor(np.asarray(result))
+        pairs = [(values[n], d) for n, d in zip(self.names, douts, strict=False) if d is not None]
+        wanted = [inputs[i] for i in self.of_gradient.wanted]
+        outs, starts = [list(each) for each in zip(*pairs, strict=True)]
+        return grad(outs, wanted, starts, create_graph=True, allow_unused=True, no_grad_vars=wanted)
+
+    def _as_drawn(self, call: Any, op: Operator, name: str) -> Any:
+        if name not in self.names:
+            raise OperatorError(
+                f"{self.label} cannot be differentiated twice: what its operator {op.type} drew was not kept; "
+                "run the function eagerly (app.jit.enable_to_static(False)) for this"
+            )
+        return Tensor(np.asarray(call.output(self.names.index(name))))

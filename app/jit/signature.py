@@ -1,0 +1,154 @@
+"""The arguments of a call: which of them are values, and what of the rest a trace depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import ProgramError, ShapeError
+from app.ops.dtype import name_of
+from app.ops.spec import UNKNOWN
+from app.static.inputs import InputSpec
+from app.tensor import Tensor, to_tensor
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Arguments:
+    """The arguments of one call, taken apart."""
+
+    __slots__ = ("datasets", "fill", "key", "tensors")
+
+    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
+        self.tensors: list[Any] = []
+        """The values among them, in order."""
+        self.datasets: list[Any] = []
+        """The datasets among them, which a loop may run over."""
+        keys, fills = [], []
+        for value in args:
+            key, fill = self._part(value)
+            keys.append(key)
+            fills.append(fill)
+        named = {}
+        for name in sorted(kwargs):
+            key, named[name] = self._part(kwargs[name])
+            keys.append((name, key))
+        self.key = tuple(keys)
+        """What all calls have in common that one trace may serve."""
+        self.fill = lambda values: (
+            [fill(values) for fill in fills],
+            {name: fill(values) for name, fill in named.items()},
+        )
+        """Positional and named arguments, with other values in the places of these."""
+
+    def _part(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
+        if isinstance(value, np.ndarray):
+            value = Tensor(value)
+        if isinstance(value, Tensor):
+            place = len(self.tensors)
+            self.tensors.append(value)
+            return (value._array.dtype, value._array.ndim, value.stop_gradient), lambda values: values[place]
+        if isinstance(value, (list, tuple)):
+            return self._sequence(value)
+        if isinstance(value, dict):
+            parts = {k: self._part(v) for k, v in value.items()}
+            made = tuple((k, key) for k, (key, _) in parts.items())
+            return (type(value), made), lambda values: {k: fill(values) for k, (_, fill) in parts.items()}
+        if isinstance(value, _PLAIN):
+            return (type(value), value), lambda values: value
+        if is_dataset(value):
+            self.datasets.append(value)
+            place, kinds = len(self.datasets) - 1, tuple((a.dtype, a.shape[1:]) for a in value.arrays)
+            return (type(value), kinds), lambda values: DatasetArgument(place, value)
+        return _Same(value), lambda values: value
+
+    def _sequence(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
+        parts = [self._part(v) for v in value]
+        make = value._make if hasattr(value, "_make") else type(value)
+        return (type(value), *[key for key, _ in parts]), lambda values: make([fill(values) for _, fill in parts])
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether something gives batches of rows of arrays, as `app.data.Batches` does."""
+    return all(hasattr(value, name) for name in ("arrays", "order", "batch_size"))
+
+
+class DatasetArgument:
+    """What stands for a dataset while a function is traced: a loop may run over it."""
+
+    def __init__(self, place: int, example: Any):
+        self.place, self.example = place, example
+
+    def _refuse(self, *_: Any) -> Any:
+        raise ProgramError(
+            "the batches of a dataset are not known while a function is traced; write `for x, y in batches:` in a "
+            "function that stands in a file, so that the loop can be converted"
+        )
+
+    __len__ = __iter__ = __getitem__ = __getattr__ = _refuse
+
+
+class _Same:
+    """An object in a key: the very same one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def open_shapes(tensors: Sequence[Any], others: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """The shapes to trace for: the size of the batch, which the first axis of the first value has, is left open.
+
+    `others` are the shapes of an earlier call: where these tell which sizes change together, they are followed.
+    """
+    shapes: list[tuple[int, ...]] = [t._array.shape for t in tensors]
+    batch = next((shape[0] for shape in shapes if shape), None)
+    opened = []
+    for place, shape in enumerate(shapes):
+        leads = bool(shape) and shape[0] == batch
+        if leads and others and len(set(others)) > 1 and others[place] == shape:
+            leads = False  # stayed as it was while others changed
+        opened.append((UNKNOWN, *shape[1:]) if leads else shape)
+    return opened
+
+
+def check_specs(specs: Sequence[Any], tensors: Sequence[Any], label: str) -> list[tuple[int, ...]]:
+    """The shapes that were promised for the values of a call, which must keep to them."""
+    listed = flat_specs(specs)
+    if len(listed) != len(tensors):
+        raise ProgramError(f"{label} has {len(listed)} InputSpecs, but was called with {len(tensors)} values")
+    for place, (spec, tensor) in enumerate(zip(listed, tensors, strict=True)):
+        shape, dtype = tensor._array.shape, name_of(tensor._array.dtype)
+        fits = len(shape) == len(spec.shape) and all(
+            want in (UNKNOWN, size) for want, size in zip(spec.shape, shape, strict=True)
+        )
+        if not fits or dtype != spec.dtype:
+            raise ShapeError(f"{label}: value {place} is {dtype}{list(shape)}, but its InputSpec is {spec}")
+    return [spec.shape for spec in listed]
+
+
+def flat_specs(specs: Any) -> list[InputSpec]:
+    """The InputSpecs of a nest, in order."""
+    if isinstance(specs, InputSpec):
+        return [specs]
+    if isinstance(specs, Mapping):
+        specs = list(specs.values())
+    return [spec for each in specs for spec in flat_specs(each)] if isinstance(specs, (list, tuple)) else []
+
+
+def examples_of(specs: Any) -> Any:
+    """Values that look like what InputSpecs say, in the places of these: sizes that are open are 2."""
+    if isinstance(specs, InputSpec):
+        return to_tensor(np.ones([2 if size == UNKNOWN else size for size in specs.shape]), specs.dtype)
+    if isinstance(specs, Mapping):
+        return {name: examples_of(spec) for name, spec in specs.items()}
+    return type(specs)(map(examples_of, specs)) if isinstance(specs, (list, tuple)) else specs

@@ -1,0 +1,98 @@
+"""A layer out of a file: its parameters, and the operators that its code once left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import ProgramError
+from app.graph.plain import from_plain
+from app.graph.program import Operator, Program
+from app.graph.variable import Parameter as ProgramParameter
+from app.graph.written import DAMAGES
+from app.jit.api import not_to_static, to_static
+from app.nn.layer import Layer
+from app.ops.definition import apply
+from app.static.model_file import SavedModel
+from app.tensor import Parameter, Tensor
+from app.tensor.modes import recording
+
+
+class TranslatedLayer(Layer):
+    """Runs like the layer that was saved, natively; it can be trained, in its training mode, and saved again."""
+
+    def __init__(self, model: SavedModel):
+        super().__init__()
+        self._programs = {False: (model.program, model.notes.get("use") or _notes_of(model))}
+        if model.training is not None:
+            self._programs[True] = (model.training, model.notes["training"])
+        try:
+            for program, notes in self._programs.values():
+                self._add(program, notes, model)
+        except DAMAGES as error:
+            raise ProgramError(f"what is said of the model's parameters cannot be read: {error!r}") from error
+        to_static(self.eval())
+
+    def _add(self, program: Program, notes: dict[str, Any], model: SavedModel) -> None:
+        """Make what a Program keeps parameters and buffers, which have the paths that they had in the layer."""
+        known = dict(self.state_dict())
+        for path, name in notes["parameters"].items():
+            variable, value = program.global_block().var(name), model.values[name]
+            if path in known:
+                continue
+            if isinstance(variable, ProgramParameter):
+                self.add_parameter(path, Parameter(value, name, variable.trainable))
+            else:
+                self.register_buffer(path, Tensor(value, stop_gradient=variable.stop_gradient))
+
+    def program(self, training: bool = False) -> Program:
+        """What the layer computes, in use or in training."""
+        return self._programs.get(training, self._programs[False])[0]
+
+    @not_to_static
+    def forward(self, *inputs: Any) -> Any:
+        program, notes = self._programs.get(self.training, self._programs[False])
+        names = notes["inputs"]
+        if len(inputs) != len(names):
+            raise ProgramError(f"the layer takes {len(names)} inputs ({', '.join(names)}), and got {len(inputs)}")
+        state = self.state_dict()
+        values = {name: state[path] for path, name in notes["parameters"].items()}
+        kept = set(values)
+        values.update(zip(names, inputs, strict=True))
+        for operator in program.global_block().ops:
+            _apply(operator, values, kept)
+        return _filled(notes["result"], values)
+
+
+def _notes_of(model: SavedModel) -> dict[str, Any]:
+    """What is to be known of a Program that was saved without a layer."""
+    block = model.program.global_block()
+    results = [{"value": name} for name in model.outputs]
+    return {
+        "inputs": model.inputs,
+        "parameters": {v.name: v.name for v in block.vars.values() if v.persistable},
+        "result": results[0] if len(results) == 1 else {"list": results},
+    }
+
+
+def _apply(operator: Operator, values: dict[str, Any], kept: set[str]) -> None:
+    """Apply an operator of a Program to values: run it now, or append it to what is being traced."""
+    inputs = [None if name is None else values[name] for name in operator.inputs]
+    attributes, tracer = operator.attributes, recording.tracer
+    if tracer is not None and operator.bodies:
+        attributes = operator.copied_into(tracer.program.current_block()).attributes
+    into = [values[name] for name in operator.outputs] if kept.intersection(operator.outputs) else None
+    made = (apply if tracer is None else tracer.apply)(operator.definition, inputs, attributes, into)
+    results = made if isinstance(made, (tuple, list)) else (made,)
+    values.update(zip(operator.outputs, results, strict=False) if into is None else ())
+
+
+def _filled(written: Any, values: dict[str, Any]) -> Any:
+    """What the layer gives, with values in their places."""
+    ((kind, content),) = written.items()
+    if kind == "value":
+        return values[content]
+    if kind == "plain":
+        return from_plain(content)
+    if kind == "dict":
+        return {from_plain(key): _filled(item, values) for key, item in content}
+    return (list if kind == "list" else tuple)(_filled(item, values) for item in content)

@@ -1,0 +1,136 @@
+"""From the operators of a Program to ONNX nodes, each by the rule that its definition declares."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+from app.custom.composed import composition
+from app.errors import AppError, ExportError
+from app.graph.body import Body
+from app.graph.program import Block, Operator
+from app.onnx.flow import FlowNodes
+from app.onnx.library import DOMAIN, Library
+from app.onnx.nodes import Value
+from app.ops.spec import Spec
+
+Values = MutableMapping[str, Value]
+"""The values of a Program's variables, by the names of these."""
+
+
+class GraphNodes(FlowNodes):
+    """The nodes of a Program's operators. What cannot be exported is noted, so that all of it is told at once."""
+
+    def __init__(self, library: Library):
+        super().__init__()
+        self.library = library
+        self.problems: dict[str, str] = {}
+        """Why an operator cannot be exported, by its label."""
+
+    def append_block(self, block: Block, values: Values) -> None:
+        """Append what the operators of a block compute; `values` gets all of it."""
+        for operator in block.ops:
+            self.append_operator(operator, block, values)
+
+    def run(self, body: Body, values: Sequence[Value]) -> list[Value]:
+        """Append a body's operators. What only a gradient asks of it is None."""
+        inside: dict[str, Value] = {}
+        for name, value in zip(body.inputs, values, strict=True):
+            inside[name] = value.with_shape(body.block.var(name).shape)
+        self.append_block(body.block, inside)
+        return [inside[name] for name in body.outputs if name is not None]
+
+    def append_operator(self, operator: Operator, block: Block, values: Values) -> None:
+        """Append one operator's nodes, and name what it computes after its variables."""
+        outputs = [block.var(name) for name in operator.outputs]
+        inputs = [None if name is None else values.get(name) for name in operator.inputs]
+        first, outside = len(self.made), self.scope
+        self.scope = operator.outputs[0] if operator.outputs else operator.type
+        try:
+            results = self._results(operator, inputs, [v.spec for v in outputs if v.dtype != "object"])
+        except AppError as error:
+            self.problems.setdefault(operator.definition.label, str(error))
+            results = [Value(self, v.name, v.dtype) for v in outputs]
+        self.scope = outside
+        for variable, result in zip(outputs, results, strict=False):
+            if result is not None:
+                if any(result.name in node.output for node in self.made[first:]):
+                    self._rename(result, self.fresh(variable.name), first)
+                values[variable.name] = Value(self, result.name, variable.dtype, variable.shape)
+
+    def _results(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> list[Value | None]:
+        definition = operator.definition
+        missing = [n for n, v in zip(operator.inputs, inputs, strict=True) if n is not None and v is None]
+        if missing:
+            raise ExportError(f"it reads {missing[0]}, which is kept for gradients alone")
+        if definition.onnx is not None:
+            found = self._by_rule(operator, inputs, outputs)
+        elif definition.where:
+            found = self._custom(operator, inputs, outputs)
+        else:
+            raise ExportError("it has no counterpart in ONNX")
+        return list(found) if isinstance(found, (tuple, list)) else [found]
+
+    def _by_rule(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> Any:
+        """What a rule gives: its parameters say by name what it is given."""
+        definition = operator.definition
+        rule = definition.onnx
+        if isinstance(rule, str):
+            return self.append(rule, inputs, len(outputs), {})
+        assert rule is not None
+        named = {"onnx": self, **dict(zip(definition.inputs, inputs, strict=False)), **operator.attributes}
+        if definition.variadic:
+            named[definition.variadic] = inputs
+        named.update((f"{name}_shape", o.shape) for name, o in zip(definition.outputs, outputs, strict=False))
+        wanted = inspect.signature(rule).parameters
+        for name in wanted:
+            if name not in named:
+                raise ExportError(f"its ONNX rule asks for {name!r}; it can have {', '.join(named)}")
+        return rule(**{name: named[name] for name in wanted})
+
+    def _custom(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> list[Value | None]:
+        """A call of an ONNX function, where the operator is made of others, else of an operator of our own."""
+        specs = [v.spec for v in inputs if v is not None]
+        whole = len(specs) == len(inputs)
+        made_of = composition(operator.definition, specs, operator.attributes) if whole else None
+        settings: dict[str, Any] = {}
+        if made_of is not None:
+            name = self.library.function(operator, specs, made_of, self)
+        else:
+            name, settings = self.library.own_operator(operator)
+        names = self.node(name, ["" if v is None else v.name for v in inputs], len(outputs), settings, DOMAIN)
+        return [Value(self, n, spec.dtype, spec.shape) for n, spec in zip(names, outputs, strict=True)]
+
+    def hand_out(self, values: Sequence[Value], names: Sequence[str]) -> list[str]:
+        """Give values these names, as outputs: one that is an input, or handed out already, is copied."""
+        given: list[str] = []
+        for value, wish in zip(values, names, strict=True):
+            made = any(value.name in node.output for node in self.made)
+            if value.name in given or not made:
+                value = self.Identity(value)
+            if value.name != wish:
+                self._rename(value, self.fresh(wish))
+            given.append(value.name)
+        return given
+
+    def _rename(self, value: Value, new: str, first: int = 0) -> None:
+        """Give a value another name; a node of this graph, the `first` one or a later one, makes it."""
+        old, value.name = value.name, new
+        for node in self.made[first:]:
+            for names in (node.input, node.output):
+                for place, name in enumerate(names):
+                    if name == old:
+                        names[place] = new
+            for attribute in node.attribute:
+                _rename_inside(attribute.g, old, new)
+
+
+def _rename_inside(graph: Any, old: str, new: str) -> None:
+    """Follow a new name into what runs inside a node."""
+    for node in graph.node:
+        for place, name in enumerate(node.input):
+            if name == old:
+                node.input[place] = new
+        for attribute in node.attribute:
+            _rename_inside(attribute.g, old, new)

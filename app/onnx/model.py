@@ -1,0 +1,128 @@
+"""A network for use as an ONNX model: a graph for batches of any size, weights, and what custom operators need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from app.errors import ExportError
+from app.graph.program import Block, Operator
+from app.graph.variable import Variable
+from app.onnx.graph import GraphNodes, Values
+from app.onnx.library import DOMAIN, Library
+from app.onnx.nodes import Value
+from app.onnx.types import IR_VERSION, OPSET, number_of, package
+from app.ops.spec import UNKNOWN
+from app.static.model_file import SavedModel
+
+BATCH = "batch"
+"""What the open size of an input's first axis is called."""
+
+
+def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any, Library]:
+    """The ONNX model of a network, checked, and its custom operators."""
+    block = network.program.global_block()
+    library = Library(lambda: GraphNodes(library))
+    nodes = GraphNodes(library)
+    inputs = [block.var(name) for name in network.inputs]
+    values: Values = {v.name: Value(nodes, nodes.fresh(v.name), v.dtype, v.shape) for v in inputs}
+    operators = needed(block, network.outputs)
+    weights = _weights(network, operators)
+    values.update((v.name, Value(nodes, nodes.fresh(v.name), v.dtype, v.shape)) for v in weights)
+    for operator in operators:
+        nodes.append_operator(operator, block, values)
+    if nodes.problems:
+        raise ExportError("\n  ".join([_HEAD, *(f"{label}: {why}" for label, why in nodes.problems.items())]))
+    outputs = [block.var(name) for name in network.outputs]
+    wishes = output_names or [values[v.name].name for v in outputs]
+    nodes.scope = "output"
+    names = nodes.hand_out([values[v.name] for v in outputs], wishes)
+    alone = sum(v.shape[:1] == (UNKNOWN,) for v in inputs) == 1
+    make = package().helper
+    graph = make.make_graph(
+        nodes.made,
+        "main_graph",
+        [_described(v.name, v.dtype, _named_sizes(v, alone)) for v in inputs],
+        [_described(name, v.dtype, _sizes(v)) for name, v in zip(names, outputs, strict=True)],
+        [package().numpy_helper.from_array(network.values[v.name], values[v.name].name) for v in weights],
+        value_info=list(_of_own_operators(nodes, operators, block, values)),
+    )
+    return _checked(_wrapped(graph, library)), library
+
+
+_HEAD = "this network cannot be exported to ONNX:"
+
+
+def needed(block: Block, outputs: Sequence[str]) -> list[Operator]:
+    """The operators that compute these variables, in order."""
+    wanted, found = set(outputs), []
+    for operator in reversed(block.ops):
+        if wanted.intersection(operator.outputs):
+            found.append(operator)
+            wanted.update(name for name in operator.inputs if name is not None)
+    return found[::-1]
+
+
+def _weights(network: SavedModel, operators: Sequence[Operator]) -> list[Variable]:
+    """The variables whose values are part of the model."""
+    block = network.program.global_block()
+    read = dict.fromkeys([name for op in operators for name in op.inputs if name is not None] + network.outputs)
+    made: set[str] = set()
+    for op in operators:
+        made.update(op.outputs)
+    kept = [block.var(name) for name in read if name not in network.inputs]
+    return [v for v in kept if v.persistable and (v.name in network.values or v.name not in made)]
+
+
+def _of_own_operators(nodes: GraphNodes, operators: Sequence[Operator], block: Block, values: Values) -> Iterator[Any]:
+    """Shapes and types of what custom operators give, which ONNX cannot know."""
+    own = {name for node in nodes.made if node.op_type in nodes.library.own for name in node.output}
+    for variable in (block.var(name) for op in operators for name in op.outputs):
+        if variable.name in values and values[variable.name].name in own:
+            yield _described(values[variable.name].name, variable.dtype, _sizes(variable))
+
+
+def _sizes(variable: Variable) -> list[Any]:
+    return [None if size == UNKNOWN else size for size in variable.shape]
+
+
+def _named_sizes(variable: Variable, alone: bool) -> list[Any]:
+    """The sizes of an input's axes, a name for an open one.
+
+    Equal names would promise that sizes are equal, so only an input with an open first axis `alone` has the plain name.
+    """
+    batch = BATCH if alone else f"{variable.name}_{BATCH}"
+    return [
+        size if size != UNKNOWN else batch if axis == 0 else f"{variable.name}_axis{axis}"
+        for axis, size in enumerate(variable.shape)
+    ]
+
+
+def _described(name: str, dtype: str, sizes: Sequence[Any]) -> Any:
+    return package().helper.make_tensor_value_info(name, number_of(dtype), list(sizes))
+
+
+def _wrapped(graph: Any, library: Library) -> Any:
+    from app import __version__
+
+    make = package().helper
+    domains = [("", OPSET), *([(DOMAIN, 1)] if library.used else [])]
+    return make.make_model(
+        graph,
+        opset_imports=[make.make_opsetid(domain, version) for domain, version in domains],
+        functions=list(library.functions.values()),
+        ir_version=IR_VERSION,
+        producer_name=DOMAIN,
+        producer_version=__version__,
+    )
+
+
+def _checked(model: Any) -> Any:
+    """The model with all shapes that follow from those of its inputs, accepted by ONNX's own checker."""
+    onnx = package()
+    try:
+        model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise ExportError(f"ONNX does not accept the model that was made: {error}") from error
+    return model

@@ -1,0 +1,219 @@
+"""What a rule of an operator makes its ONNX nodes with: each method that is named as an ONNX operator appends one.
+
+    @silu.in_onnx
+    def _(onnx, x):
+        return x * onnx.Sigmoid(x)
+
+Numbers and lists beside a value take its element type. A value whose type an ONNX operator does not take is brought
+to one that it takes, and the result back: whole numbers of 8 bits, and truth values, are computed in wider ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.onnx.types import OPSET, computed_in, number_of, package, schema_of, types_of
+from app.ops.dtype import FLOATS, canonical
+from app.ops.spec import UNKNOWN, Spec
+
+
+class Value:
+    """A value of the graph that is being made. Its shape is known where it is an input of the operator at hand."""
+
+    def __init__(self, nodes: Nodes, name: str, dtype: str, shape: Sequence[int] | None = None):
+        self.nodes = nodes
+        self.name = name
+        self.dtype = dtype
+        self._shape = None if shape is None else tuple(shape)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype}{'' if self._shape is None else list(self._shape)}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of its axes, -1 where one is known only in a run."""
+        if self._shape is None:
+            raise ValueError(f"{self.name} was made in between; only the shapes of inputs are known")
+        return self._shape
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.shape, self.dtype)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def floating(self) -> bool:
+        return self.dtype in FLOATS
+
+    def with_shape(self, shape: Sequence[int]) -> Value:
+        """The same value, of a shape that a rule knows it to have."""
+        return Value(self.nodes, self.name, self.dtype, shape)
+
+    def __add__(self, other: Any) -> Value:
+        return self.nodes.Add(self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return self.nodes.Add(other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return self.nodes.Sub(self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return self.nodes.Sub(other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return self.nodes.Mul(self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return self.nodes.Mul(other, self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self.nodes.Div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self.nodes.Div(other, self)
+
+    def __neg__(self) -> Value:
+        return self.nodes.Neg(self)
+
+
+class Nodes:
+    """The nodes of a graph, in order. `onnx.Relu(x)` appends one and gives its output, or a tuple of several."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+        self.scope = ""
+        """What the names of values begin with: the name of what the operator at hand computes."""
+        self._names: set[str] = set()
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if not op_type[:1].isupper():
+            raise AttributeError(op_type)
+
+        def append(*inputs: Any, outputs: int | None = None, **attributes: Any) -> Any:
+            return self.append(op_type, inputs, outputs, attributes)
+
+        return append
+
+    def append(self, op_type: str, inputs: Sequence[Any], outputs: int | None, attributes: dict[str, Any]) -> Any:
+        """Append a node of one of ONNX's operators; the types of what it gives follow from what it takes."""
+        schema = schema_of(op_type)
+        if op_type == "Cast" and inputs[0].dtype == attributes["to"]:
+            return inputs[0]
+        written = _type_variables(schema, len(inputs))
+        own = {w: x.dtype for w, x in reversed(list(zip(written, inputs, strict=True))) if isinstance(x, Value)}
+        used = {w: computed_in(dtype, types_of(schema, w)) for w, dtype in own.items()}
+        given = [self._input(x, w, used, schema) for x, w in zip(inputs, written, strict=True)]
+        results = self.node(op_type, given, schema.min_output if outputs is None else outputs, attributes)
+        made = []
+        for place, name in enumerate(results):
+            formal = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
+            result = Value(self, name, used.get(formal) or _told_type(schema, formal, attributes))
+            widened = formal in own and own[formal] != used[formal] != "bool"
+            made.append(self.Cast(result, to=own[formal]) if widened else result)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def node(
+        self, op_type: str, inputs: Iterable[str], outputs: int, attributes: dict[str, Any], domain: str = ""
+    ) -> list[str]:
+        """Append a node as it stands; gives the names of its outputs."""
+        names = [self.fresh(f"{self.scope}/{op_type}") for _ in range(outputs)]
+        made = package().helper.make_node(op_type, list(inputs), names, domain=domain)
+        made.attribute.extend(_attribute(key, value) for key, value in attributes.items() if value is not None)
+        self.made.append(made)
+        return names
+
+    def fresh(self, wish: str) -> str:
+        """A name that no value has: the one that is wished for, or with a number after it."""
+        name, number = wish, 1
+        while name in self._names:
+            number += 1
+            name = f"{wish}_{number}"
+        self._names.add(name)
+        return name
+
+    def _input(self, value: Any, written: str, used: dict[str, str], schema: Any) -> str:
+        if value is None:
+            return ""
+        if not isinstance(value, Value):
+            only = types_of(schema, written)
+            told = used.get(written) or (next(iter(only)) if len(only) == 1 else None)
+            return self.constant(value, told).name
+        return str(self.Cast(value, to=used[written]).name) if used[written] != value.dtype else value.name
+
+    # What rules need often
+
+    def constant(self, value: Any, dtype: str | None = None) -> Value:
+        """Numbers that are part of the graph."""
+        array = np.asarray(value, "int64" if isinstance(value, list) and dtype is None else dtype)
+        (name,) = self.node("Constant", [], 1, {"value": array})
+        return Value(self, name, canonical(array.dtype), array.shape)
+
+    def filled(self, shape: Any, number: Any, dtype: str) -> Value:
+        """The same number everywhere, in a shape that is a list or a value."""
+        return self.ConstantOfShape(shape, value=np.asarray([number], dtype))
+
+    def length(self, x: Value, axis: int) -> Value:
+        """The size of an axis, as a list of one number."""
+        if x.shape[axis] != UNKNOWN:
+            return self.constant([x.shape[axis]])
+        return self.Shape(x, start=axis % x.rank, end=axis % x.rank + 1)
+
+    def counted(self, number: Value) -> Value:
+        """The whole numbers from 0 up to, and without, the one in a list."""
+        return self.Range(0, self.Squeeze(number), 1)
+
+    def listed(self, *parts: Any) -> Value:
+        """Lists of whole numbers, some of them values, as one list."""
+        return self.Concat(*(p if isinstance(p, Value) else self.constant(p, "int64") for p in parts), axis=0)
+
+    def placed(self, y: Value, like: Value, pick: Callable[[Value], Value], add: bool = False) -> Value:
+        """Zeros in the shape of `like`, with `y` put, or added, where `pick` would take a part of it from."""
+        shape = self.Shape(like)
+        size = self.ReduceProd(shape, keepdims=1)
+        part = pick(self.Reshape(self.counted(size), shape, allowzero=1).with_shape(like.shape))
+        whole = self.filled(size, 0, y.dtype)
+        flat = [self.Reshape(value, [-1]) for value in (part, self.Expand(y, self.Shape(part)))]
+        return self.Reshape(
+            self.ScatterElements(whole, *flat, axis=0, reduction="add" if add else None), shape, allowzero=1
+        )
+
+
+def _type_variables(schema: Any, count: int) -> list[str]:
+    """For each input the type variable, or the one type, that its parameter has."""
+    if count > len(schema.inputs) and not (schema.inputs and schema.inputs[-1].option.name == "Variadic"):
+        raise ValueError(f"{schema.name} takes {len(schema.inputs)} inputs, got {count}")
+    return [schema.inputs[min(i, len(schema.inputs) - 1)].type_str for i in range(count)]
+
+
+def _told_type(schema: Any, formal: str, attributes: dict[str, Any]) -> str:
+    """The type of an output that does not have the type of an input."""
+    told = attributes.get("to") or attributes.get("dtype")
+    if told is not None:
+        return str(told)
+    if "value" in attributes:
+        return canonical(attributes["value"].dtype)
+    (only,) = types_of(schema, formal)
+    return only
+
+
+def _attribute(name: str, value: Any) -> Any:
+    make, kind = package().helper.make_attribute, None
+    if name in ("to", "dtype") and isinstance(value, str):
+        value = number_of(value)
+    elif isinstance(value, np.ndarray):
+        value = package().numpy_helper.from_array(value)
+    elif isinstance(value, bool):
+        value = int(value)
+    elif isinstance(value, (list, tuple)) and not value:
+        kind = package().AttributeProto.INTS  # only settings that list whole numbers can be empty
+    return make(name, value, attr_type=kind)
+
+
+__all__ = ["OPSET", "Nodes", "Value"]

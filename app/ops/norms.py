@@ -1,0 +1,129 @@
+"""The size of vectors, of matrices, and of differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import OperatorError, ShapeError
+from app.ops.composed import composed
+from app.ops.definition import operator
+from app.ops.factoring import svdvals
+from app.ops.logic import where
+from app.ops.math import abs
+from app.ops.reduction import infer_reduction, max, min, reduced_in_onnx, spread, sum
+from app.ops.rounding import sign
+from app.ops.shaping import cast_like, moveaxis, unsqueeze
+from app.ops.solving import floats, inverse
+from app.ops.spec import Spec, normal_axis, reduced_axes
+
+
+def _infer_norm(x: Spec, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Spec:
+    return infer_reduction(x, axis=axis, keepdim=keepdim)
+
+
+@operator(_infer_norm, prepare=floats)
+def p_norm(x: Any, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Any:
+    """The p-th root of the sum of p-th powers of sizes over axes; with infinity, the largest size."""
+    axis = axis if x.ndim else None
+    sizes = np.abs(x)
+    if math.isinf(p):
+        return (np.max if p > 0 else np.min)(sizes, axis=axis, keepdims=keepdim)
+    if p == 0:
+        return np.sum(sizes != 0, axis=axis, keepdims=keepdim, dtype=x.dtype)
+    return np.sum(sizes**p, axis=axis, keepdims=keepdim, dtype=x.dtype) ** x.dtype.type(1.0 / p)
+
+
+@p_norm.gradient
+def _(x: Any, out: Any, dout: Any, p: float, axis: Any, keepdim: bool) -> Any:
+    whole = spread(out, x, axis=axis, keepdim=keepdim)
+    arriving = spread(dout, x, axis=axis, keepdim=keepdim)
+    if p == 0:
+        return arriving * 0.0
+    if math.isinf(p):
+        chosen = cast_like(abs(x) == whole, x)
+        return arriving * sign(x) * chosen / spread(sum(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
+    if p == 1:
+        return arriving * sign(x)
+    safe = where(whole == 0, 1.0, whole)  # at zero the gradient is zero
+    if p == 2:
+        return where(whole == 0, 0.0, arriving * x / safe)
+    ratio = where(x == 0, 1.0, abs(x)) / safe
+    return where(x == 0, 0.0, arriving * sign(x) * ratio ** (p - 1.0))
+
+
+@p_norm.in_onnx
+def _(onnx: Any, x: Any, p: float, axis: Any, keepdim: bool) -> Any:
+    sizes, axes = onnx.Abs(x), reduced_axes(axis, x.rank)
+    if math.isinf(p):
+        return reduced_in_onnx(onnx, "ReduceMax" if p > 0 else "ReduceMin", sizes, axes, keepdim)
+    powers = onnx.Cast(onnx.Less(0, sizes), to=x.dtype) if p == 0 else onnx.Pow(sizes, p)
+    total = reduced_in_onnx(onnx, "ReduceSum", powers, axes, keepdim)
+    return total if p == 0 else onnx.Pow(total, 1.0 / p)
+
+
+@composed
+def vector_norm(x: Any, p: float = 2.0, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
+    """The size of vectors along axes, or of all elements taken as one: the p-th root of the sum of p-th powers."""
+    return p_norm(x, float(p), axis, keepdim)
+
+
+_AXES = (-2, -1)
+
+
+@composed
+def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: Any = None) -> Any:
+    """The size of matrices: 'fro', the root of the sum of squares; 'nuc', the sum of singular values; 2, the largest.
+
+    1 is the largest sum of a column, infinity that of a row; the negative numbers are the smallest of each.
+    """
+    if len(x.shape) < 2 or len(axis) != 2:
+        raise ShapeError(f"matrix_norm works on two axes, found {list(axis)} of shape {list(x.shape)}")
+    if p == "fro":
+        return p_norm(x, 2.0, tuple(axis), keepdim)
+    rank = len(x.shape)
+    rows, columns = (normal_axis(a, rank) for a in axis)
+    size = _of_matrices(moveaxis(x, [rows, columns], [-2, -1]), p)
+    return unsqueeze(size, axis=sorted((rows, columns))) if keepdim else size
+
+
+def _of_matrices(x: Any, p: Any) -> Any:
+    if p == "nuc":
+        return sum(svdvals(x), axis=-1)
+    if isinstance(p, str) or math.fabs(p) not in (1, 2, math.inf):
+        raise OperatorError(f"matrix_norm: p is 'fro', 'nuc', 1, -1, 2, -2 or an infinity, not {p!r}")
+    extreme = max if p > 0 else min
+    if math.fabs(p) == 2:
+        return extreme(svdvals(x), axis=-1)
+    return extreme(sum(abs(x), axis=-2 if math.fabs(p) == 1 else -1), axis=-1)
+
+
+@composed
+def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
+    """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
+
+    Along two axes it is that of matrices, and so is 'nuc', the sum of their singular values.
+    """
+    if p == "nuc" or (p is not None and isinstance(axis, (tuple, list)) and len(axis) == 2):
+        return matrix_norm(x, p, _AXES if axis is None else axis, keepdim)
+    if isinstance(p, str) and p != "fro":
+        raise OperatorError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
+    return p_norm(x, 2.0 if p is None or p == "fro" else float(p), axis, keepdim)
+
+
+@composed
+def dist(x: Any, y: Any, p: float = 2.0, name: Any = None) -> Any:
+    """The size of a difference."""
+    return norm(x - y, p)
+
+
+def cond(x: Any, p: Any = None, name: Any = None) -> Any:
+    """How much a matrix, as equations, makes of errors: its size times that of its inverse."""
+    if p is None or p in (2, -2):
+        values = svdvals(x)
+        ratio = max(values, axis=-1) / min(values, axis=-1)
+        return 1.0 / ratio if p == -2 else ratio
+    return matrix_norm(x, p) * matrix_norm(inverse(x), p)

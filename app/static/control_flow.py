@@ -1,0 +1,235 @@
+"""Control flow as functions: `cond`, `while_loop`, `case` and `switch_case`, over Variables as over Tensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError, OperatorError, ShapeError
+from app.graph import Program, Variable, default_main_program, in_dynamic_mode
+from app.graph.sub_blocks import append_cond, append_while, traced
+from app.ops.composed import of_package
+from app.ops.logic import equal
+from app.ops.spec import UNKNOWN
+from app.static.structure import Structure
+from app.tensor import Tensor
+
+__all__ = ["case", "cond", "switch_case", "while_loop"]
+
+
+@of_package
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    name: str | None = None,
+    return_names: Sequence[str] | None = None,
+) -> Any:
+    """What `true_fn` gives where `pred` holds, else what `false_fn` gives: the same structure, shapes and types."""
+    for role, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if function is not None and not callable(function):
+            raise OperatorError(f"operator cond: {role} must be a function, found {function!r}")
+    if not isinstance(pred, Variable):
+        chosen = true_fn if _truth("cond", pred) else false_fn
+        return chosen() if chosen is not None else None
+    _check_predicate(f"operator cond{_at(true_fn or false_fn)}", pred)
+    structures: list[Structure] = []
+
+    def values_of(function: Callable[[], Any] | None) -> Callable[[Any], list[Variable]]:
+        def run(block: Any) -> list[Variable]:
+            structures.append(Structure.of(function() if function is not None else None))
+            return [_variable(pred.program, leaf, f"operator cond{_at(function)}") for leaf in structures[-1].leaves]
+
+        return run
+
+    true, false = traced(pred.program, values_of(true_fn)), traced(pred.program, values_of(false_fn))
+    label = f"operator cond: true_fn{_at(true_fn)} and false_fn{_at(false_fn)}"
+    _check_alike(label, structures, return_names)
+    for path, a, b in zip(structures[0].paths, true.results, false.results, strict=True):
+        _check_same_kind(f"{label} must give values of one kind, but {_named(path, return_names)}", a, b)
+    return structures[0].filled(append_cond(pred, true, false))
+
+
+@of_package
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    is_test: bool = False,
+    name: str | None = None,
+) -> list[Any]:
+    """Replace `loop_vars` by what `body` makes of them for as long as `cond` holds of them; gives the last ones."""
+    label = f"operator while_loop (condition{_at(cond)}, body{_at(body)})"
+    if not callable(cond) or not callable(body):
+        raise OperatorError(f"{label}: cond and body must be functions, found {cond!r} and {body!r}")
+    if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
+        raise OperatorError(f"{label}: loop_vars must be a list of at least one value, found {loop_vars!r}")
+    carried = Structure.of(list(loop_vars))
+    program = _program_of(carried.leaves)
+    if program is None:
+        return _loop_now(label, cond, body, list(loop_vars))
+    initial = [_variable(program, leaf, label) for leaf in carried.leaves]
+
+    def says(*values: Variable) -> Variable:
+        answer = _variable(program, cond(*carried.filled(values)), f"{label}: its condition")
+        _check_predicate(label, answer)
+        return answer
+
+    def makes(*values: Variable) -> list[Variable]:
+        made = Structure.of(_listed(label, body(*carried.filled(values)), len(loop_vars)))
+        _check_alike(f"{label}: loop_vars and what body returns", [carried, made], None)
+        news = [_follow(program, new, old, label) for new, old in zip(made.leaves, values, strict=True)]
+        for path, old, new in zip(carried.paths, values, news, strict=True):
+            _check_same_kind(f"{label}: a loop variable keeps its kind, but {_named(path, None)}", old, new)
+        return news
+
+    return list(carried.filled(append_while(initial, says, makes)))
+
+
+@of_package
+def case(
+    pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]],
+    default: Callable[[], Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """What the function beside the first condition that holds gives; where none does, `default`, or the last one."""
+    pairs = list(pred_fn_pairs) if isinstance(pred_fn_pairs, (list, tuple)) else []
+    if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 and callable(p[1]) for p in pairs):
+        raise OperatorError(
+            "operator case: pred_fn_pairs must be a list of pairs of a condition and a function, "
+            f"found {pred_fn_pairs!r}"
+        )
+    if default is None:
+        default = pairs.pop()[1]
+    for pred, function in reversed(pairs):
+        default = _either(pred, function, default)
+    return default()
+
+
+def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: cond(pred, function, otherwise)
+
+
+@of_package
+def switch_case(
+    branch_index: Any,
+    branch_fns: Mapping[int, Callable[[], Any]] | Sequence[Any],
+    default: Callable[[], Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """What the function of that number gives; where there is none, `default`, or the one of the largest number."""
+    listed = list(branch_fns.items() if isinstance(branch_fns, Mapping) else branch_fns)
+    pairs = listed if all(isinstance(item, (list, tuple)) for item in listed) else list(enumerate(listed))
+    numbers = [pair[0] for pair in pairs]
+    if not pairs or not all(isinstance(n, int) and callable(fn) for n, fn in pairs) or len({*numbers}) < len(numbers):
+        raise OperatorError(
+            "operator switch_case: branch_fns must be functions, or functions by different whole numbers, "
+            f"found {branch_fns!r}"
+        )
+    pairs.sort(key=lambda pair: pair[0])
+    if default is None:
+        default = pairs[-1][1]
+    return case([(equal(branch_index, number), function) for number, function in pairs], default)
+
+
+# What is given now
+
+
+def _truth(operator: str, pred: Any) -> bool:
+    value = np.asarray(pred.numpy() if isinstance(pred, Tensor) else pred)
+    if value.size != 1:
+        raise ShapeError(
+            f"operator {operator}: its condition must be one truth value, found shape {list(value.shape)}; "
+            "make one of it with app.all or app.any"
+        )
+    return bool(value.reshape(())[()])
+
+
+def _loop_now(label: str, cond: Callable[..., Any], body: Callable[..., Any], values: list[Any]) -> list[Any]:
+    while _truth("while_loop", cond(*values)):
+        values = _listed(label, body(*values), len(values))
+    return values
+
+
+def _listed(label: str, made: Any, count: int) -> list[Any]:
+    news = list(made) if isinstance(made, (list, tuple)) else [made]
+    if len(news) != count:
+        raise OperatorError(
+            f"{label}: body must return {count} values, as many as loop_vars has; it returned {len(news)}"
+        )
+    return news
+
+
+# What will be known when the Program runs
+
+
+def _program_of(leaves: Sequence[Any]) -> Program | None:
+    """The Program that values belong to; where they are numbers, the mode decides."""
+    for leaf in leaves:
+        if isinstance(leaf, Variable):
+            return leaf.program
+    eager = in_dynamic_mode() or any(isinstance(leaf, Tensor) for leaf in leaves)
+    return None if eager else default_main_program()
+
+
+def _variable(program: Program, value: Any, label: str) -> Variable:
+    if isinstance(value, Tensor):
+        raise OperatorError(
+            f"{label}: a Tensor was mixed with Variables; a Tensor has a value now, "
+            "a Variable only when its Program runs"
+        )
+    variable = program.current_block().as_variable(value)
+    if variable is None:
+        raise OperatorError(f"{label}: expected a Variable, found None")
+    return variable
+
+
+def _follow(program: Program, new: Any, old: Variable, label: str) -> Variable:
+    """A new value of a loop variable; a Python number takes the type of the old one."""
+    if isinstance(new, (bool, int, float)):
+        new = np.full([max(size, 1) for size in old.shape] if UNKNOWN not in old.shape else (), new, old.dtype)
+    return _variable(program, new, label)
+
+
+def _check_predicate(label: str, pred: Variable) -> None:
+    if pred.dtype != "bool":
+        raise DtypeError(
+            f"{label}: its condition {pred.name} must be a truth value, found {pred.dtype}; compare it first"
+        )
+    if any(size not in (1, UNKNOWN) for size in pred.shape):
+        raise ShapeError(
+            f"{label}: its condition {pred.name} must be one truth value, found shape {list(pred.shape)}; "
+            "make one of it with app.all or app.any"
+        )
+
+
+def _check_alike(label: str, structures: Sequence[Structure], return_names: Sequence[str] | None) -> None:
+    first, second = structures
+    if first.shape != second.shape:
+        names = f" for {', '.join(return_names)}" if return_names else ""
+        raise OperatorError(f"{label} must have one structure{names}; found {first.shape} and {second.shape}")
+
+
+def _check_same_kind(label: str, a: Variable, b: Variable) -> None:
+    if a.dtype != b.dtype:
+        raise DtypeError(f"{label} is {a.dtype} and {b.dtype}; use .astype")
+    fits = len(a.shape) == len(b.shape) and all(
+        m == n or UNKNOWN in (m, n) for m, n in zip(a.shape, b.shape, strict=True)
+    )
+    if not fits:
+        raise ShapeError(f"{label} has shape {list(a.shape)} and {list(b.shape)}; reshape or pad one of them")
+
+
+def _named(path: str, return_names: Sequence[str] | None) -> str:
+    if return_names and path.isdigit() and int(path) < len(return_names):
+        return f"{return_names[int(path)]!r}"
+    return f"value {path}" if path else "the value"
+
+
+def _at(function: Any) -> str:
+    """Where a function was written, as far as that is known."""
+    code = getattr(function, "__code__", None)
+    return f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""

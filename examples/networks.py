@@ -1,0 +1,31 @@
+"""Networks to look into: `python -m app inspect examples/networks.py:seed`, or `:deep`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import app
+from app import static
+
+
+def seed() -> Any:
+    """The network of configs/seed.yaml, statement by statement."""
+    image = static.data("image", [None, 784])
+    label = static.data("label", [None, 1], "int64")
+    hidden = static.nn.fc(image, 100, activation="custom.relu")
+    scores = static.nn.fc(hidden, 10)
+    loss = app.nn.functional.cross_entropy(scores, label)
+    app.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    return loss
+
+
+def deep() -> Any:
+    """The same with 64 hidden layers."""
+    image = static.data("image", [None, 784])
+    label = static.data("label", [None, 1], "int64")
+    x = image
+    for _ in range(64):
+        x = static.nn.fc(x, 100, activation="custom.relu")
+    loss = app.nn.functional.cross_entropy(static.nn.fc(x, 10), label)
+    app.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    return loss

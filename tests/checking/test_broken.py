@@ -1,0 +1,66 @@
+"""Each broken operator is found out: by which check, with which words; and PyTorch's checks find no more than ours."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import Any
+
+import pytest
+from against_torch import BEGIN, END, OUTCOMES, PAGE, table
+from broken_operators import BROKEN, Broken
+
+from app.autograd import Function
+from app.checking.checks import CHECKS, examine
+from app.checking.examples import inputs_for
+from app.checking.finding import Found, found
+from app.checking.subject import Subject
+from app.custom import py_func
+from app.ops.spec import Spec, spec_of
+
+NAMES = "xgw"
+
+
+def subject_of(one: Broken) -> Subject:
+    shapes = [(shape, "float64") for shape in one.shapes]
+    if one.layer:
+        return inputs_for(found(one.make(Function), one.name), shapes)
+    forward, backward = one.make()
+    told = one.told or (lambda *specs: specs[:1])
+    names = [n if len(s) > 1 else "b" for n, s in zip(NAMES, one.shapes, strict=False)]
+
+    def call(*values: Any) -> Any:
+        outs = [Spec(*spec) for spec in told(*map(spec_of, values))]
+        return py_func(forward, list(values), outs if one.outputs > 1 else outs[0], backward, **one.options)
+
+    parameters = tuple(inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names)
+    return inputs_for(Found(one.name, "py_func", call, parameters), shapes)
+
+
+@pytest.mark.filterwarnings("ignore:operator py_func:RuntimeWarning")
+@pytest.mark.parametrize("one", BROKEN, ids=[one.name for one in BROKEN])
+def test_a_broken_operator_is_found_out(one: Broken):
+    verdicts = list(examine(subject_of(one), [one.check]))
+    words = [v.words for v in verdicts if v.failed]
+    assert words, [v.words for v in verdicts]
+    assert re.search(one.message, words[0])
+    assert {v.check for v in verdicts} == {one.check} <= set(CHECKS)
+
+
+def test_there_are_enough_of_them():
+    assert len(BROKEN) >= 25
+    assert len({one.name for one in BROKEN}) == len(BROKEN)
+
+
+def test_what_pytorch_finds_was_recorded_for_each_and_stands_in_the_documentation():
+    outcomes = json.loads(OUTCOMES.read_text(encoding="utf-8"))
+    assert list(outcomes["operators"]) == [one.name for one in BROKEN]
+    shown = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    assert shown == table(outcomes)
+
+
+def test_ours_finds_more():
+    outcomes = json.loads(OUTCOMES.read_text(encoding="utf-8"))["operators"]
+    either = [name for name, row in outcomes.items() if row["gradcheck"] or row["opcheck"]]
+    assert len(either) < len(BROKEN)

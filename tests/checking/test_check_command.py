@@ -1,0 +1,152 @@
+"""`python -m app check`: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.__main__ import main
+
+OPERATORS = """
+import numpy as np
+import app
+
+@app.custom_op(elementwise=True, like="silu")
+def swish(x):
+    return x / (1 + np.exp(-x))
+
+def forward(x):
+    return x * x
+
+def wrong(x):
+    return app.static.py_func(forward, x, app.static.InputSpec(x.shape, x.dtype), lambda x, y, dy: dy * x)
+
+class Twice(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 2
+
+def helper(x, out):
+    raise RuntimeError("nobody asked for it")
+
+VALUE = 3
+"""
+
+Check = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
+    monkeypatch.chdir(tmp_path)
+    Path("some_ops.py").write_text(OPERATORS)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        status = main(["check", *words])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_one_that_is_right(check: Check):
+    status, out, err = check("some_ops.py:swish", "--only", "gradient,like,rows")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "swish  custom_op, elementwise, some_ops.py:5; checked on x float64[4, 6] in [-2, 2]"
+    assert lines[1].startswith("  ok      gradient       24 elements agree with finite differences; worst at [")
+    assert lines[-1] == "  3 hold"
+
+
+def test_one_that_is_wrong(check: Check):
+    status, out, _ = check("some_ops.py:wrong", "--only", "gradient,rows")
+    assert status == 1
+    assert "  FAILED  gradient       that of x is wrong in 24 of 24 elements; worst at [" in out
+    assert out.endswith("  1 FAILED (gradient); 1 hold\n")
+
+
+def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
+    status, out, _ = check("some_ops.py", "--only", "gradient")
+    assert status == 1
+    heads = [line.partition(";")[0] for line in out.splitlines() if line[:1].strip()]
+    assert heads == [
+        "swish  custom_op, elementwise, some_ops.py:5",
+        "wrong  py_func, some_ops.py:12",
+        "Twice  Function, some_ops.py:15",
+    ]
+
+
+def test_as_objects(check: Check):
+    status, out, _ = check("some_ops.py:Twice", "custom.relu", "--only", "rows", "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert [(f["operator"], f["check"], f["state"]) for f in found] == [
+        ("Twice", "rows", "ok"),
+        ("custom.relu", "rows", "ok"),
+    ]
+
+
+def test_a_module(check: Check, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.syspath_prepend(tmp_path)
+    assert check("some_ops:swish", "--only", "rows")[0] == 0
+
+
+def test_shapes_settings_and_the_range(check: Check):
+    status, out, _ = check("some_ops.py:swish", "--shape", "3,5", "--range=0,1", "--only", "rows")
+    assert status == 0
+    assert "checked on x float64[3, 5] in [0, 1]" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere.py"], "there is no file .*nowhere.py"),
+        (["some_ops.py:swich"], "some_ops.py has no 'swich'; its operators: swish, wrong, Twice"),
+        (["some_ops.py:VALUE"], "VALUE is int, expected an operator"),
+        (["swish"], "'swish' names no operator: give file.py, file.py:name, module:name or custom.relu"),
+        (["no_such_module:swish"], "the module no_such_module cannot be imported"),
+        (["custom.rely"], r"did you mean 'custom\.relu'"),
+        (["some_ops.py:swish", "--only", "gradients"], "--only: there is no check 'gradients'; there are gradient,"),
+        (["some_ops.py:swish", "--shape", "4,x"], "--shape 4,x: expected whole numbers with commas"),
+        (["some_ops.py:swish", "--shape", "0"], "--shape 0: sizes must be at least 1"),
+        (["some_ops.py:swish", "--shape", "4:int"], "--shape 4:int: there is no type 'int'; there are"),
+        (["some_ops.py:swish", "--shape", "4", "--shape", "4"], "--shape was given 2 times, but swish takes 1: x"),
+        (["some_ops.py:swish", "--set", "slope"], "--set slope: expected NAME=VALUE"),
+        (["some_ops.py:swish", "--set", "slope=1"], "swish has no parameter 'slope' to set; it takes x"),
+        (["some_ops.py:swish", "--range=1"], "--range 1: expected two numbers"),
+        (["some_ops.py:swish", "--range=2,1"], "the first number must be below the second"),
+        (["some_ops.py:swish", "--like", "nonsense"], "there is no operator 'nonsense'"),
+        (["some_ops.py:swish", "--like", "relu(1)"], "'relu\\(1\\)' cannot be read; write it as"),
+    ],
+)
+def test_bad_usage_gives_a_line_and_status_2(check: Check, words: list[str], message: str):
+    status, out, err = check(*words)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert re.search(message, err)
+
+
+def test_a_file_without_operators(check: Check):
+    Path("none.py").write_text("x = 1\n")
+    status, _, err = check("none.py")
+    assert status == 2
+    assert "none.py defines no custom operator: what @custom_op makes, a PyLayer or Function, or a function that" in err
+
+
+def test_a_file_that_cannot_be_run(check: Check):
+    Path("broken.py").write_text("1 / 0\n")
+    status, _, err = check("broken.py")
+    assert status == 1
+    assert "running the file raised ZeroDivisionError" in err
+
+
+def test_an_operator_without_inputs_it_runs_on_fails(check: Check):
+    status, out, _ = check("some_ops.py:helper")
+    assert status == 1
+    assert "FAILED  runs" in out

@@ -1,0 +1,366 @@
+"""Gradient for free: operators of single numbers without a backward are derived from their source."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import custom_op, static
+from app.autograd import gradcheck, gradgradcheck
+from app.custom.derivative.making import derived_gradient
+from app.custom.derivative.scope import UnderivableError
+from app.custom.written import OperatorTable, read_operators
+from app.engine.compiled.explain import explain
+from app.errors import GradientError
+
+COEFFICIENTS = (0.5, -1.0, 2.0)
+SEEN: dict[str, Any] = {}
+
+
+@njit
+def stretched(u, by=2.0):
+    if u > 0:
+        return u * by
+    return math.exp(u) * by
+
+
+@njit
+def turned(a, b):
+    return a * math.cos(b), a * math.sin(b)
+
+
+def plain_square(x):
+    return x * x
+
+
+def swish(x):
+    return x / (1 + np.exp(-x))
+
+
+def in_steps(x):
+    s = 1 / (1 + np.exp(-x))
+    y = x * s
+    return y + 0.0
+
+
+def branches(x, slope=0.1):
+    if x > 1:
+        return x * x
+    if x > 0:
+        y = math.sin(x)
+        y = y * y
+    else:
+        y = x * slope
+    return y
+
+
+def choice(x):
+    return math.log(x) + stretched(x * x) if x > 0.5 else abs(x) ** 1.5
+
+
+def polynomial(x):
+    s = 0.0
+    for c in COEFFICIENTS:
+        s = s * x + c
+    return s
+
+
+def series(x, n=6):
+    term, s = 1.0, 1.0
+    for k in range(1, n):
+        term *= x / k
+        s += term
+    return s
+
+
+def legendre(x, degree=3):
+    before, p = 1.0, x
+    for n in range(1, degree):
+        before, p = p, ((2 * n + 1) * x * p - n * before) / (n + 1)
+    return p
+
+
+def halves(x):
+    y, steps = x, 0
+    while steps < 3:
+        if steps == 2:
+            break
+        y = y * 0.5 + math.tanh(y)
+        steps += 1
+    return y
+
+
+def reassigned(x):
+    x = x * x
+    x += math.sin(x)
+    return x
+
+
+def calls(x):
+    a, b = turned(x, x * x)
+    return a + stretched(b, by=3.0)
+
+
+def calls_python(x):
+    return plain_square(x) + plain_square(2 * x)
+
+
+def local_names(v1, dv1_dx=2.0):
+    dx = v1 * v1
+    dout = math.exp(dx * 0.1)
+    return dout / (1 + dout) * dv1_dx
+
+
+def of_numpy(x):
+    return np.maximum(x, 0.3) * np.arctan(x) + np.where(x > 0, np.sqrt(x + 3), np.log1p(x * x)) + np.hypot(x, 2.0)
+
+
+def powers(x):
+    return (x * x + 1) ** 0.5 + 2.0**x + (x * x + 1) ** x + math.pow(x * x, 2)
+
+
+def truth(x):
+    return (x > 0 and x * x) or 0.5 * x
+
+
+def gated(x, gate):
+    return x * (1 / (1 + math.exp(-gate)))
+
+
+def swapped(x, y):
+    a, b = x, y
+    for _ in range(3):
+        a, b = b, a * b + 0.1
+    return a - b
+
+
+def unused(x, y):
+    return x * 2.0
+
+
+REFERRED = custom_op(elementwise=True)(swish)
+
+ONE = [swish, in_steps, branches, choice, polynomial, series, legendre, halves, reassigned, calls, calls_python]
+ONE += [local_names, of_numpy, powers, truth, lambda x: np.tanh(x) * x]
+TWO = [gated, swapped, unused]
+
+
+def points(dtype: str = "float64") -> app.Tensor:
+    return app.to_tensor([[-1.3, -0.4, 0.2], [0.7, 1.2, 1.9]], dtype, stop_gradient=False)
+
+
+def slope(function: Any, at: float, step: float = 1e-6) -> float:
+    return (function(at + step) - function(at - step)) / (2 * step)
+
+
+@pytest.mark.parametrize("function", ONE, ids=[f.__name__ for f in ONE])
+def test_a_derived_gradient_and_its_own_agree_with_finite_differences(function: Any):
+    first = derived_gradient(function, [function.__code__.co_varnames[0]], ["arriving"])
+    second = derived_gradient(first, [function.__code__.co_varnames[0], "arriving"], ["ddx"])
+    for at in (-1.3, -0.4, 0.2, 0.7, 1.2, 1.9):
+        assert first(at, 1.0) == pytest.approx(slope(function, at), rel=1e-6, abs=1e-8)
+        by_input, by_arriving = second(at, 2.0, 1.0)
+        assert by_input == pytest.approx(2 * slope(lambda x: first(x, 1.0), at), rel=1e-6, abs=1e-8)
+        assert by_arriving == pytest.approx(first(at, 1.0))
+
+
+@pytest.mark.parametrize("function", [swish, choice, local_names], ids=["swish", "choice", "local_names"])
+def test_on_tensors_gradcheck_holds_for_both(function: Any):
+    operator = custom_op(function, elementwise=True, name="operator")
+    assert gradcheck(operator, points(), atol=1e-6, rtol=1e-5)
+    assert gradgradcheck(operator, points())
+
+
+@pytest.mark.parametrize("function", TWO, ids=[f.__name__ for f in TWO])
+def test_several_inputs_are_broadcast(function: Any):
+    operator = custom_op(function, elementwise=True)
+    assert gradcheck(operator, [points(), app.to_tensor([0.3, -0.8, 1.1], "float64", stop_gradient=False)])
+
+
+def test_several_outputs():
+    operator = custom_op(lambda r, a: (r * math.cos(a), r * math.sin(a)), outputs=("x", "y"), elementwise=True)
+    assert gradcheck(operator, [points(), points()])
+
+
+def test_the_source_of_the_gradient_can_be_read():
+    assert custom_op(swish, elementwise=True).gradient_source == (
+        "def swish_grad(x, dout):\n"
+        "    v1 = np.exp(-x)\n"
+        "    v2 = 1 + v1\n"
+        "    v3 = x / v2\n"
+        "    return dout * (1.0 / v2 + v3 * (1.0 - 1 / v2))\n"
+    )
+
+
+def test_settings_reach_the_derived_gradient():
+    operator = custom_op(branches, elementwise=True)
+    x = app.to_tensor([-1.0], "float64", stop_gradient=False)
+    assert app.grad(operator(x, slope=0.3), x)[0].item() == 0.3
+    assert app.grad(operator(x), x)[0].item() == 0.1
+
+
+def test_a_setting_without_a_default():
+    @custom_op(elementwise=True)
+    def scaled(x, *, by):
+        return x * by
+
+    x = points()
+    np.testing.assert_array_equal(app.grad(scaled(x, by=3.0), x)[0].numpy(), np.full((2, 3), 3.0))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: max(x, 0.0), 0),
+        (lambda x: max(0.0, x), 0),
+        (lambda x: np.maximum(0.0, x), 0),
+        (lambda x: min(x, 0.0), 0),
+        (lambda x: abs(x), 0),
+        (lambda x: x if x >= 0 else 0.0, 1),
+    ],
+)
+def test_at_a_kink_the_slope_is_that_of_the_branch_that_runs_and_a_constant_wins_a_tie(function: Any, expected: float):
+    x = app.to_tensor([0.0], "float64", stop_gradient=False)
+    assert app.grad(custom_op(function, elementwise=True)(x), x)[0].item() == expected
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize(
+    "function", [swish, lambda x: math.log(1 + np.exp(x)), lambda x: np.log1p(np.exp(x)), lambda x: 1 / (np.exp(x) + 1)]
+)
+def test_an_exponential_that_overflows_leaves_a_number_as_gradient(function: Any):
+    x = app.to_tensor([-1000.0, 1000.0], "float64", stop_gradient=False)
+    gradient = app.grad(custom_op(function, elementwise=True)(x), x)[0].numpy()
+    assert np.isin(gradient, [0, 1]).all()
+
+
+def test_a_backward_that_is_declared_is_used_instead():
+    operator = custom_op(swish, elementwise=True)
+    operator.backward(lambda x, dy: dy * 7)
+    x = points()
+    assert app.grad(operator(x), x)[0].numpy().tolist() == [[7] * 3] * 2
+    assert operator.gradient_source == ""
+
+
+def built(function: Any, declared: Any = None) -> tuple[static.Program, list[Any]]:
+    operator = custom_op(function, elementwise=True, name="operator")
+    if declared is not None:
+        operator.backward(declared)
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x = static.data("x", [None, 4])
+        x.stop_gradient = False
+        y = operator(x)
+        (first,) = static.gradients(y, x)
+        fetched = [y, first]
+        if declared is None:
+            fetched += static.gradients(first, x)
+    return program, fetched
+
+
+@pytest.mark.parametrize("function", [swish, choice, legendre], ids=["swish", "choice", "legendre"])
+def test_the_engines_agree_and_all_of_it_is_inlined(function: Any):
+    program, fetched = built(function)
+    feed = {"x": np.linspace(-2, 2, 12, dtype="float32").reshape(3, 4)}
+    reference, compiled = (
+        static.Executor(engine=engine).run(program, feed=feed, fetch_list=fetched)
+        for engine in ("reference", "compiled")
+    )
+    for expected, found in zip(reference, compiled, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert "Python call" not in explain(program, [v.name for v in fetched], source=False)
+
+
+def test_it_is_compiled_to_the_same_as_a_gradient_written_by_hand():
+    def by_hand(x, dy):
+        return dy if x > 0 else dy * 0.1
+
+    def leaky(x):
+        return x if x > 0 else x * 0.1
+
+    def made(program: static.Program, fetched: list[Any]) -> list[list[str]]:
+        return [line.split()[1:] for line in explain(program, [v.name for v in fetched[:2]], False).splitlines()[2:]]
+
+    assert made(*built(leaky)) == made(*built(leaky, by_hand))
+
+
+# --- What cannot be derived ---
+
+
+def lgamma(x):
+    y = x * x
+    return math.lgamma(y)
+
+
+def remembers(x):
+    SEEN["last"] = x
+    return x
+
+
+def counts_down(x):
+    for _ in range(int(x)):
+        x = x - 1
+    for part in (x, x):
+        x = x + part
+    return x
+
+
+def itself(x):
+    return itself(x - 1) * x if x > 0 else 1.0
+
+
+def nothing(x):
+    if x > 0:
+        return x
+    return  # noqa: RET502
+
+
+def with_bits(x):
+    return x @ x
+
+
+REFUSED = [
+    (lgamma, r":\d+: `math.lgamma\(y\)` calls what no slope is known of"),
+    (remembers, r"`SEEN\['last'\] = x` assigns to what is no variable of its own"),
+    (counts_down, r"`\(x, x\)` depends on an input, and a loop over it has no slope"),
+    (itself, r"`itself\(x - 1\)` leads back to itself"),
+    (nothing, r"`return` returns nothing"),
+    (with_bits, r"`x @ x` works on bits or matrices"),
+    (lambda x: (x, x), r"returns 2 numbers, expected 1"),
+]
+
+
+@pytest.mark.parametrize(("function", "words"), REFUSED)
+def test_the_line_that_cannot_be_derived_is_named(function: Any, words: str):
+    operator = custom_op(function, elementwise=True, name="it")
+    place = r"operator it \(test_derived_gradient\.py:\d+\) has no backward, and none can be derived: "
+    with pytest.raises(UnderivableError, match=place + ".*" + words + r".*; write one with @it\.backward"):
+        _ = operator.gradient_source
+
+
+def test_the_operator_runs_all_the_same_and_the_error_comes_with_the_gradient():
+    operator = custom_op(lgamma, elementwise=True)
+    y = operator(app.to_tensor([2.0], stop_gradient=False))
+    assert y.item() == pytest.approx(math.lgamma(4.0))
+    with pytest.raises(GradientError, match=r"write one with @lgamma\.backward"):
+        y.backward()
+
+
+def test_a_function_without_a_file_is_refused():
+    made: dict[str, Any] = {}
+    exec("def unseen(x):\n    return x * x", made)
+    with pytest.raises(UnderivableError, match="the source of unseen cannot be read"):
+        _ = custom_op(made["unseen"], elementwise=True).gradient_source
+
+
+def test_derived_gradients_are_written_to_files_as_gradients_of_their_operator():
+    table = OperatorTable()
+    first = REFERRED.own_gradient
+    numbers = [table.number_of(definition) for definition in (REFERRED, first, first.own_gradient)]
+    find = read_operators(table.entries, "file", [REFERRED], (), "read(")
+    assert [find(number) for number in numbers] == [REFERRED, first, first.own_gradient]

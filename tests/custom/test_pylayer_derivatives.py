@@ -1,0 +1,133 @@
+"""Derivatives of a PyLayer's gradient, and what gradcheck says of it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from layers import CusTanh, data, layer
+
+import app
+from app.autograd import PyLayer, gradcheck
+from app.errors import OperatorError
+
+PLACE = r"\(layers\.py:\d+\)"
+
+
+# --- Gradients of gradients ---
+
+
+class Cube(PyLayer):
+    """Saves its input."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        return 3.0 * x * x * dy
+
+
+@pytest.mark.parametrize(
+    ("cus", "derivatives"),
+    [
+        (Cube, [lambda x: 3 * x**2, lambda x: 6 * x, lambda x: 6 + 0 * x]),
+        (
+            CusTanh,  # saves its output
+            [
+                lambda x: 1 - np.tanh(x) ** 2,
+                lambda x: -2 * np.tanh(x) * (1 - np.tanh(x) ** 2),
+                lambda x: (1 - np.tanh(x) ** 2) * (6 * np.tanh(x) ** 2 - 2),
+            ],
+        ),
+    ],
+)
+@pytest.mark.parametrize("leaf", [True, False])
+def test_a_backward_made_of_operators_can_be_differentiated_again(cus: Any, derivatives: Any, leaf: bool):
+    start = data(0.3, -1.2)
+    x = start if leaf else start * 1.0
+    value = cus.apply(x)
+    for derivative in derivatives:
+        (value,) = app.grad(value.sum(), start, create_graph=True)
+        np.testing.assert_allclose(value.numpy(), derivative(start.numpy()), rtol=1e-12)
+
+
+def test_double_backward_into_the_other_input():
+    class Product(PyLayer):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, dy):
+            x, w = ctx.saved_tensor()
+            return dy * w, dy * x
+
+    x, w = data(2.0), data(3.0)
+    (slope,) = app.grad(Product.apply(x, w), x, create_graph=True)
+    slope.backward()
+    assert w.grad.item() == 1
+    assert x.grad is None
+
+
+def test_backward_is_not_recorded_unless_asked_for():
+    recorded: list[bool] = []
+    cus = layer(lambda ctx, x: x * 1.0, lambda ctx, dy: (recorded.append(app.is_grad_enabled()), dy)[1])
+    x = data(1.0)
+    y = cus.apply(x)
+    app.grad(y, x, retain_graph=True)
+    app.grad(y, x, create_graph=True)
+    assert recorded == [False, True]
+
+
+def test_forward_is_not_recorded():
+    recorded: list[bool] = []
+    layer(lambda ctx, x: (recorded.append(app.is_grad_enabled()), x * 1.0)[1], lambda ctx, dy: dy).apply(data(1.0))
+    assert recorded == [False]
+
+
+@pytest.mark.parametrize("cus", [CusTanh, Cube])
+def test_gradcheck_proves_a_right_one(cus: Any):
+    assert gradcheck(cus.apply, [data(0.3, -0.7, 2.0)])
+
+
+def test_gradcheck_finds_a_wrong_one():
+    cus = layer(lambda ctx, x: app.square(x), lambda ctx, dy: dy * 3.0)
+    with pytest.raises(OperatorError, match="the gradient of input 0 is wrong"):
+        gradcheck(cus.apply, [data(0.3, -0.7)])
+
+
+# --- Memory ---
+
+
+@pytest.mark.parametrize("saved", ["input", "output", "attribute"])
+@pytest.mark.parametrize("backward", [False, True])
+def test_nothing_is_kept_alive_by_a_reference_cycle(saved: str, backward: bool):
+    def forward(ctx, x):
+        y = app.tanh(x)
+        ctx.k = 3
+        if saved != "attribute":
+            ctx.save_for_backward(x if saved == "input" else y)
+        return y
+
+    cus = layer(forward, lambda ctx, dy: dy * len(ctx.saved_tensor() or [1]))
+    x = data(1.0, 2.0)
+    gc.collect()
+    gc.disable()
+    try:
+        y = cus.apply(x * 1.0)
+        z = y * 2.0
+        watched = [weakref.ref(y), weakref.ref(y._node), weakref.ref(z)]
+        if backward:
+            z.sum().backward()
+        del y, z
+        assert [w() for w in watched] == [None] * 3
+    finally:
+        gc.enable()

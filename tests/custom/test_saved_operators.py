@@ -1,0 +1,339 @@
+"""Custom operators in files: referred to, checked by the hash of their source, and never run unless they were named."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.custom.references import ChangedOperatorError, UnnamedOperatorError
+from app.errors import AppError, OperatorError
+
+SOURCE = """
+from pathlib import Path
+
+import numpy as np
+import app
+
+Path(__file__).with_name("was_run").touch()
+FACTOR = 2.0
+
+
+def helper(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@app.custom_op(elementwise=True)
+def swish(x, beta=1.0):
+    return x * helper(beta * x)
+
+
+@swish.backward
+def swish_grad(x, dy, beta):
+    s = helper(beta * x)
+    return dy * (s + beta * x * s * (1 - s))
+
+
+def double(x):
+    return x * np.float32(FACTOR)
+
+
+def double_grad(x, y, dy):
+    return dy * np.float32(FACTOR)
+
+
+class Cube(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x, factors, by=1.0):
+        ctx.save_for_backward(x)
+        return x * x * x * factors[0] * by
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        return dy * 3 * x * x
+
+
+def plus_one(x):
+    return x + 1.0
+
+
+def same(dy):
+    return dy
+"""
+ROOT = Path(app.__file__).parents[1]
+NEEDED = ["my_saved_ops.py:swish", "my_saved_ops.py:double", "my_saved_ops.py:double_grad", "my_saved_ops.py:Cube"]
+NEEDED += ["my_saved_ops.py:plus_one", "my_saved_ops.py:same"]
+FEED = np.linspace(-2, 2, 6, dtype="float32").reshape(2, 3)
+
+
+def forget() -> None:
+    for name in [name for name in sys.modules if "my_saved_ops" in name]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+@pytest.fixture
+def ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A module of operators that leaves a mark when it is run."""
+    (tmp_path / "my_saved_ops.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    forget()
+    yield importlib.import_module("my_saved_ops")
+    forget()
+
+
+@pytest.fixture
+def saved(ops: ModuleType) -> np.ndarray:
+    """What a network with an operator of each hook computes; it is saved as `net`, and all of it forgotten."""
+    x = static.data("x", [None, 3])
+    y = static.py_func(ops.double, ops.swish(x, beta=0.5), static.InputSpec([None, 3]), ops.double_grad)
+    y = ops.Cube.apply(y, [2.0], by=0.5)
+    y = static.nn.static_pylayer(ops.plus_one, [y], ops.same)
+    (result,) = static.Executor().run(feed={"x": FEED}, fetch_list=[y])
+    static.save_inference_model("net", [x], [y])
+    forget()
+    Path("was_run").unlink()
+    return result
+
+
+def loaded(**named: Any) -> np.ndarray:
+    program, feed, fetch = static.load_inference_model("net", **named)
+    return static.Executor().run(program, feed={feed[0]: FEED}, fetch_list=fetch)[0]
+
+
+def edit(old: str, new: str) -> None:
+    path = Path("my_saved_ops.py")
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+# Code runs only where it was named
+
+
+def test_nothing_is_run_that_was_not_named(saved: np.ndarray):
+    with pytest.raises(UnnamedOperatorError) as caught:
+        loaded()
+    for reference in NEEDED:
+        assert reference in str(caught.value)
+    assert f"load_inference_model('net', custom_ops={NEEDED})" in str(caught.value)
+    assert caught.value.needed == tuple(NEEDED)
+    assert not Path("was_run").exists()
+    assert "my_saved_ops" not in sys.modules
+
+
+def test_naming_some_of_it_is_not_enough_and_runs_nothing(saved: np.ndarray):
+    with pytest.raises(UnnamedOperatorError, match=r"needs my_saved_ops.py:double, my_saved_ops.py:double_grad, "):
+        loaded(custom_ops=["my_saved_ops.py:swish", "my_saved_ops.py:Cube", "other.py:double"])
+    assert not Path("was_run").exists()
+
+
+def test_a_damaged_file_runs_nothing_though_it_was_named(saved: np.ndarray):
+    Path("net.json").write_text(Path("net.json").read_text().replace("1", "2", 1))
+    with pytest.raises(AppError):
+        loaded(custom_ops=NEEDED)
+    assert not Path("was_run").exists()
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_what_was_named_one_by_one_is_run(saved: np.ndarray, engine: str):
+    program, feed, fetch = static.load_inference_model("net", custom_ops=NEEDED)
+    assert Path("was_run").exists()
+    (found,) = static.Executor(engine=engine).run(program, feed={feed[0]: FEED}, fetch_list=fetch)
+    np.testing.assert_allclose(found, saved, rtol=1e-6)
+
+
+@pytest.mark.parametrize("named", ["my_saved_ops.py", "my_saved_ops", "{path}"])
+def test_a_file_or_a_module_may_be_named_as_a_whole(saved: np.ndarray, named: str):
+    named = named.format(path=Path("my_saved_ops.py").resolve())
+    np.testing.assert_array_equal(loaded(custom_ops=named), saved)
+
+
+def test_a_module_or_the_operators_themselves_may_be_given(saved: np.ndarray):
+    module = importlib.import_module("my_saved_ops")
+    np.testing.assert_array_equal(loaded(custom_ops=module), saved)
+    things = [getattr(module, reference.partition(":")[2]) for reference in NEEDED]
+    np.testing.assert_array_equal(loaded(custom_ops=things), saved)
+
+
+def test_the_file_may_have_moved(saved: np.ndarray, tmp_path: Path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "my_saved_ops.py").rename(tmp_path / "deep" / "my_saved_ops.py")
+    np.testing.assert_array_equal(loaded(custom_ops="deep/my_saved_ops.py"), saved)
+
+
+def test_a_module_that_is_imported_already_is_not_run_again(saved: np.ndarray):
+    importlib.import_module("my_saved_ops")
+    Path("was_run").unlink()
+    np.testing.assert_array_equal(loaded(custom_ops=NEEDED), saved)
+    assert not Path("was_run").exists()
+
+
+def test_what_is_named_and_not_there_is_told(saved: np.ndarray):
+    edit("def plus_one", "def plus_two")
+    with pytest.raises(OperatorError, match=r"my_saved_ops.py: it defines no 'plus_one' itself"):
+        loaded(custom_ops="my_saved_ops.py")
+    with pytest.raises(AppError, match=r"there is no file .*elsewhere/my_saved_ops.py"):
+        loaded(custom_ops="elsewhere/my_saved_ops.py")
+    with pytest.raises(OperatorError, match=r"custom_ops: 3 names no operator; give 'file.py:name'"):
+        loaded(custom_ops=[3])
+
+
+def test_a_file_cannot_reach_what_a_named_module_has_imported(saved: np.ndarray):
+    text = (
+        Path("net.json")
+        .read_text()
+        .rpartition(',\n "sha256"')[0]
+        .replace('my_saved_ops.py:double"', 'my_saved_ops.py:Path"')
+    )
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    Path("net.json").write_text(f'{text},\n "sha256": "{checksum}"\n}}\n')
+    with pytest.raises(OperatorError, match="it defines no 'Path' itself"):
+        loaded(custom_ops="my_saved_ops.py")
+
+
+# The source is the one that it was
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("return x * helper(beta * x)", "return x * helper(beta + x)", "swish"),
+        ("return 1 / (1 + np.exp(-x))", "return 2 / (1 + np.exp(-x))", "swish"),
+        ("FACTOR = 2.0", "FACTOR = 3.0", "double"),
+        ("s + beta * x", "s - beta * x", "swish"),
+        ("return dy * 3 * x * x", "return dy * 2 * x * x", "Cube"),
+        ("elementwise=True", "elementwise=True, row_by_row=True", "swish"),
+        ("    return x + 1.0", "    return x + 2.0", "plus_one"),
+    ],
+)
+def test_another_source_is_told(saved: np.ndarray, old: str, new: str, changed: str):
+    edit(old, new)
+    with pytest.raises(ChangedOperatorError) as caught:
+        loaded(custom_ops="my_saved_ops.py")
+    assert f"net.json was written with another my_saved_ops.py:{changed}" in str(caught.value)
+    assert f"load_inference_model('net', accept_changed=['my_saved_ops.py:{changed}'])" in str(caught.value)
+
+
+def test_another_source_can_be_accepted(saved: np.ndarray):
+    edit("x + 1.0", "x + 2.0")
+    found = loaded(custom_ops="my_saved_ops.py", accept_changed=["my_saved_ops.py:plus_one"])
+    np.testing.assert_allclose(found, saved + 1, rtol=1e-6)
+
+
+def test_comments_layout_types_and_words_about_it_are_no_change(saved: np.ndarray):
+    edit("def helper(x):\n", 'def helper(x: float) -> float:\n    """The logistic function."""\n    # as in a book\n\n')
+    edit("return x * np.float32(FACTOR)", "return (x\n            * np.float32(FACTOR))")
+    np.testing.assert_array_equal(loaded(custom_ops="my_saved_ops.py"), saved)
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import app
+from app import static
+
+@app.custom_op(elementwise=True)
+def triple(x):
+    return 3 * x
+
+x = static.data("x", [2])
+if sys.argv[1:] == ["save"]:
+    static.save_inference_model("script", [x], [triple(x)])
+elif __name__ == "__main__":
+    for named in (triple, "own_script.py:triple"):
+        program, feed, fetch = static.load_inference_model("script", custom_ops=named)
+        print(static.Executor().run(program, feed={"x": np.ones(2, "float32")}, fetch_list=fetch)[0].tolist())
+"""
+
+
+def test_operators_of_a_script_are_referred_to_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "own_script.py").write_text(SCRIPT)
+    command = [sys.executable, "own_script.py"]
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([*command, "save"], cwd=tmp_path, env=surroundings, check=True)
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, check=True, capture_output=True, text=True)
+    assert done.stdout == "[3.0, 3.0]\n" * 2
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnnamedOperatorError, match=r"needs own_script.py:triple: code of yours"):
+        static.load_inference_model("script")
+
+
+# What cannot be referred to is told when it is saved
+
+
+def saving(function: Any, backward: Any = None) -> None:
+    with static.program_guard(static.Program()):
+        x = static.data("x", [None, 3])
+        y = static.py_func(function, x, static.InputSpec([None, 3]), backward)
+        static.save_inference_model("own", [x], [y])
+
+
+def test_functions_without_a_name_of_their_own_are_told(ops: ModuleType):
+    def inner(x: Any) -> Any:
+        return x
+
+    with pytest.raises(OperatorError, match=r"is made of a lambda, and a file can refer only to .* define it with"):
+        saving(lambda x: x)
+    with pytest.raises(OperatorError, match=r"py_func.inner .* is made of .*inner, which is made inside a function"):
+        saving(inner)
+    with pytest.raises(OperatorError, match=r"is made of a lambda"):
+        saving(ops.double, lambda *a: a[-1])
+    assert not Path("own.json").exists()
+
+
+def test_a_file_that_was_changed_since_it_was_imported_is_told(ops: ModuleType):
+    edit("return x * np.float32(FACTOR)", "return x * np.float32(FACTOR) + 1")
+    with pytest.raises(OperatorError, match=r"no longer what double was made of: the file was changed since"):
+        saving(ops.double)
+
+
+def test_an_argument_that_no_file_holds_is_told(ops: ModuleType):
+    x = static.data("x", [None, 3])
+    y = ops.Cube.apply(x, ThatIsNoList([2.0]))
+    with pytest.raises(
+        OperatorError, match=r"operator Cube .* was made with what cannot be written to a file: .*ThatIsNo"
+    ):
+        static.save_inference_model("own", [x], [y])
+
+
+class ThatIsNoList:
+    def __init__(self, items: list[float]):
+        self.items = items
+
+    def __getitem__(self, place: int) -> float:
+        return self.items[place]
+
+
+# Programs with gradients
+
+
+def test_a_program_that_trains_comes_back_whole(ops: ModuleType):
+    from app.static.model_file import SavedModel, read_model, write_model
+
+    x = static.data("x", [None, 3])
+    y = static.py_func(ops.double, ops.swish(static.nn.fc(x, 3)), static.InputSpec([None, 3]), ops.double_grad)
+    loss = app.mean(static.nn.fc(y, 2, activation="custom.relu") + 1.0)
+    app.optimizer.SGD(0.1).minimize(loss)
+    static.Executor().run(static.default_startup_program())
+    main = static.default_main_program()
+    write_model("training", SavedModel(main, ["x"], [loss.name], main.state_dict()))
+    back = read_model("training", ops)
+    assert back.program == main
+    with static.scope_guard(static.Scope()):
+        static.global_scope().values.update(back.values)
+        (found,) = static.Executor().run(back.program, feed={"x": FEED}, fetch_list=back.outputs)
+    (expected,) = static.Executor().run(main, feed={"x": FEED}, fetch_list=[loss])
+    np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,240 @@
+"""Second derivatives of custom operators: through a backward that is made of operators, else an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import static
+from app.autograd import gradgradcheck
+from app.errors import OperatorError
+
+X = np.array([[-1.2, 0.4, 0.9], [2.0, -0.3, 0.1]])
+W = np.array([[0.7, -1.1, 0.2], [0.5, 1.4, -0.6]])
+
+
+@app.custom_op(elementwise=True)
+def swish(x: Any, beta: float = 1.0) -> Any:
+    return x / (1 + np.exp(-beta * x))
+
+
+@swish.backward
+def swish_grad(x: Any, dy: Any, beta: float) -> Any:
+    s = 1 / (1 + np.exp(-beta * x))
+    return dy * (s + beta * x * s * (1 - s))
+
+
+@app.custom_op
+def gated(x: Any, w: Any) -> Any:
+    return np.tanh(x) * w
+
+
+@gated.backward
+def gated_grad(x: Any, w: Any, dy: Any) -> Any:
+    t = app.tanh(x)
+    return dy * w * (1 - t * t), dy * t
+
+
+@njit
+def cube(x: np.ndarray) -> np.ndarray:
+    return x * x * x
+
+
+@njit
+def cube_grad(x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    return 3.0 * x * x * dy
+
+
+def cubed(x: Any) -> Any:
+    return static.py_func(cube, x, static.InputSpec(x.shape, x.dtype), cube_grad)
+
+
+def twice_shifted(x: Any) -> Any:
+    """A py_func whose backward gives no gradient for its second input."""
+    first = static.py_func(
+        lambda a, b: a * a + 0.0 * b,
+        [x, x * 1.0],
+        static.InputSpec(x.shape, x.dtype),
+        lambda a, b, y, dy: (2.0 * a * dy, None),
+    )
+    return first * x
+
+
+class Exp(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = app.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        (y,) = ctx.saved_tensor()
+        return dy * y
+
+
+class Power(app.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, w: Any, exponent: int) -> Any:
+        ctx.save_for_backward(x, w)
+        ctx.exponent = exponent
+        return x**exponent * w, x + w
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any, dz: Any) -> Any:
+        x, w = ctx.saved_tensors
+        n = ctx.exponent
+        return dy * n * x ** (n - 1) * w + dz, dy * x**n + dz, None
+
+
+def powered(x: Any, w: Any) -> Any:
+    y, z = Power.apply(x, w, 3)
+    return y * z
+
+
+OF_ONE = [
+    swish,
+    lambda x: swish(x, beta=1.7),
+    cubed,
+    twice_shifted,
+    Exp.apply,
+    lambda x: swish(Exp.apply(cubed(x * 0.5))),
+]
+OF_TWO = [gated, powered]
+EACH = [(f, [X]) for f in OF_ONE] + [(f, [X, W]) for f in OF_TWO]
+
+
+@pytest.mark.parametrize(("function", "arrays"), EACH)
+def test_second_derivatives_of_tensors_agree_with_finite_differences(function: Callable[..., Any], arrays: list[Any]):
+    assert gradgradcheck(function, [app.to_tensor(a, stop_gradient=False) for a in arrays])
+
+
+def first_and_second(function: Callable[..., Any], arrays: list[Any], free: bool) -> tuple[Any, list[Any], list[Any]]:
+    """A Program with the gradients of the sum of squares, and those of the sum of squares of these."""
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        inputs = [static.data(f"x{i}", [None if free else 2, 3], "float64") for i in range(len(arrays))]
+        for variable in inputs:
+            variable.stop_gradient = False
+        first = static.gradients([app.sum(app.square(function(*inputs)))], inputs)
+        second = static.gradients([app.add_n([app.sum(app.square(g)) for g in first])], inputs)
+    return program, first, second
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize(("function", "arrays"), EACH)
+def test_second_derivatives_in_a_program_agree_with_finite_differences(
+    function: Callable[..., Any], arrays: list[Any], free: bool
+):
+    program, first, second = first_and_second(function, arrays, free)
+    executor = static.Executor(engine="reference")
+
+    def size_of_first(values: list[Any]) -> float:
+        return sum(
+            float(np.sum(g**2)) for g in executor.run(program, dict(zip(["x0", "x1"], values, strict=False)), first)
+        )
+
+    found = executor.run(program, {f"x{i}": a for i, a in enumerate(arrays)}, second)
+    for place, array in enumerate(arrays):
+        for index in np.ndindex(array.shape):
+            moved = [[a.copy() for a in arrays] for _ in range(2)]
+            moved[0][place][index] += 1e-5
+            moved[1][place][index] -= 1e-5
+            slope = (size_of_first(moved[0]) - size_of_first(moved[1])) / 2e-5
+            assert found[place][index] == pytest.approx(slope, rel=1e-5, abs=1e-5)
+
+
+def test_third_derivatives_are_there_too():
+    x = app.to_tensor(X, stop_gradient=False)
+    value = swish(x)
+    for _ in range(3):
+        (value,) = app.grad(value.sum(), x, create_graph=True)
+    s, e = (a.numpy() for a in (app.sigmoid(x), x))
+    third = s * (1 - s) * (3 - 6 * s + e * (1 - 6 * s + 6 * s * s))
+    np.testing.assert_allclose(value.numpy(), third, rtol=1e-9)
+
+
+# Opaque
+
+
+def opaque_grad(x: Any, y: Any, dy: Any) -> Any:
+    return np.ascontiguousarray(2.0 * x) * dy
+
+
+@app.custom_op(elementwise=True)
+def bent(x: Any) -> Any:
+    return x * x if x > 0 else 0.0 * x
+
+
+@bent.backward
+def bent_grad(x: Any, dy: Any) -> Any:
+    return 2.0 * x * dy if x > 0 else 0.0 * dy
+
+
+class Numbers(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.square = x.numpy() ** 2
+        return app.to_tensor(x.numpy() ** 3)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy * (3.0 * ctx.square)
+
+
+def squared(x: Any) -> Any:
+    return static.py_func(np.square, x, static.InputSpec(x.shape, x.dtype), opaque_grad)
+
+
+REFUSED = "cannot be differentiated twice"
+
+
+@pytest.mark.parametrize(
+    ("function", "label"), [(squared, r"py_func\.square"), (bent, "bent"), (Numbers.apply, "Numbers")]
+)
+def test_an_opaque_backward_is_told_by_name_and_place_when_a_program_is_built(function: Any, label: str):
+    with pytest.raises(OperatorError, match=rf"operator {label} \(test_second_derivatives\.py:\d+\) {REFUSED}"):
+        first_and_second(function, [X], False)
+
+
+@pytest.mark.parametrize(("function", "label"), [(squared, r"py_func\.square"), (bent, "bent")])
+def test_an_opaque_backward_is_told_by_name_and_place_on_tensors(function: Any, label: str):
+    x = app.to_tensor(X, stop_gradient=False)
+    (first,) = app.grad(function(x).sum(), x, create_graph=True)
+    with pytest.raises(OperatorError, match=rf"operator {label} \(test_second_derivatives\.py:\d+\) {REFUSED}"):
+        first.sum().backward()
+
+
+def test_a_backward_that_draws_numbers_is_opaque():
+    @app.custom_op
+    def noisy(x: Any) -> Any:
+        return x * 1.0
+
+    @noisy.backward
+    def _(x: Any, dy: Any) -> Any:
+        return dy * x * np.random.uniform(1, 2)
+
+    x = app.to_tensor(X, stop_gradient=False)
+    (first,) = app.grad(noisy(x).sum(), x, create_graph=True)
+    with pytest.raises(OperatorError, match=REFUSED):
+        first.sum().backward()
+
+
+def test_a_constant_gradient_has_none_of_its_own():
+    @app.custom_op
+    def double(x: Any) -> Any:
+        return x * 2.0
+
+    @double.backward
+    def _(dy: Any) -> Any:
+        return dy * 2.0
+
+    x = app.to_tensor(X, stop_gradient=False)
+    (first,) = app.grad(app.sum(double(x) * x), x, create_graph=True)
+    (second,) = app.grad(first.sum(), x)
+    np.testing.assert_allclose(second.numpy(), np.full(X.shape, 4.0))

@@ -1,0 +1,154 @@
+"""Processes of their own: killed in the middle of a download, installed without a checkout, in odd surroundings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+from app.data import cache
+from app.data.fetch import fetch
+from app.data.sources import HttpMirror
+
+from .conftest import IMPATIENT, serve_packed
+
+ROOT = Path(__file__).parents[2]
+FETCH = """
+import sys
+from app.data.fetch import fetch
+from app.data.files import File
+from app.data.sources import HttpMirror
+files = [File(name, int(size), sha256) for name, size, sha256 in (line.split() for line in sys.argv[3:])]
+fetch(files, __import__("pathlib").Path(sys.argv[1]), [HttpMirror(sys.argv[2])], print)
+"""
+SAMPLE = "from app.data import load; print(len(load('sample').train_images))"
+
+
+def start(code: str, *words: str, folder: Path | None = None, path: Path = ROOT, **environment: str):
+    """Python with nothing in its environment that it could do without."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(path), "NO_PROXY": "127.0.0.1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def printed(process: subprocess.Popen) -> str:
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    return out
+
+
+def test_a_process_killed_in_the_middle_of_a_file_leaves_what_was_whole_and_the_next_goes_on(
+    server, files, contents, tmp_path
+):
+    good, waiting = serve_packed(contents), []
+
+    def stall_at_the_third(request):
+        if len(server.requests) < 3:
+            return good(request)
+        request.send_response(200)
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        request.wfile.write(b"\x1f\x8b")
+        waiting.append(True)
+        time.sleep(60)
+        return None
+
+    server.answer = stall_at_the_third
+    folder = tmp_path / "with spaces, zażółć gęślą 数字"
+    known = [f"{file.name} {file.size} {file.sha256}" for file in files]
+    process = start(FETCH, str(folder), server.url, *known, LC_ALL="C")
+    while not waiting:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    whole = [file.name for file in files[:2]]
+    assert sorted(os.listdir(folder)) == sorted(name + end for name in whole for end in ("", ".from"))
+
+    server.requests.clear()
+    server.answer = good
+    fetch(files, folder, [HttpMirror(server.url, IMPATIENT)], lambda _: None)
+    assert server.requests == [f"/mnist/{file.name}.gz" for file in files[2:]]
+    assert {file.name: cache.read(file, folder).tobytes() for file in files} == contents
+    assert len(os.listdir(folder)) == 8
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What our wheel puts into site-packages, in a path with spaces and letters outside ASCII."""
+    site = tmp_path_factory.mktemp("a site with spaces äß") / "site-packages"
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(site.parent), versions=["standard"])
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(site)
+    (site / "data").mkdir()  # somebody else's
+    return site
+
+
+def test_the_licence_of_the_sample_goes_with_it(installed):
+    assert "Attribution-ShareAlike" in (installed / "app" / "data" / "README.md").read_text(encoding="utf-8")
+
+
+def data_alone(code: str) -> str:
+    """The code, with an `app` that is its folder and nothing more: a tenth of the time of the whole framework."""
+    return (
+        "import sys, types; app = types.ModuleType('app'); app.__path__ = [sys.path[1] + '/app'];"
+        f" sys.modules['app'] = app\n{code}"
+    )
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"LC_ALL": "C", "LANG": "C"}, {"HOME": "/nonexistent"}, {"XDG_CACHE_HOME": "/proc/nothing"}],
+    ids=["HOME unset", "LANG=C", "a home that is not there", "a cache that cannot be made"],
+)
+def test_an_installed_package_has_the_sample_wherever_it_runs(installed, tmp_path, environment):
+    folder = tmp_path / "数 字"
+    folder.mkdir()
+    assert printed(start(data_alone(SAMPLE), folder=folder, path=installed, **environment)) == "10000\n"
+    assert os.listdir(folder) == []
+
+
+def test_an_installed_package_keeps_files_in_the_users_cache_and_not_beside_itself(installed, tmp_path):
+    where = "from app.data import cache; print(cache.default_folder())"
+    found = printed(start(data_alone(where), path=installed, HOME=str(tmp_path), LC_ALL="C"))
+    assert found == f"{tmp_path}/.cache/opsmith\n"
+
+
+def test_an_installed_package_without_its_sample_says_what_to_do(installed, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(installed, bare)
+    (bare / "app" / "data" / "mnist-sample.npz").unlink()
+    out, err = start(data_alone(SAMPLE), path=bare).communicate(timeout=60)
+    assert out == ""
+    assert "mnist-sample.npz cannot be read: No such file or directory" in err
+    assert "Installing the package again brings the committed sample back." in err
+
+
+def test_a_folder_of_images_is_read_from_any_path_in_any_locale(contents, tmp_path):
+    folder = tmp_path / "zażółć gęślą 数字"
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    code = "import sys; from app.data import load; print(load(sys.argv[1]).origin)"
+    for locale in ({"LC_ALL": "C"}, {"LANG": "C.UTF-8"}):
+        assert printed(start(code, str(folder), **locale)) == f"the folder {folder}\n"
+
+
+def test_a_home_that_nobody_knows_is_a_folder_that_is_not_there():
+    code = "from app.data import load; load('~nobody-of-that-name/data')"
+    _, err = start(data_alone(code), "", folder=ROOT).communicate(timeout=60)
+    assert "DataError: there is no data folder '~nobody-of-that-name/data'" in err

@@ -1,0 +1,390 @@
+"""A web server that misbehaves on purpose: each time one clear error in a bounded time, or the right file after all."""
+
+from __future__ import annotations
+
+import email.utils
+import gzip
+import io
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.data import cache
+from app.data.download import Patience, UnreachableError, download
+from app.data.fetch import fetch
+from app.data.sources import HttpMirror
+from app.errors import DataError
+
+from .conftest import IMPATIENT, Giver, respond, serve_packed
+
+
+@pytest.fixture
+def mirror(server):
+    return HttpMirror(server.url, IMPATIENT)
+
+
+# -- a server that is as it should be
+
+
+def test_a_mirror_gives_each_file_unpacked(server, mirror, files, contents):
+    server.answer = serve_packed(contents)
+    for file in files:
+        assert mirror.fetch(file) == contents[file.name]
+    assert server.requests == [f"/mnist/{file.name}.gz" for file in files]
+
+
+def test_the_slash_at_the_end_may_be_missing(server, files, contents):
+    server.answer = serve_packed(contents)
+    assert HttpMirror(server.url.rstrip("/")).fetch(files[0]) == contents[files[0].name]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_is_packed_for_the_transfer_is_unpacked(server, mirror, files, contents, times):
+    packed = contents[files[0].name]
+    for _ in range(times):
+        packed = gzip.compress(packed)
+    server.answer = respond(packed, Content_Encoding="gzip")
+    assert mirror.fetch(files[0]) == contents[files[0].name]
+
+
+def test_a_redirect_is_followed(server, mirror, files, contents):
+    good = serve_packed(contents)
+
+    def answer(request):
+        if request.path.startswith("/mnist/moved/"):
+            request.path = request.path.replace("moved/", "")
+            good(request)
+        else:
+            respond(b"x" * 100_000, 302, Location=request.path.replace("/mnist/", "moved/"))(request)
+
+    server.answer = answer
+    assert mirror.fetch(files[0]) == contents[files[0].name]
+
+
+def test_there_is_no_bar_when_stderr_is_not_a_terminal(server, mirror, files, contents, capfd):
+    server.answer = serve_packed(contents)
+    mirror.fetch(files[0])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_there_is_a_bar_on_a_terminal(server, mirror, files, contents, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    server.answer = serve_packed(contents)
+    mirror.fetch(files[0])
+    assert files[0].name in terminal.getvalue()
+
+
+# -- servers that are not
+
+
+def redirect_to_itself(request):
+    respond(b"", 302, Location=request.path)(request)
+
+
+def redirect_with_an_endless_body(request):
+    request.send_response(302)
+    request.send_header("Location", request.path)
+    request.end_headers()
+    go_on_for_ever(request)
+
+
+def redirect_to(place: str):
+    return respond(b"", 302, Location=place)
+
+
+def hang_up(request):
+    request.connection.shutdown(socket.SHUT_RDWR)
+
+
+def begin(request, length: int = 100):
+    request.send_response(200)
+    request.send_header("Content-Length", str(length))
+    request.end_headers()
+    request.wfile.write(b"\x1f\x8b some of it")
+
+
+def reset_in_the_middle(request):
+    begin(request)
+    # Closed with nothing lingering: the other side sees a reset, not an end.
+    request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    request.connection.close()
+
+
+def silent_at_once(request):
+    time.sleep(5)
+
+
+def silent_in_the_middle(request):
+    begin(request)
+    time.sleep(5)
+
+
+def go_on_for_ever(request):
+    piece = os.urandom(1 << 16)
+    while True:
+        request.wfile.write(piece)
+
+
+def drip(beginning: bytes, drop: bytes):
+    """Something at once, and then a byte (or a few) every hundredth of a second, for three seconds."""
+
+    def answer(request):
+        request.wfile.write(beginning)
+        for _ in range(300):
+            time.sleep(0.01)
+            request.wfile.write(drop)
+
+    return answer
+
+
+def say(raw: bytes):
+    return lambda request: request.wfile.write(raw)
+
+
+UNPACKED = b"\0\0\x08\x03" + bytes(132)
+TROUBLE = {
+    "404": (respond(b"?", 404), "the answer was 404 Not Found"),
+    "403": (respond(b"?", 403), "the answer was 403 Forbidden"),
+    "429, for long": (respond(b"?", 429, Retry_After="3600"), "429 Too Many .* asks to wait for 3,600 seconds"),
+    "429, always": (respond(b"?", 429, Retry_After="0"), "429 Too Many Requests, 3 times"),
+    "500": (respond(b"?", 500), "the answer was 500 Internal Server Error, 3 times"),
+    "503": (respond(b"?", 503), "the answer was 503 Service Unavailable, 3 times"),
+    "204": (respond(b"", 204), "the answer was 204 No Content"),
+    "a number of its own": (respond(b"?", 799), "the answer was 799 which nobody has defined"),
+    "escape codes": (say(b"HTTP/1.1 404 \x1b[2Jgone\r\n\r\n"), "the answer was 404 Not Found"),
+    "redirects to itself": (redirect_to_itself, "more than 10 redirects, the last to http://127"),
+    "endless redirects": (redirect_with_an_endless_body, "more than 10 redirects"),
+    "a redirect to a file": (redirect_to("file:///etc/passwd"), "the download failed .No connection adapters"),
+    "a redirect to nonsense": (redirect_to("http://["), "the download failed"),
+    "a redirect to nowhere": (redirect_to("http://127.0.0.1:1/"), r"no connection \(\[Errno \d+\] Connection refused"),
+    "hangs up": (hang_up, "the connection was cut off .*, 3 times"),
+    "reset": (reset_in_the_middle, "the connection was cut off .*reset by peer.*, 3 times"),
+    "shorter": (
+        respond(b"\x1f\x8b short", Content_Length="100"),
+        "the connection was cut off .*92 more exp.*, 3 times",
+    ),
+    "longer": (respond(gzip.compress(UNPACKED), Content_Length="20"), "the gzip file is damaged"),
+    "no gzip, though it says so": (respond(b"not packed", Content_Encoding="gzip"), "should be .*b'not packed'"),
+    "cut gzip": (respond(gzip.compress(b"content")[:-9]), "the gzip file is damaged"),
+    "wrong, of the right length": (respond(gzip.compress(UNPACKED)), "should have the SHA-256 .*; found"),
+    "HTML": (respond(b"<html>Please log in</html>"), "should be 136 bytes; found 26 that begin with b'<html>Please"),
+    "empty": (respond(b""), "should be 136 bytes; found 0"),
+    "a bomb": (respond(gzip.compress(bytes(2_000_000), 9)), "should be 136 bytes; found 4,233 that"),
+    "a bomb in a bomb": (
+        respond(gzip.compress(gzip.compress(bytes(50_000_000)))),
+        "should be 136 bytes; found 137 that",
+    ),
+    "endless": (go_on_for_ever, "the connection was cut off|the download failed|the answer goes on"),
+    "large": (respond(os.urandom(1 << 18)), "the answer goes on after 4,232 bytes"),
+    "length: many": (respond(b"?", Content_Length="many"), "the connection was cut off|should be|the download failed"),
+    "length: -1": (respond(b"?", Content_Length="-1"), "the connection was cut off|should be|the download failed"),
+    "not HTTP": (say(b"220 ftp ready\r\n"), "the connection was cut off .*, 3 times"),
+    "endless headers": (say(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 500), "the connection was cut off .*headers"),
+    "an endless header": (say(b"HTTP/1.1 200 OK\r\na: " + b"b" * 100_000), "the connection was cut off"),
+    "bad chunks": (say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), "the connection was cut off"),
+    "silent at once": (silent_at_once, "no connection .*timed out"),
+    "silent in the middle": (silent_in_the_middle, "no connection .*timed out"),
+}
+
+
+@pytest.mark.parametrize(("answer", "message"), TROUBLE.values(), ids=TROUBLE.keys())
+def test_trouble_is_one_error_in_a_bounded_time_and_the_next_source_gives_the_files(
+    server, mirror, files, contents, tmp_path, answer, message
+):
+    assert files[0].size == len(UNPACKED)
+    server.answer = answer
+    start = time.monotonic()
+    with pytest.raises(DataError, match=message) as error:
+        files[0].check(mirror.fetch(files[0]))
+    assert time.monotonic() - start < 4
+    assert str(error.value).isprintable()
+
+    said: list[str] = []
+    fetch(files, tmp_path, [mirror, Giver(dict(contents))], said.append)
+    assert said[0] == f"Asking {server.url} for 4 file(s)"
+    assert {file.name: cache.read(file, tmp_path).tobytes() for file in files} == contents
+    assert {cache.origin(file, tmp_path) for file in files} == {"giver:"}
+    assert sorted(os.listdir(tmp_path)) == sorted(name + end for name in contents for end in ("", ".from"))
+
+
+def test_a_source_that_is_unreachable_is_asked_for_one_file_and_others_for_all(server, mirror, files, tmp_path):
+    for status, requests in [(503, 3), (404, 4)]:
+        server.requests.clear()
+        server.answer = respond(b"?", status)
+        with pytest.raises(DataError, match="No source could give"):
+            fetch(files, tmp_path, [mirror], lambda _: None)
+        assert len(server.requests) == requests
+
+
+DRIPS = {
+    "the body": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n", b"x"),
+    "the headers": drip(b"HTTP/1.1 200 OK\r\na: ", b"x"),
+    "chunks": drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    "the length of a chunk": drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
+}
+
+
+@pytest.mark.parametrize("answer", DRIPS.values(), ids=DRIPS.keys())
+def test_a_server_that_drips_is_given_up(server, files, answer):
+    server.answer = answer
+    mirror = HttpMirror(server.url, replace(IMPATIENT, start=0.3))
+    start = time.monotonic()
+    with pytest.raises(UnreachableError, match=r"too slow: \d+ bytes in 0.3\d* seconds"):
+        mirror.fetch(files[0])
+    assert time.monotonic() - start < 2
+
+
+def test_the_thread_of_a_download_that_was_given_up_ends(server, files):
+    before = set(threading.enumerate())
+    server.answer = DRIPS["the body"]
+    with pytest.raises(UnreachableError, match="too slow"):
+        HttpMirror(server.url, replace(IMPATIENT, start=0.2)).fetch(files[0])
+    end = time.monotonic() + 2
+    while any(thread.name == f"download of {files[0].name}" for thread in set(threading.enumerate()) - before):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_slow_server_that_is_fast_enough_is_waited_for(server, files, contents):
+    packed = gzip.compress(contents[files[0].name])
+
+    def answer(request):
+        request.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        for at in range(0, len(packed), 4):
+            time.sleep(0.02)
+            request.wfile.write(packed[at : at + 4])
+
+    server.answer = answer
+    patience = replace(IMPATIENT, start=0.5, slowest=80.0)
+    assert HttpMirror(server.url, patience).fetch(files[0]) == contents[files[0].name]
+
+
+# -- trouble that passes
+
+
+def first(times: int, trouble, good):
+    """Trouble for so many requests, and good answers from then on."""
+    left = [times]
+
+    def answer(request):
+        left[0] -= 1
+        (trouble if left[0] >= 0 else good)(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    "trouble",
+    [respond(b"?", 503), respond(b"?", 500), reset_in_the_middle, hang_up, respond(b"sh", Content_Length="99")],
+    ids=["503", "500", "reset in the middle", "hangs up", "shorter"],
+)
+def test_trouble_that_passes_ends_in_the_file(server, mirror, files, contents, trouble, times):
+    server.answer = first(times, trouble, serve_packed(contents))
+    assert mirror.fetch(files[0]) == contents[files[0].name]
+    assert len(server.requests) == times + 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "pause"),
+    [
+        ("0.2", 0.01),  # seconds are whole ones: this is nonsense, and there is a pause of our own
+        ("soon", 0.01),
+        ("-5", 0.01),
+        ("٣", 0.01),
+        ("Sat, 99 Foo 2020 99:99:99 GMT", 0.01),
+        ("0", 0),
+        ("1", 1),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", 0),
+    ],
+)
+def test_a_server_that_is_busy_is_waited_for_as_long_as_it_asks(
+    server, mirror, files, contents, monkeypatch, asked, pause
+):
+    server.answer = first(1, respond(b"?", 429, Retry_After=asked.encode().decode("latin-1")), serve_packed(contents))
+    slept = []
+    monkeypatch.setattr("app.data.download._sleep", slept.append)
+    assert mirror.fetch(files[0]) == contents[files[0].name]
+    assert slept == [pause]
+
+
+def test_a_date_to_wait_for_is_understood_and_bounded(server, mirror, files):
+    server.answer = respond(b"?", 429, Retry_After=email.utils.formatdate(time.time() + 7200, usegmt=True))
+    with pytest.raises(UnreachableError, match=r"asks to wait for 7,(200|19\d) seconds"):
+        mirror.fetch(files[0])
+    assert len(server.requests) == 1
+
+
+def test_what_ours_is_by_itself_is_bounded():
+    patience = Patience()
+    largest, files, mirrors = 47_040_016 + 4096, 4, 3
+    once = patience.start + largest / patience.slowest
+    assert patience.tries * (once + patience.longest_pause) * files * mirrors < 3 * 24 * 3600  # and no server does that
+    assert patience.start <= 30  # what a server costs that says nothing of use
+
+
+# -- and anything else
+
+
+PIECES = [b"HTTP/1.1 ", b"200", b"302", b"429", b" OK\r\n", b"\r\n", b"\r\n\r\n", b"5\r\n", b"1", b"x:", b"\xff\0"]
+PIECES += [b"Content-Length: ", b"Transfer-Encoding: chunked\r\n", b"Location: ", b"http://", b"//", b"[::1"]
+PIECES += [b"Retry-After: ", b"Set-Cookie: a=b; expires=", b"Content-Encoding: gzip\r\n", b"\x1f\x8b\x08\0"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join))
+def test_any_bytes_as_an_answer_are_content_or_a_data_error(server, raw):
+    server.answer = say(raw)
+    patience = replace(IMPATIENT, tries=1)
+    try:
+        body, message = download(server.url, 1000, "a file", patience), ""
+    except DataError as error:
+        body, message = b"", str(error)
+    assert len(body) <= 1000
+    assert message.isprintable()
+
+
+def test_a_machine_that_refuses_is_unreachable_and_the_reason_is_in_plain_words(files, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with socket.socket() as taken:  # bound but not listening: nobody else can answer there
+        taken.bind(("127.0.0.1", 0))
+        mirror = HttpMirror(f"http://127.0.0.1:{taken.getsockname()[1]}/")
+        with pytest.raises(UnreachableError, match=r"no connection \(\[Errno \d+\] Connection refused\)"):
+            mirror.fetch(files[0])
+
+
+NONSENSE = [
+    "http://[",
+    "https://:::/",
+    "http://a..b/",
+    "http://\udc80/",
+    "https://x:99999/",
+    "http://user:@:80/",
+    "http://?",
+]
+
+
+@pytest.mark.parametrize("address", NONSENSE)
+def test_nonsense_for_an_address_is_a_data_error(files, address):
+    with pytest.raises(DataError):
+        HttpMirror(address, IMPATIENT).fetch(files[0])
+
+
+def test_a_list_of_nonsense_ends_in_one_error_that_lists_it(files, tmp_path):
+    with pytest.raises(DataError, match=r"No source could give train-images.*asked: http://\[, https://:::/") as error:
+        fetch(files, tmp_path, [HttpMirror(address, IMPATIENT) for address in NONSENSE], lambda _: None)
+    assert "\n" not in str(error.value)
+    assert os.listdir(tmp_path) == []

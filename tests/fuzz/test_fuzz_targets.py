@@ -1,0 +1,95 @@
+"""No bytes make a reader crash, hang, or take more than a small multiple of their own length in memory."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import time
+import tracemalloc
+
+import pytest
+from fuzz_targets import TARGETS, Target, idx_bytes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+TIMES, AT_LEAST = 12, 1 << 20
+"""Memory that a reader may take: a multiple of what it is given, and what any reader of files needs anyhow."""
+SECONDS = 5.0
+
+
+def check(target: Target, content: bytes) -> bool:
+    """Give bytes to a reader, and look at what it costs."""
+    start = time.monotonic()
+    tracemalloc.start()
+    try:
+        taken = target(content)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most <= TIMES * len(content) + AT_LEAST
+    assert time.monotonic() - start < SECONDS
+    return taken
+
+
+@st.composite
+def damaged(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
+    """A good input with some of it overwritten, left out, or said twice; or no good input at all."""
+    content = bytearray(draw(st.sampled_from(seeds)))
+    for _ in range(draw(st.integers(0, 4))):
+        at, length = draw(st.integers(0, len(content))), draw(st.integers(0, 16))
+        new = draw(st.binary(max_size=16) | st.sampled_from([b"\xff" * 4, b"\0" * 8, b"\x7f\xff\xff\xff", b"77777777"]))
+        content[at : at + draw(st.sampled_from([0, length, len(new)]))] = new
+    return bytes(content)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_good_inputs_are_taken(name):
+    assert any(check(TARGETS[name], seed) for seed in TARGETS[name].seeds)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_any_input_is_taken_or_a_data_error(name):
+    target = TARGETS[name]
+
+    @settings(max_examples=100, deadline=None)
+    @given(damaged(target.seeds) | st.binary(max_size=300))
+    def holds(content: bytes) -> None:
+        check(target, content)
+
+    holds()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_seed_cut_off_anywhere_is_taken_or_a_data_error(name):
+    for seed in TARGETS[name].seeds:
+        for end in range(0, len(seed), max(1, len(seed) // 100)):
+            TARGETS[name](seed[:end])
+
+
+def header(kind: bytes, content: bytes) -> bytes:
+    """What in a tar says something about the member that comes next."""
+    member = tarfile.TarInfo("next")
+    member.type, member.size = kind, len(content)
+    return member.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % 512)
+
+
+HUGE = b"\0\0\x08\x03" + b"\x00\x10\x00\x00" * 3  # a header that announces 2^60 bytes
+LARGE = b"\0\0\x08\x03\0\0\0\1" + b"\0\0\x1f\x40" * 2  # one that announces 64 million
+LIES = {
+    "a header of much": HUGE,
+    "a packed header of much": gzip.compress(HUGE),
+    "a packed header of 64 million, and less": gzip.compress(LARGE + bytes(999)),
+    "a bomb": gzip.compress(bytes(50_000_000)),
+    "a bomb behind a header": gzip.compress(idx_bytes(4, 3, 2) + bytes(50_000_000)),
+    "a bomb behind a header that fits": gzip.compress(HUGE + bytes(50_000_000)),
+    "many files of nothing": gzip.compress(b"") * 5000,
+    "a length beyond all numbers": header(tarfile.XHDTYPE, b"8" * 128),
+    "a negative length": header(tarfile.XHDTYPE, b"-9 size=-9\n"),
+    "a name of a name of a name": header(tarfile.GNUTYPE_LONGNAME, b"name") * 3000,
+}
+
+
+@pytest.mark.parametrize("content", LIES.values(), ids=LIES.keys())
+def test_what_announces_or_unpacks_to_much_costs_little(content):
+    for target in TARGETS.values():
+        check(target, content)

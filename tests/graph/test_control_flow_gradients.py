@@ -1,0 +1,213 @@
+"""Gradients of choices and loops, and the gradients of these, against finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.autograd import PyLayer
+from app.errors import OperatorError, ShapeError
+from app.graph import static_mode
+from app.static.nn import cond, while_loop
+
+
+@pytest.fixture(autouse=True)
+def _constants_in_programs() -> Iterator[None]:
+    with static_mode():
+        yield
+
+
+POSITIVE, NEGATIVE = np.array([0.5, 0.7, 0.9]), np.array([-0.5, 0.2, -0.9])
+
+
+def counted(times: Any, step: Callable[..., Any], value: Any) -> Any:
+    """A value after some steps, each of which is told its number."""
+    return while_loop(lambda i, v: i < times, lambda i, v: [i + 1, step(i, v)], [app.full([], 0, "int64"), value])[1]
+
+
+def ragged(i: Any, v: Any, x: Any) -> Any:
+    """A loop whose length differs from one iteration of the loop around it to the next."""
+    inner = while_loop(lambda j, w: j < i, lambda j, w: [j + 1, app.sin(w) * x + v], [app.full([], 0, "int64"), v])
+    return app.tanh(inner[1]) + x
+
+
+def product(v: Any, x: Any) -> Any:
+    return app.tanh(app.reshape(app.matmul(app.reshape(v, [1, 3]), app.reshape(x, [3, 1])), [1]) * v)
+
+
+NETWORKS: dict[str, Callable[[Any], Any]] = {
+    "a choice": lambda x: cond(app.sum(x) > 0, lambda: app.tanh(x) * x, lambda: app.exp(x) * app.sin(x)),
+    "a choice that hands a value on": lambda x: cond(app.sum(x) > 0, lambda: x, lambda: x * x),
+    "a choice that one branch does not use": lambda x: (
+        cond(app.sum(x) > 0, lambda: x * x, lambda: app.ones_like(x)) * x
+    ),
+    "a choice of many values": lambda x: app.add_n(
+        cond(app.sum(x) > 0, lambda: [x * x, x, app.exp(x)], lambda: [x, app.sin(x), x * 2.0])
+    ),
+    "a loop": lambda x: counted(4, lambda i, v: app.sin(v) * x, x),
+    "a loop as long as its data says": lambda x: while_loop(
+        lambda y: app.sum(y) < 10.0, lambda y: [y * y * 0.5 + y + x * x], [x]
+    )[0],
+    "a loop of no iterations": lambda x: counted(0, lambda i, v: app.exp(v), x * x) * x,
+    "a loop that hands a value on": lambda x: app.add_n(
+        while_loop(lambda a, b: app.sum(b) < 5.0, lambda a, b: [b, a + b * b + 0.5], [x, x * x])
+    ),
+    "a linear loop": lambda x: counted(3, lambda i, v: v * 2.0 + x, x),
+    "a choice in a loop": lambda x: counted(
+        5,
+        lambda i, v: cond(
+            i % 2 == 0,
+            lambda: app.tanh(v) * x,
+            lambda: cond(app.sum(v) > 0.3, lambda: app.exp(v) * 0.3 + x * v, lambda: v * v),
+        ),
+        x,
+    ),
+    "a loop in a choice": lambda x: cond(
+        app.sum(x) > 0, lambda: counted(3, lambda i, v: app.sin(v) * x + v, x * x), lambda: x * x * x
+    ),
+    "a loop in a loop": lambda x: counted(4, lambda i, v: ragged(i, v, x), x),
+    "products in a loop": lambda x: counted(3, lambda i, v: product(v, x), x),
+}
+
+
+def differences(f: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:
+    found = np.zeros_like(at)
+    for i in range(at.size):
+        step = np.zeros_like(at)
+        step[i] = 1e-6
+        found[i] = (f(at + step) - f(at - step)) / 2e-6
+    return found
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradients_and_their_gradients(name: str):
+    x = static.data("x", [3], "float64")
+    x.stop_gradient = False
+    loss = app.sum(app.reshape(NETWORKS[name](x), [-1]))
+    (dx,) = static.gradients([loss], [x])
+    length = app.sum(dx * dx)
+    (ddx,) = static.gradients([length], [x])
+
+    def value(variable: Any, at: np.ndarray) -> Any:
+        return static.Executor().run(feed={"x": at}, fetch_list=[variable])[0]
+
+    for at in (POSITIVE, NEGATIVE):
+        np.testing.assert_allclose(value(dx, at), differences(lambda v: value(loss, v), at), rtol=1e-5, atol=1e-6)
+        if ddx is None:  # the gradient is the same everywhere
+            continue
+        np.testing.assert_allclose(value(ddx, at), differences(lambda v: value(length, v), at), rtol=1e-4, atol=1e-5)
+
+
+def test_what_the_backward_part_reads_is_kept_and_not_computed_again():
+    calls: list[float] = []
+
+    def seen(v: np.ndarray) -> np.ndarray:
+        calls.append(float(v.sum()))
+        return v * 2.0
+
+    def step(i: Any, v: Any) -> Any:
+        return static.py_func(seen, v, static.InputSpec([3], "float64"), lambda v, y, dy: dy * 2.0)
+
+    x = static.data("x", [3], "float64")
+    x.stop_gradient = False
+    (dx,) = static.gradients([counted(3, step, x)], [x])
+    (found,) = static.Executor().run(feed={"x": np.ones(3)}, fetch_list=[dx])
+    assert (found.tolist(), calls) == ([8.0, 8.0, 8.0], [3.0, 6.0, 12.0])
+
+
+class Squared(PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        (x,) = ctx.saved_tensor()
+        return dy * x * 2.0
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_pylayer_keeps_its_context_at_each_iteration(engine: str):
+    x = static.data("x", [2], "float64")
+    x.stop_gradient = False
+    y = counted(2, lambda i, v: Squared.apply(v) + cond(i == 1, lambda: Squared.apply(v), lambda: v), x)
+    (dx,) = static.gradients([y], [x])
+    (found,) = static.Executor(engine=engine).run(feed={"x": np.array([1.0, 2.0])}, fetch_list=[dx])
+    assert found.tolist() == [24.0, 120.0]  # of 2 (x² + x)²
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_dropout_in_a_loop_uses_the_same_numbers_backward(engine: str):
+    x = static.data("x", [64], "float64")
+    x.stop_gradient = False
+    y = counted(3, lambda i, v: app.nn.functional.dropout(v, 0.25), x)
+    (dx,) = static.gradients([y], [x])
+    found = static.Executor(engine=engine).run(feed={"x": np.ones(64)}, fetch_list=[y, dx])
+    np.testing.assert_allclose(found[0], found[1])
+
+
+def test_random_numbers_in_a_loop_inside_a_loop_need_a_seed():
+    x = static.data("x", [4], "float64")
+    x.stop_gradient = False
+    drop = app.nn.functional.dropout
+    y = counted(2, lambda i, v: counted(2, lambda j, w: drop(w, 0.5), v), x)
+    with pytest.raises(OperatorError, match=r"dropout_mask, which gives .* draws random numbers .* random_seed"):
+        static.gradients([y], [x])
+
+
+def test_gradients_of_a_loop_whose_shapes_change_are_refused_when_it_runs():
+    x = static.data("x", [-1], "float64")
+    x.stop_gradient = False
+    (y,) = while_loop(lambda y: app.sum(y) < 9.0, lambda y: [app.concat([y * y, y], axis=0)], [x])
+    (dx,) = static.gradients([y], [x])
+    with pytest.raises(ShapeError, match=r"changes its shape from one iteration to the next \(\[2\] and \[4\]\)"):
+        static.Executor().run(feed={"x": np.ones(2)}, fetch_list=[dx])
+
+
+def test_gradients_inside_a_branch():
+    x = static.data("x", [2], "float64")
+    x.stop_gradient = False
+    y = cond(app.sum(x) > 0, lambda: static.gradients([x * x * x], [x])[0], lambda: x)
+    for at, expected in (([1.0, 2.0], [3.0, 12.0]), ([-1.0, -2.0], [-1.0, -2.0])):
+        assert static.Executor().run(feed={"x": np.array(at)}, fetch_list=[y])[0].tolist() == expected
+
+
+def test_a_loop_from_constants_has_gradients_of_what_it_reads():
+    w = static.create_parameter([2], "float64", default_initializer=app.nn.initializer.Constant(3.0))
+    y = counted(2, lambda i, v: v * w + w, app.zeros([2], "float64"))
+    ((_, dw),) = static.append_backward(app.sum(y))
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    assert executor.run(fetch_list=[y, dw])[1].tolist() == [7.0, 7.0]  # of w² + w
+
+
+def test_a_detached_value_carries_no_gradient():
+    x = static.data("x", [2], "float64")
+    x.stop_gradient = False
+    y = cond(app.sum(x) > 0, lambda: x.detach() * 2.0, lambda: x.detach())
+    assert y.stop_gradient
+    assert static.gradients([app.sum(y * x)], [x])[0] is not None
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_value_that_a_branch_writes_over_is_kept_as_it_was(engine: str):
+    x = static.data("x", [2], "float64")
+    x.stop_gradient = False
+    total = static.create_global_var([2], 3.0, "float64", persistable=True)
+
+    def times() -> Any:
+        y = x * total
+        app.ops.apply(app.ops.REGISTRY["add"], [total, y], {}, into=[total])
+        return y
+
+    (dx,) = static.gradients([cond(app.sum(x) > 0, times, lambda: x)], [x])
+    executor = static.Executor(engine=engine)
+    executor.run(static.default_startup_program())
+    found = [executor.run(feed={"x": np.ones(2)}, fetch_list=[dx, total]) for _ in range(2)]
+    assert [[v.tolist() for v in pair] for pair in found] == [[[3.0, 3.0], [6.0, 6.0]], [[6.0, 6.0], [12.0, 12.0]]]

@@ -1,0 +1,124 @@
+"""Watching a network being built: each statement is shown with what it put into the two Programs."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app
+from app import static
+from app.graph.watchers import _watchers
+
+
+def added(statement: Any) -> tuple[list[str], list[str]]:
+    """What a statement added, without the programs' names."""
+    return tuple([line[9:] for line in part.lines("")] for part in (statement.startup, statement.main))
+
+
+def test_data_a_layer_the_loss_and_the_optimiser_each_add_what_they_need():
+    with static.watch() as watched:
+        x = static.data("x", [None, 1])
+        y = static.nn.fc(x, size=10)
+        loss = app.mean(y)
+        app.optimizer.SGD(learning_rate=0.01).minimize(loss)
+    data, layer, mean, minimize = watched.statements
+    assert data.text == 'x = static.data("x", [None, 1])'
+    assert added(data) == ([], ["var x : float32[-1, 1] data stop_gradient"])
+    assert [len(part) for part in added(layer)] == [4, 6]
+    assert added(layer)[0][0] == "var fc_0.w_0 : float32[1, 10] persistable"
+    assert added(layer)[1][4:] == ["matmul.out_0 = matmul(x, fc_0.w_0)", "add.out_0 = add(matmul.out_0, fc_0.b_0)"]
+    assert added(mean) == ([], ["var mean.out_0 : float32[]", "mean.out_0 = mean(add.out_0)"])
+    assert minimize.text == "app.optimizer.SGD(learning_rate=0.01).minimize(loss)"
+    assert added(minimize)[0] == [
+        "var learning_rate_0 : float32[] persistable",
+        "learning_rate_0 = fill_constant(shape=(), value=0.01)",
+    ]
+    assert "fc_0.w_0 = sgd(fc_0.w_0, fc_0.w_0@GRAD, learning_rate_0)" in added(minimize)[1]
+    assert watched.startup is static.default_startup_program()
+
+
+def test_it_prints_the_statement_and_below_it_program_and_line():
+    with static.watch() as watched:
+        x = static.data("x", [3])
+        app.mean(
+            x,
+        )
+    line = watched.statements[0].line
+    assert str(watched) == (
+        f'test_statements.py:{line}  x = static.data("x", [3])\n'
+        "    main     var x : float32[3] data stop_gradient\n"
+        "\n"
+        f"test_statements.py:{line + 1}  app.mean(\n"
+        "                           x,\n"
+        "                       )\n"
+        "    main     var mean.out_0 : float32[] stop_gradient\n"
+        "    main     mean.out_0 = mean(x)"
+    )
+
+
+def twice(x: Any) -> Any:
+    x = app.tanh(x)
+    return app.exp(x)
+
+
+def test_statements_of_functions_in_the_same_file_are_told_apart_and_a_loop_shows_each_round():
+    with static.watch() as watched:
+        x = static.data("x", [3])
+        for _ in range(2):
+            x = twice(x)
+    assert [s.text for s in watched.statements[1:]] == ["x = app.tanh(x)", "return app.exp(x)"] * 2
+
+
+def test_other_files_can_be_watched(tmp_path: Path):
+    file = tmp_path / "net.py"
+    file.write_text("import app\ndef net(x):\n    return app.tanh(x)\n")
+    inside: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), inside)
+    with static.watch(str(file)) as watched:
+        inside["net"](static.data("x", [3]))
+    assert [(Path(s.file).name, s.line, s.text) for s in watched.statements] == [
+        ("elsewhere", 0, ""),
+        ("net.py", 3, "return app.tanh(x)"),
+    ]
+
+
+def test_a_source_that_cannot_be_found_or_read_leaves_the_line_number(monkeypatch: pytest.MonkeyPatch):
+    text = "with static.watch() as watched:\n    app.tanh(static.data('x', [3]))\n"
+    for source in (None, "not ] python\n" * 3):
+        inside: dict[str, Any] = {"static": static, "app": app}
+        if source:
+            lines = source.splitlines(keepends=True)
+            monkeypatch.setitem(linecache.cache, "<a notebook>", (len(source), None, lines, "<a notebook>"))
+        exec(compile(text, "<a notebook>", "exec"), inside)
+        assert {s.line for s in inside["watched"].statements} == {2}
+
+
+def test_what_a_branch_adds_is_shown_with_its_block():
+    x = static.data("x", [None, 2])
+    with static.watch() as watched:
+        static.nn.cond(
+            app.sum(x) > 0.0,
+            lambda: app.tanh(x),
+            lambda: app.exp(x),
+        )
+    lines = [line for s in watched.statements for line in s.main.lines("main")]
+    assert "block 1  tanh.out_0 = tanh(x)" in lines
+    assert "block 2  exp.out_0 = exp(x)" in lines
+    assert not any("var x" in line for line in lines)
+
+
+def test_nobody_is_told_after_the_block_even_where_it_fails():
+    def build() -> None:
+        with watched:
+            static.data("x", [3])
+            raise ZeroDivisionError
+
+    watched = static.watch()
+    with pytest.raises(ZeroDivisionError):
+        build()
+    static.data("y", [3])
+    assert len(watched.statements) == 1
+    assert _watchers == []

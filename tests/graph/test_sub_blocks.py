@@ -1,0 +1,161 @@
+"""Sub-blocks as data: how control flow stands in a Program, prints, is copied, compared and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.graph import static_mode
+from app.graph.passes import PIPELINE, optimise
+from app.graph.passes.dead_code import dead_code
+from app.graph.written import from_data, to_data
+from app.static.nn import cond, while_loop
+
+
+@pytest.fixture(autouse=True)
+def _constants_in_programs() -> Iterator[None]:
+    with static_mode():
+        yield
+
+
+def network() -> tuple[Any, Any]:
+    """A loop in a branch, and its value."""
+    x = static.data("x", [-1, 2])
+    x.stop_gradient = False
+    twice = x * 2.0
+
+    def loop() -> Any:
+        return while_loop(lambda v: app.sum(v) < 20.0, lambda v: [v + twice], [x])[0]
+
+    return x, cond(app.sum(x) > 0.0, loop, lambda: twice)
+
+
+def values(program: Any, fetch: Any) -> list[Any]:
+    feeds = [np.array([[1.0, 2.0]], "float32"), np.array([[-1.0, -2.0]], "float32")]
+    return [v.tolist() for f in feeds for v in static.Executor().run(program, feed={"x": f}, fetch_list=fetch)]
+
+
+def test_all_that_sub_blocks_read_is_an_input_and_all_they_give_an_output():
+    _, y = network()
+    program = static.default_main_program()
+    op = program.global_block().ops[-1]
+    assert op.type == "cond"
+    assert (op.inputs[1:], op.outputs) == (("x", "multiply.out_0"), (y.name,))
+    true, false = op.attributes["true"], op.attributes["false"]
+    assert true.inputs == false.inputs == op.inputs[1:]
+    assert [(b.idx, b.parent_idx) for b in program.blocks] == [(0, -1), (1, 0), (2, 1), (3, 1), (4, 0)]
+    assert program.num_blocks == 5
+    assert program.block(4) is false.block
+    (loop,) = true.block.ops
+    assert loop.inputs == ("x", "multiply.out_0")
+    assert loop.attributes["body"].inputs == ("x_0", "multiply.out_0")
+
+
+def test_sub_blocks_are_printed_where_they_run():
+    network()
+    text = str(static.default_main_program())
+    lines = [line for line in text.splitlines() if "var" not in line and line.strip()]
+    assert [line for line in lines if "block" in line or "}" in line] == [
+        "{ // block 0",
+        "    cond.out_0 = cond(greater_than.out_0, x, multiply.out_0, true=block 1, false=block 4, results=1)",
+        "        true(x, multiply.out_0) -> while_loop.out_0 { // block 1, inside block 0",
+        "            while_loop.out_0 = while_loop(x, multiply.out_0, cond=block 2, body=block 3, results=1)",
+        "                cond(x_0, multiply.out_0) -> less_than.out_0 { // block 2, inside block 1",
+        "                }",
+        "                body(x_0, multiply.out_0) -> add.out_0 { // block 3, inside block 1",
+        "                }",
+        "        }",
+        "        false(x, multiply.out_0) -> multiply.out_0 { // block 4, inside block 0",
+        "        }",
+        "}",
+    ]
+
+
+def test_a_copy_is_equal_and_apart():
+    x, y = network()
+    (dx,) = static.gradients([y], [x])
+    program = static.default_main_program()
+    copied = program.clone()
+    assert copied == program
+    assert str(copied.global_block().ops[-1].definition) == str(program.global_block().ops[-1].definition)
+    copied.blocks[1].ops[0].attributes["results"] = 7
+    assert copied != program
+    assert values(program, [y, dx]) == values(program.clone(), [y.name, dx.name])
+
+
+def test_a_copy_for_use_has_no_backward_pass_and_turns_training_off_inside():
+    x = static.data("x", [-1, 2])
+    y = cond(app.sum(x) > 0.0, lambda: app.nn.functional.dropout(x, 0.5), lambda: x)
+    used = static.default_main_program().clone(for_test=True)
+    assert values(used, [y.name])[0] == [[1.0, 2.0]]
+    x.stop_gradient = False
+    z = while_loop(lambda v: app.sum(v) < 20.0, lambda v: [v * v + 1.0], [x])[0]
+    static.gradients([z], [x])
+    after = static.default_main_program().clone(for_test=True)
+    assert [op.type for op in after.global_block().ops if op.type in ("cond", "while_loop")] == ["cond", "while_loop"]
+    assert values(after, [z.name]) == values(static.default_main_program(), [z])
+
+
+def test_a_program_with_sub_blocks_is_written_and_read():
+    x, y = network()
+    (dx,) = static.gradients([y], [x])
+    program = static.default_main_program()
+    read = from_data(to_data(program))
+    assert read == program
+    assert values(read, [y.name, dx.name]) == values(program, [y, dx])
+
+
+def test_each_pass_leaves_the_values_as_they_are():
+    x, y = network()
+    (dx,) = static.gradients([app.sum(y * y)], [x])
+    program, keep = static.default_main_program(), {y.name, dx.name}
+    expected = values(program, [y, dx])
+    for each in PIPELINE:
+        assert values(each.run(program, keep), [y.name, dx.name]) == expected
+    assert values(optimise(program, keep), [y.name, dx.name]) == expected
+    assert program == program.clone()
+
+
+def test_passes_work_inside_bodies():
+    x = static.data("x", [3])
+    y = cond(app.sum(x) > 0.0, lambda: app.tanh(x * (app.full([], 2.0) + 1.0)) + app.tanh(x * 3.0), lambda: x)
+    body = optimise(static.default_main_program(), {y.name}).blocks[1]
+    assert [op.type for op in body.ops if op.inputs] == ["multiply+tanh+add"]
+
+
+def test_what_nobody_reads_is_not_handed_out_nor_carried_nor_taken():
+    x = static.data("x", [3])
+    w = x * 2.0
+    pair = cond(app.sum(x) > 0.0, lambda: [x + 1.0, w * 3.0], lambda: [x, w])
+    i, y, _ = while_loop(
+        lambda i, y, count: i < 3, lambda i, y, count: [i + 1, y + pair[0], count + i], [0, x, app.full([], 0, "int64")]
+    )
+    left = dead_code(static.default_main_program(), {y.name}).global_block().ops
+    choice, loop = (op for op in left if op.bodies)
+    assert (choice.inputs[1:], choice.outputs, choice.attributes["results"]) == (("x",), (pair[0].name,), 1)
+    assert (loop.outputs, loop.attributes["results"]) == ((i.name, y.name), 2)
+    assert [len(body.inputs) for body in loop.bodies.values()] == [3, 3]
+    assert "w" not in {name for op in left for name in op.inputs}
+
+
+def test_control_flow_with_effects_or_random_numbers_stays():
+    x = static.data("x", [3])
+    seen: list[int] = []
+    cond(app.sum(x) > 0.0, lambda: static.py_func(lambda v: seen.append(1), x, None), lambda: None)
+    left = dead_code(static.default_main_program(), ())
+    assert [op.type for op in left.global_block().ops] == ["sum", "fill_constant", "greater_than", "cond"]
+    static.Executor().run(left, feed={"x": np.ones(3, "float32")})
+    assert seen == [1]
+
+
+def test_a_branch_that_fails_to_build_leaves_nothing_behind():
+    x = static.data("x", [3])
+    program = static.default_main_program()
+    with pytest.raises(ZeroDivisionError):
+        cond(app.sum(x) > 0.0, lambda: 1 / 0, lambda: x)
+    assert (program.num_blocks, program.current_block().idx) == (1, 0)

@@ -1,0 +1,244 @@
+"""`python -m app inspect` as a user types it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import svg_reading
+
+import app
+from app import static
+from app.__main__ import main
+from app.custom.lookup import find_operator
+from app.engine.compiled.passes import PASSES
+from app.inspection.stages import NAMES, USUAL
+
+ROOT = Path(app.__file__).parents[1]
+SEED = ("--config", str(ROOT / "configs" / "seed.yaml"))
+NETWORK = """
+import app
+from app import static
+
+def network():
+    x = static.data("x", [None, 4])
+    loss = app.mean(
+        static.nn.fc(x, 3))
+    app.optimizer.SGD(0.1).minimize(loss)
+    return loss
+
+def program():
+    app.tanh(static.data("x", [None, 4]))
+    return static.default_main_program()
+
+def outputs():
+    x = static.data("x", [None, 4])
+    return {"a": app.tanh(x), "b": [app.exp(x)]}
+
+def nothing():
+    static.data("x", [None, 4])
+
+def broken():
+    return 1 / 0
+
+def misshapen():
+    return app.matmul(static.data("x", [2, 3]), static.data("y", [2, 3]))
+
+def empty():
+    return static.Program()
+
+number = 3
+"""
+
+Inspect = Callable[..., str]
+
+
+@pytest.fixture
+def inspect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inspect:
+    """`python -m app inspect ...` in a folder with nets.py; gives what it prints, or the message that it ends with."""
+    (tmp_path / "nets.py").write_text(NETWORK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nets", raising=False)
+
+    def run(*words: str, status: int = 0) -> str:
+        assert main(["inspect", *words]) == status
+        out, err = capsys.readouterr()
+        if not status:
+            assert err == ""
+            return out
+        assert re.fullmatch(r"error: .*\n", err), err
+        return err.removeprefix("error: ").rstrip()
+
+    return run
+
+
+def headings(printed: str) -> list[str]:
+    return re.findall(r"^== (.*)", printed, re.MULTILINE)
+
+
+def test_from_the_shell_the_usual_stages_of_the_reference_network_are_printed():
+    words = [sys.executable, "-m", "app", "inspect", *SEED]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert headings(done.stdout) == [
+        "The startup Program, run once",
+        "The main Program, run for every batch",
+        "What each pass did, in a batch of 256",
+        "The main Program after the passes",
+        "How the compiled engine runs it",
+        "The memory of values, in a batch of 256",
+        "The source that is generated",
+    ]
+    assert "py_func.relu_forward_0 = py_func.relu_forward(add.out_1)  // relu.py:" in done.stdout
+    assert "cast+multiply+add" in done.stdout
+    assert "def train(" in done.stdout
+
+
+def test_all_stages_are_shown_with_the_program_after_each_pass(inspect: Inspect):
+    printed = inspect(*SEED, "--stage", "all")
+    after = [f"The main Program after {each.name}" for each in PASSES]
+    shown = headings(printed)
+    assert sorted(after) == sorted(
+        h for h in shown if h.startswith("The main Program after ") and "the passes" not in h
+    )
+    assert shown[0] == "What each statement put into the startup and the main Program"
+
+
+@pytest.mark.parametrize("stage", NAMES)
+def test_a_stage_is_shown_alone(stage: str, inspect: Inspect):
+    printed = inspect("nets.py:network", "--stage", stage)
+    times = [each.name for each in PASSES].count(stage) or 1
+    assert len(set(headings(printed))) == 1
+    assert len(headings(printed)) == times
+    assert stage in NAMES
+    assert set(USUAL) < set(NAMES)
+
+
+def test_each_pass_has_a_line_with_operators_buffers_and_bytes_before_and_after(inspect: Inspect):
+    _, title, *lines = inspect(*SEED, "--stage", "passes").strip().splitlines()[1:]
+    assert title.split() == ["pass", "operators", "buffers", "bytes", "what", "it", "did"]
+    pair = r"([\d,]+ → +[\d,]+)"
+    rows = [re.fullmatch(rf"(\w+) +{pair} +{pair} +{pair}  (.+)", line).groups() for line in lines]
+    assert [row[0] for row in rows] == [each.name for each in PASSES]
+    numbers = [[tuple(int(n.replace(",", "")) for n in cell.split(" → ")) for cell in row[1:4]] for row in rows]
+    assert numbers[0][0][0] == 28
+    assert numbers[-1][0][1] == 23
+    for before, after in pairwise(numbers):
+        assert [pair[1] for pair in before] == [pair[0] for pair in after]
+    said = {row[0]: row[4] for row in rows}
+    assert said["steps"] == "2 matmul, 2 sgd → 2 matmul_step"
+    assert said["fusion"] == "cast, 2 multiply, add, subtract → cast+multiply+add, subtract+multiply"
+    assert said["common"] == "nothing to do"
+
+
+def test_a_setting_changes_the_network_that_is_shown(inspect: Inspect):
+    assert "float32[784, 7]" in inspect(*SEED, "model.hidden=[7]", "--stage", "main")
+
+
+def test_a_function_is_shown_by_its_file_and_by_its_module(inspect: Inspect):
+    printed = inspect("nets.py:network", "--stage", "main")
+    assert "matmul.out_0 = matmul(x, fc_0.w_0)" in printed
+    assert inspect("nets:network", "--stage", "main") == printed
+
+
+@pytest.mark.parametrize(("name", "fetched"), [("program", ["tanh"]), ("outputs", ["tanh", "exp"])])
+def test_a_function_may_return_a_program_or_several_outputs(name: str, fetched: list[str], inspect: Inspect):
+    printed = inspect(f"nets.py:{name}", "--stage", "optimised")
+    assert [f"{op}.out_0 = {op}(x)" in printed for op in fetched] == [True] * len(fetched)
+
+
+def test_what_each_statement_of_a_function_added_is_shown(inspect: Inspect):
+    shown = inspect("nets.py:network", "--stage", "build").split("\n\n")[1:]
+    assert [block.splitlines()[0] for block in shown] == [
+        'nets.py:6  x = static.data("x", [None, 4])',
+        "nets.py:7  loss = app.mean(",
+        "nets.py:9  app.optimizer.SGD(0.1).minimize(loss)",
+    ]
+    assert "    main     mean.out_0 = mean(add.out_0)" in shown[1]
+    assert "    startup  fc_0.b_0 = fill_constant(shape=(3,), value=0.0)" in shown[1]
+
+
+def test_what_each_statement_that_a_configuration_runs_added_is_shown(inspect: Inspect):
+    shown = inspect(*SEED, "--stage", "build")
+    lines = re.findall(r"^(\w+\.py):\d+  (.*)", shown, re.MULTILINE)
+    assert lines[0] == ("learner.py", 'image = data("image", [None, pixels], "uint8")')
+    assert ("network.py", "x = self.activation(layer(x))") in lines
+    assert "minimize" in lines[-1][1]
+
+
+def test_a_saved_model_is_shown(inspect: Inspect, tmp_path: Path):
+    x = static.data("x", [None, 4])
+    out = app.tanh(static.nn.fc(x, 3))
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    static.save_inference_model(str(tmp_path / "net"), [x], [out], executor)
+    printed = inspect("net", "--stage", "main")
+    assert "tanh.out_0 = tanh(add.out_0)" in printed
+    assert inspect("net.json", "--stage", "main") == printed
+    assert "read from a file" in inspect("net", "--stage", "build")
+    assert "BLAS" in inspect("net")
+
+
+def test_a_saved_model_with_an_operator_of_the_users_is_shown_when_that_is_named(inspect: Inspect, tmp_path: Path):
+    (tmp_path / "my_own.py").write_text(
+        "import app\n@app.custom_op(elementwise=True)\ndef double(x):\n    return x + x\n"
+    )
+    inspect_words = ("net", "--stage", "main")
+    x = static.data("x", [None, 4])
+    static.save_inference_model(str(tmp_path / "net"), [x], [find_operator("my_own.py:double")(x)])
+    assert "--custom-op" in inspect(*inspect_words, status=1)
+    assert "double(x)  // my_own.py:" in inspect(*inspect_words, "--custom-op", "my_own.py:double")
+
+
+def test_a_program_that_is_not_compiled_says_why_at_the_stages_that_it_has_not(inspect: Inspect):
+    for stage in ("passes", "fusion", "memory", "source"):
+        assert "operator by operator: it takes no data" in inspect("nets.py:empty", "--stage", stage)
+
+
+def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
+    printed = inspect(*SEED, "--stage", "fusion", "--svg", "a.svg")
+    assert printed.endswith("\nThe picture is in a.svg. The main Program after fusion\n")
+    fused = svg_reading.read(Path("a.svg").read_text(encoding="utf-8"))
+    assert "cast+multiply+add" in [box.texts[0][3] for box in fused.boxes]
+    inspect(*SEED, "--stage", "memory", "--svg", "b.svg")
+    assert len(svg_reading.read(Path("b.svg").read_text(encoding="utf-8")).boxes) > len(fused.boxes)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["--stage", "nope"], 2, "there is no stage 'nope'; there are build, startup, main, passes, batch_size, .*all"),
+        (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
+        (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, or .*"),
+        (["nowhere.py:net"], 2, "nowhere.py:net: there is no file .*nowhere.py"),
+        (["nowhere:net"], 2, "nowhere:net: No module named 'nowhere'; a file is named with its ending.*"),
+        (["nets.py:nope"], 2, "nets.py has no 'nope'.* It has network, .*"),
+        (["nets:nope"], 2, "nets:nope: module nets has no function 'nope'"),
+        (["nets:number"], 2, "nets:number: module nets has no function 'number'"),
+        (["nets.py:nothing"], 1, "nets.py:nothing returned NoneType, expected the loss or the outputs.*"),
+        (["nets.py:broken"], 1, "nets.py:broken raised ZeroDivisionError: division by zero"),
+        (["nets.py:misshapen"], 1, r"nets.py:misshapen: operator matmul of .*"),
+        (["nets.py:network", "seed=1"], 2, "one network at a time: nets.py:network goes together with .*seed=1"),
+        (["nets.py:network", "nets.py:program"], 2, "one network at a time: .*"),
+        (["--config", "no.yaml"], 2, ".*no.yaml.*"),
+    ],
+)
+def test_a_mistake_ends_in_one_line(words: list[str], status: int, message: str, inspect: Inspect):
+    assert re.fullmatch(message, inspect(*words, status=status))
+
+
+def test_the_picture_in_the_readme_is_what_the_command_draws(inspect: Inspect):
+    kept = (ROOT / "docs" / "program.svg").read_text(encoding="utf-8")
+    inspect(*SEED, "--stage", "main", "--svg", "program.svg")
+    assert _said(Path("program.svg").read_text(encoding="utf-8")) == _said(kept)
+
+
+def _said(svg: str) -> list[tuple[str, str]]:
+    """What a picture says, wherever Graphviz's version puts it and whatever line of relu.py an operator is made in."""
+    return [(box.kind, re.sub(r"relu.py:\d+", "relu.py", box.text)) for box in svg_reading.read(svg).boxes]

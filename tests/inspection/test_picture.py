@@ -1,0 +1,177 @@
+"""The picture of a Program: everything is in it, nothing overlaps, and every text has room."""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import combinations
+from typing import Any
+
+import pytest
+import svg_reading
+from svg_reading import Drawing, Shown
+
+import app
+from app import static
+from app.errors import AppError
+from app.graph.program import Block, Program
+from app.inspection.picture import draw
+
+
+def seed_network() -> Any:
+    image, label = static.data("image", [None, 784]), static.data("label", [None, 1], "int64")
+    scores = static.nn.fc(static.nn.fc(image, 100, activation="custom.relu"), 10)
+    loss = app.nn.functional.cross_entropy(scores, label)
+    app.optimizer.SGD(0.01).minimize(loss)
+    return loss
+
+
+def deep_network() -> Any:
+    x = static.data("x", [None, 8])
+    for _ in range(30):
+        x = app.tanh(static.nn.fc(x, 8))
+    loss = app.mean(x)
+    app.optimizer.Momentum(0.01).minimize(loss)
+    return loss
+
+
+def network_with_branches() -> Any:
+    h = static.nn.fc(static.data("x", [None, 4]), 4)
+    y = static.nn.cond(app.sum(h) > 0.0, lambda: app.tanh(h) * 2.0, lambda: app.exp(h))
+    i, n = app.zeros([], "int64") + 0, static.data("n", [], "int64")
+
+    def again(i: Any, y: Any) -> list[Any]:
+        return [i + 1, static.nn.cond(app.mean(y) > 0.0, lambda: y * 0.5, lambda: y + 1.0)]
+
+    with app.graph.static_mode():
+        i = app.full([], 0, "int64")
+    _, y = static.nn.while_loop(lambda i, y: i < n, again, [i, y])
+    loss = app.mean(y)
+    app.optimizer.SGD(0.1).minimize(loss)
+    return loss
+
+
+def nothing() -> None:
+    pass
+
+
+def odd_names() -> Any:
+    x = static.data("a<b>&'\"", [None, 3])
+    y = static.data("y" * 90, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+    with app.graph.static_mode():
+        app.assign([float(i) for i in range(500)])
+    return app.mean(x) + app.sum(y)
+
+
+NETWORKS = [seed_network, deep_network, network_with_branches, nothing, odd_names]
+
+
+def picture_of(build: Any) -> tuple[Program, Drawing]:
+    build()
+    program = static.default_main_program()
+    return program, svg_reading.read(draw(program, "a title"))
+
+
+def contents(block: Block) -> tuple[list[str], list[str]]:
+    """The operators of a block and of the blocks inside, and their variables."""
+    operators, variables = [str(op) for op in block.ops], list(block.vars)
+    for op in block.ops:
+        for body in op.bodies.values():
+            more = contents(body.block)
+            operators, variables = operators + more[0], variables + more[1]
+    return operators, variables
+
+
+@pytest.mark.parametrize("build", NETWORKS)
+def test_every_operator_and_every_variable_is_shown(build: Any):
+    program, drawing = picture_of(build)
+    operators, variables = contents(program.global_block())
+    assert sorted(box.title for box in drawing.boxes if box.kind in ("operator", "custom")) == sorted(operators)
+    everything = "\n".join(box.text for box in drawing.boxes)
+    for name in variables:
+        assert re.sub(r"\s", "", name) in everything
+
+
+@pytest.mark.parametrize("build", NETWORKS)
+def test_no_boxes_overlap_and_what_is_inside_another_is_so_wholly(build: Any):
+    _, drawing = picture_of(build)
+    for around in drawing.page.everything():
+        assert [b.title for b in around.inside if not around.holds(b)] == []
+        assert [(a.title, b.title) for a, b in combinations(around.inside, 2) if a.meets(b)] == []
+
+
+@pytest.mark.parametrize("build", NETWORKS)
+def test_every_text_fits_its_box(build: Any):
+    _, drawing = picture_of(build)
+    assert [(one.title, one.overflowing()) for one in drawing.page.everything() if one.overflowing()] == []
+
+
+@pytest.mark.parametrize("build", NETWORKS)
+def test_an_arrow_leads_from_an_operator_to_one_that_reads_its_output(build: Any):
+    program, drawing = picture_of(build)
+
+    def at(point: tuple[float, float]) -> list[Shown]:
+        around = Shown("point", point[0] - 2, point[1] - 2, 4, 4)
+        return [box for box in drawing.boxes if box.meets(around)]
+
+    for begin, tip in drawing.arrows:
+        source, target = at(begin)[-1], at(tip)[-1]
+        made = source.title.partition(" = ")[0].split(", ") if source.kind in ("operator", "custom") else [source.title]
+        assert any(name in target.title.partition(" = ")[2] or name in target.title for name in made)
+    assert len(drawing.arrows) >= len(program.global_block().ops) / 3
+
+
+def test_a_custom_operator_is_marked_and_the_legend_says_so():
+    _, drawing = picture_of(seed_network)
+    custom = [box for box in drawing.boxes if box.kind == "custom"]
+    assert [box.texts[0][3] for box in custom] == ["py_func.relu_forward", "py_func.relu_forward_grad"]
+    assert all("relu.py:" in box.text for box in custom)
+    legend = [text for kind, *_, text in drawing.page.texts if kind == "note"]
+    assert "custom operator" in legend
+    assert "custom operator" not in draw(Program(), "empty")
+
+
+def test_a_custom_operator_that_was_joined_with_others_is_marked():
+    @app.custom_op(elementwise=True)
+    def double(x):
+        return x + x
+
+    with app.graph.static_mode():
+        y = app.tanh(double(static.data("x", [None, 3])))
+    fused = app.graph.passes.fusion(static.default_main_program(), {y.name})
+    (box,) = (box for box in svg_reading.read(draw(fused, "")).boxes if box.kind == "custom")
+    assert box.texts[0][3] == "double+tanh"
+    assert "test_picture.py:" in box.text
+
+
+def test_what_runs_inside_an_operator_stands_in_a_frame_in_its_box():
+    _, drawing = picture_of(network_with_branches)
+    outer = next(box for box in drawing.boxes if box.title.startswith("while_loop.out_0"))
+    assert [frame.kind for frame in outer.inside] == ["frame", "frame"]
+    assert [frame.texts[0][3] for frame in outer.inside] == ["cond: block 3", "body: block 4"]
+    inner = [box for box in outer.inside[1].everything() if box.texts[:1] and box.texts[0][3] == "cond"]
+    assert len(inner) == 1
+    assert [len(frame.inside) for frame in inner[0].inside] == [3, 3]
+
+
+def test_a_long_program_stands_in_columns_and_what_is_far_away_is_named():
+    _, drawing = picture_of(deep_network)
+    headings = [text for kind, *_, text in drawing.page.texts if kind == "heading"]
+    assert headings[:3] == ["forward 1/3", "forward 2/3", "forward 3/3"]
+    assert drawing.page.height < 5000
+    assert max(box.width for box in drawing.boxes) < 260
+    gradient = next(box for box in drawing.boxes if box.title.startswith("tanh.out_28@GRAD = "))
+    assert "←fc_29.w_0" in gradient.text
+
+
+def test_a_program_is_drawn_the_same_again():
+    seed_network()
+    program = static.default_main_program()
+    assert draw(program, "a") == draw(program.clone(), "a")
+
+
+def test_without_the_package_for_pictures_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    seed_network()
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    with pytest.raises(AppError, match=r"^a picture needs .*: pip install pygraphviz"):
+        draw(static.default_main_program(), "")

@@ -1,0 +1,389 @@
+"""Control flow over Tensors: converted functions give what they give eagerly, with the same gradients."""
+
+# ruff: noqa: SIM108 - an if is what is tested
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import app
+from app.jit import to_static
+
+ONES = np.ones((3, 2), "float32")
+
+
+def branch(x):
+    y = x
+    if x.mean() > 0:
+        y = x * 2
+    else:
+        y = x - 1
+    return y * 3
+
+
+def branch_without_else(x):
+    y = x * 1
+    if x.sum() > 2:
+        y = y * 5
+    return y
+
+
+def chain_of_branches(x):
+    if x.sum() > 10:
+        y = x
+    elif x.sum() > 0:
+        y = x * 2
+    elif x.sum() > -10:
+        y = x * 3
+    else:
+        y = x * 4
+    return y
+
+
+def guard_clauses(x):
+    if x.sum() > 10:
+        return x * 2
+    z = x + 1
+    if z.sum() > 0:
+        return z
+    return -z
+
+
+def returns_deep_inside(x):
+    if x.sum() > 0:
+        if x.max() > 2:
+            return x
+        y = x * 2
+    else:
+        y = x * 3
+    return y + 1
+
+
+def while_loop(x):
+    i = 0
+    s = x * 0
+    while s.sum() < 20 and i < 50:
+        s = s + abs(x)
+        i += 1
+    return s * i
+
+
+def break_and_continue(x):
+    s = 0.0
+    for k in range(10):
+        if x.sum() * k > 12:
+            break
+        if k == 1:
+            continue
+        s = s + x * k
+    return s
+
+
+def break_of_a_while(x):
+    n = x.sum() * 0
+    while True:
+        n = n + 1
+        if n > 3:
+            break
+        if x.sum() < 0:
+            continue
+        x = x * 2
+    return x * n
+
+
+def return_in_a_loop(x):
+    i = 0
+    while i < 10:
+        if (x * i).sum() > 7:
+            return x * i
+        i += 1
+    return x
+
+
+def else_of_a_loop(x):
+    y = x
+    for k in range(4):
+        if x.sum() * k > 15:
+            y = y + k
+            break
+    else:
+        y = y * 100
+    return y
+
+
+def logic(x):
+    if (x.sum() > 0 and not x.max() > 100) or x.min() < -50:
+        y = x
+    else:
+        y = -x
+    return y if 0 < y.sum() < 5 else y * 2
+
+
+def items(x):
+    y = app.zeros([3, 2])
+    for i in range(3):
+        y[i] = x[i] * i
+    y[0, 1] = 5.0
+    y[1] += 2.0
+    return y
+
+
+def nested(x):
+    t = x * 0
+    i = 0
+    while i < 3 + x.sum() * 0:
+        j = 0
+        while j < i:
+            if x.sum() > 0:
+                t = t + j
+            else:
+                t = t - j
+            j += 1
+        i += 1
+    return t
+
+
+def lists_and_dicts(x):
+    found = {"low": x, "all": [x, x]}
+    if x.sum() > 0:
+        found["low"] = x * 2
+        found["all"].append(x * 3)
+    else:
+        found["all"].append(x * 4)
+    return found["low"] + found["all"][2]
+
+
+def plain_conditions(x, wide=True, name="a"):
+    out = []
+    for k in [1, 2, 3]:
+        if not wide or (name == "a" and k == 2):
+            continue
+        out.append(x * k)
+    return sum(out) if out else x
+
+
+def changes_in_place(x):
+    y = x.clone()
+    y.add_(1.0)
+    y *= 2
+    y[0] = 3.0
+    y[1:, 1] = x[1:, 0] * 2
+    return y
+
+
+def rows_of_a_list(x):
+    s = x * 0
+    for k in [1.0, 2.0, 3.0]:
+        s = s + x * k
+        if s.sum() > 4:
+            break
+    return s
+
+
+def returns_out_of_two_loops(x):
+    for i in range(3):
+        for j in range(3):
+            if (x * (i * 3 + j)).sum() > 20:
+                return x * (i * 3 + j)
+    return x * 100
+
+
+def closures(x):
+    n = 0
+
+    def add(v):
+        nonlocal n
+        n = n + 1
+        return v + n if v.sum() > 0 else v - n
+
+    return add(add(x)) * n
+
+
+def recursive(x, n=3):
+    if n == 0:
+        return x
+    return recursive(x * n, n - 1) if x.sum() > -1e9 else x
+
+
+def comprehensions(x):
+    parts = [x * k if x.sum() > k else x for k in range(3)]
+    return sum({k: (v if v.sum() > 0 else -v) for k, v in enumerate(parts)}.values())
+
+
+def contexts(x):
+    with app.no_grad():
+        if x.sum() > 0:
+            w = x * 2
+        else:
+            w = x * 3
+    try:
+        y = w * x
+    finally:
+        pass
+    return y
+
+
+FUNCTIONS = [
+    changes_in_place,
+    rows_of_a_list,
+    returns_out_of_two_loops,
+    closures,
+    recursive,
+    comprehensions,
+    contexts,
+    branch, branch_without_else, chain_of_branches, guard_clauses, returns_deep_inside, while_loop, break_and_continue,
+    break_of_a_while, return_in_a_loop, else_of_a_loop, logic, items, nested, lists_and_dicts, plain_conditions,
+]  # fmt: skip
+
+
+def values_and_gradients(function, array):
+    x = app.to_tensor(array, stop_gradient=False)
+    y = function(x)
+    y.sum().backward()
+    return y.numpy(), x.gradient()
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.0, 3.0, 200.0])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_converted_function_gives_what_it_gives_eagerly(function, scale):
+    static = to_static(function, backend="reference")
+    for eager, traced in zip(
+        values_and_gradients(function, ONES * scale), values_and_gradients(static, ONES * scale), strict=True
+    ):
+        np.testing.assert_allclose(traced, eager, rtol=1e-6)
+
+
+def test_one_trace_serves_both_branches():
+    static = to_static(guard_clauses, backend="reference")
+    for scale in (3.0, 1.0, -3.0):
+        np.testing.assert_allclose(
+            static(app.to_tensor(ONES * scale)).numpy(), guard_clauses(app.to_tensor(ONES * scale)).numpy()
+        )
+    assert len(static.traces) == 1
+
+
+def powers(x, count):
+    out = x
+    for k in range(count):
+        out = out * 2 + k
+    return out
+
+
+def test_a_range_that_a_tensor_ends_is_a_loop_of_the_program():
+    static = to_static(powers, backend="reference")
+    for count in (0, 1, 5):
+        found = static(app.to_tensor(ONES), app.to_tensor(count)).numpy()
+        np.testing.assert_allclose(found, powers(app.to_tensor(ONES), count).numpy())
+    assert len(static.traces) == 1
+    assert [op.type for op in static.main_program.global_block().ops].count("while_loop") == 1
+
+
+def sum_of_rows(x):
+    total = x.sum() * 0
+    for row in x:
+        if row.sum() > 0:
+            total = total + row.max()
+    return total
+
+
+def test_a_loop_over_rows_runs_for_any_number_of_them():
+    static = to_static(sum_of_rows, backend="reference")
+    for array in (ONES, -ONES, np.ones((7, 2), "float32")):
+        assert float(static(app.to_tensor(array))) == float(sum_of_rows(app.to_tensor(array)))
+    assert len(static.traces) == 1
+
+
+class Doubled(app.nn.Layer):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x * 2
+        return x * 5
+
+
+class Hidden(Doubled):
+    def __init__(self):
+        super().__init__()
+        self.__factor = 4.0
+
+    def forward(self, x):
+        y = super().forward(x)
+        if y.sum() > 3:
+            y = super().forward(y * self.__factor)
+        return y
+
+
+def test_super_and_private_names_mean_what_they_mean_in_the_class():
+    static = to_static(Hidden(), backend="reference")
+    for scale in (1.0, -1.0, 0.1):
+        x = app.to_tensor(ONES * scale)
+        np.testing.assert_allclose(static(x).numpy(), Hidden()(x).numpy())
+
+
+class Counting(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", app.to_tensor(0.0))
+        self.low = app.to_tensor([1.0])
+
+    def forward(self, x):
+        if x.sum() > 0:
+            self.count = self.count + 1
+        return self.helper(x)
+
+    def helper(self, x):
+        return x * 2 if x.sum() > 0 else x * 3
+
+
+def test_attributes_and_methods_of_layers_take_part():
+    layer = to_static(Counting(), backend="reference")
+    for scale, count in ((1.0, 1), (-1.0, 1), (2.0, 2)):
+        y = layer(app.to_tensor(ONES * scale))
+        np.testing.assert_allclose(y.numpy(), ONES * scale * (2 if scale > 0 else 3))
+        assert float(layer.count) == count
+    assert isinstance(layer.count, app.Tensor)
+
+
+def test_pythons_functions_know_tensors():
+    def function(x):
+        top = max(x.sum(), 3)
+        whole = int(x.mean() * 10)
+        assert isinstance(x, app.Tensor)
+        return top + float(whole) + abs(x).sum()
+
+    static = to_static(function, backend="reference")
+    x = app.to_tensor(ONES * 1.25)
+    assert float(static(x)) == float(max(x.sum(), 3)) + int(x.mean() * 10) + float(abs(x).sum())
+
+
+def test_print_and_assert_happen_whenever_the_function_runs(capsys):
+    def function(x):
+        print("sum", x.sum())
+        assert x.sum() > 0, "must be positive"
+        return x
+
+    static = to_static(function, backend="reference")
+    static(app.to_tensor(ONES))
+    static(app.to_tensor(ONES * 2))
+    assert capsys.readouterr().out.count("sum Tensor") == 2
+    with pytest.raises(Exception, match="must be positive"):
+        static(app.to_tensor(-ONES))
+
+
+def test_the_converted_code_can_be_read():
+    code = to_static(branch).code
+    assert "_jit.if_(" in code
+    assert "def if_" in code
+
+
+def test_a_traceback_shows_the_users_line():
+    def function(x):
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x.nothing()  # this line
+        return y
+
+    with pytest.raises(AttributeError) as caught:
+        to_static(function, backend="reference")(app.to_tensor(ONES))
+    lines = [str(entry.statement) for entry in caught.traceback]
+    assert any("# this line" in line for line in lines)

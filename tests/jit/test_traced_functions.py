@@ -1,0 +1,303 @@
+"""What a traced function is: its signatures, its Program, the operators and the gradients in it."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+import app
+from app.errors import AppError, ShapeError
+from app.jit import ConcreteProgram, enable_to_static, to_static
+from app.static import InputSpec
+
+
+def tensor(*shape, grad=False, value=1.0):
+    return app.to_tensor(np.full(shape, value, "float32"), stop_gradient=not grad)
+
+
+def double(x):
+    return x * 2
+
+
+def static(function=double, **settings):
+    return to_static(function, backend="reference", **settings)
+
+
+# Signatures
+
+
+def test_a_batch_of_another_size_is_not_traced_again():
+    f = static()
+    for rows in (4, 2, 7):
+        assert f(tensor(rows, 3)).shape == [rows, 3]
+    assert len(f.traces) == 1
+    assert f.main_program.global_block().var("x").shape == (-1, 3)
+
+
+def test_other_ranks_types_and_widths_are():
+    f = static()
+    for x in (tensor(4, 3), tensor(4), tensor(4, 5), tensor(4, 3).astype("float64"), tensor(4, 3, grad=True)):
+        f(x)
+    assert len(f.traces) == 5
+
+
+def test_a_function_that_needs_the_size_of_the_batch_is_traced_for_each():
+    f = static(mean_by_hand)
+    for rows in (4, 2):
+        assert float(f(tensor(rows, 3))) == 3.0
+    assert len(f.traces) == 2
+
+
+def mean_by_hand(x):
+    return x.sum() / x.shape[0]
+
+
+def affine(x, w):
+    return x @ w
+
+
+def test_a_matrix_as_high_as_the_batch_is_not_taken_for_a_batch():
+    f = static(affine)
+    for rows in (3, 5, 2):
+        np.testing.assert_allclose(f(tensor(rows, 3), tensor(3, 2)).numpy(), np.full((rows, 2), 3.0))
+
+
+def nested(pair, *, scale=1.0, names=()):
+    first, second = pair["a"]
+    return {"sum": [first + second, scale], "names": names, "none": None, "same": first}
+
+
+def test_nests_of_arguments_and_results():
+    f = static(nested)
+    x, y = tensor(2), tensor(2, value=3.0)
+    result = f({"a": (x, y)}, scale=2.0, names=["p"])
+    np.testing.assert_array_equal(result["sum"][0].numpy(), [4.0, 4.0])
+    assert (result["sum"][1], result["names"], result["none"]) == (2.0, ["p"], None)
+    assert result["same"] is x
+
+
+def test_plain_arguments_are_part_of_the_signature_and_traces_are_bounded():
+    f = static(lambda x, k: x * k)
+    for k in range(40):
+        with pytest.warns(UserWarning, match="should be a Tensor") if k == 7 else nullcontext():
+            assert float(f(tensor(1), k)) == k
+    assert len(f.traces) == 32
+
+
+def test_arrays_are_taken_as_tensors():
+    assert isinstance(static()(np.ones((2, 2), "float32")), app.Tensor)
+
+
+def test_input_specs_are_kept_to():
+    f = static(input_spec=[InputSpec([None, 3], "float32")])
+    assert f.main_program.global_block().var("x").shape == (-1, 3)  # traced without a call
+    assert f(tensor(2, 3)).shape == [2, 3]
+    with pytest.raises(ShapeError, match="InputSpec"):
+        f(tensor(2, 4))
+
+
+def test_it_can_be_switched_off():
+    seen = []
+
+    @to_static(backend="reference")
+    def f(x):
+        seen.append(type(x).__name__)
+        return x
+
+    enable_to_static(False)
+    try:
+        f(tensor(1))
+    finally:
+        enable_to_static(True)
+    f(tensor(1))
+    assert seen[0] == "Tensor"
+    assert seen[1].startswith("Traced")
+
+
+class Scaled:
+    def __init__(self, by):
+        self.by = by
+
+    @to_static(backend="reference")
+    def times(self, x):
+        return x * self.by
+
+
+def test_each_object_has_its_own_traces_of_a_method():
+    assert [float(Scaled(by).times(tensor(1))) for by in (2, 3)] == [2.0, 3.0]
+
+
+def test_a_layer_can_be_copied():
+    layer = to_static(app.nn.Linear(2, 2), backend="reference")
+    layer(tensor(1, 2))
+    other = copy.deepcopy(layer)
+    layer.weight.set_value(np.zeros((2, 2), "float32"))
+    assert abs(other(tensor(1, 2)).numpy()).sum() > 0
+
+
+def test_static_functions_call_each_other():
+    inner = static()
+    outer = static(lambda x: inner(x) + 1)
+    assert float(outer(tensor(1))) == 3.0
+    assert inner.traces == []
+
+
+def test_what_a_program_says_is_the_function():
+    f = static(lambda x: app.tanh(x * 2))
+    f(tensor(2))
+    assert [op.type for op in f.main_program.global_block().ops] == ["fill_constant", "multiply", "tanh"]
+    assert isinstance(f.concrete_program, ConcreteProgram)
+
+
+def test_a_program_of_another_origin_runs_on_tensors():
+    main, startup = app.static.Program(), app.static.Program()
+    with app.static.program_guard(main, startup):
+        x = app.static.data("x", [None, 2])
+        w = main.global_block().create_parameter("w", [2, 2])
+        y = app.tanh(x @ w)
+    weight = app.create_parameter([2, 2])
+    f = ConcreteProgram.of_program(main, ["x"], [y.name], {"w": weight}, backend="reference")
+    (result,) = f([tensor(3, 2)])
+    np.testing.assert_allclose(result.numpy(), np.tanh(np.ones((3, 2)) @ weight.numpy()), rtol=1e-5)
+    result.sum().backward()
+    assert weight.grad.shape == [2, 2]
+
+
+# Gradients
+
+
+def test_gradients_flow_through_it_and_on():
+    f = static(lambda x, y: (x * y, x + 1, x > 0))
+    x, y = tensor(3, grad=True, value=2.0), tensor(3, grad=True, value=3.0)
+    product, more, truth = f(x * 1, y)
+    assert truth.stop_gradient
+    (product * 2 + more).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [7.0] * 3)
+    np.testing.assert_allclose(y.grad.numpy(), [4.0] * 3)
+
+
+def test_an_output_that_nobody_used_counts_nothing():
+    f = static(lambda x: (x * 2, x * 3))
+    x = tensor(2, grad=True)
+    f(x)[0].sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [2.0, 2.0])
+
+
+def test_what_is_detached_has_no_gradient():
+    def function(x):
+        with app.no_grad():
+            y = x * 5
+        return (x * y * x.detach()).sum()
+
+    x = tensor(1, grad=True, value=2.0)
+    static(function)(x).backward()
+    assert float(x.grad) == 20.0
+
+
+def test_a_second_backward_pass_needs_the_first_to_keep_its_values():
+    x = tensor(1, grad=True)
+    y = static(lambda x: app.exp(x))(x)
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(AppError, match="second time"):
+        y.backward()
+
+
+def test_second_derivatives():
+    f = static(lambda x: (x**3).sum())
+    x = tensor(2, grad=True, value=2.0)
+    (first,) = app.grad(f(x), x, create_graph=True)
+    (second,) = app.grad(first.sum(), x)
+    np.testing.assert_allclose(first.numpy(), [12.0, 12.0])
+    np.testing.assert_allclose(second.numpy(), [12.0, 12.0])
+
+
+def test_second_derivatives_keep_what_was_drawn():
+    f = static(lambda x: (app.nn.functional.dropout(x, 0.5) ** 2).sum())
+    x = tensor(50, grad=True)
+    (first,) = app.grad(f(x), x, create_graph=True)
+    (second,) = app.grad(first.sum(), x)
+    np.testing.assert_allclose(second.numpy(), first.numpy())
+
+
+def test_what_changed_since_is_not_read():
+    w = app.create_parameter([2])
+    loss = static(lambda x: (x * w).sum())(tensor(2, grad=True))
+    w.set_value(np.zeros(2, "float32"))
+    with pytest.raises(AppError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+# Custom operators
+
+
+@app.custom_op(elementwise=True)
+def cube(x):
+    return x * x * x
+
+
+@cube.backward
+def cube_grad(x, dy):
+    return 3 * x * x * dy
+
+
+class Cube(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        return 3 * x * x * dy
+
+
+class CubeFunction(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * dy
+
+
+def by_py_func(x):
+    out = x * 0
+    return app.static.py_func(lambda a: a**3, x, out, backward_func=lambda x, y, dy: 3 * x**2 * dy)
+
+
+KINDS = {"custom_op": cube, "PyLayer": Cube.apply, "Function": CubeFunction.apply, "py_func": by_py_func}
+
+
+@pytest.mark.parametrize("backend", ["reference", "compiled"])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_custom_operators_survive(kind, backend):
+    def function(x):
+        y = kind(x * 2)
+        if backend == "reference" and y.sum() > 1000:
+            y = y * 0
+        return y.sum()
+
+    x = tensor(3, 2, grad=True)
+    loss = to_static(function, backend=backend)(x)
+    assert float(loss) == 48.0
+    loss.backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.full((3, 2), 24.0))
+
+
+def test_random_operators_draw_what_they_draw_eagerly():
+    def function(x):
+        return x + app.rand([3]) + app.nn.functional.dropout(app.ones([3]), 0.5)
+
+    f, found = static(function), []
+    for run in (function, f):
+        app.seed(7)
+        found.append([run(tensor(3)).numpy() for _ in range(3)])
+    np.testing.assert_array_equal(found[0], found[1])

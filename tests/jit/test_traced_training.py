@@ -1,0 +1,228 @@
+"""Training with traced functions: the same losses, weights and random numbers as eagerly, in every form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import app
+from app.data import Batches
+from app.jit import to_static
+from app.nn import functional
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((23, 8)).astype("float32")
+Y = RANDOM.integers(0, 3, 23)
+
+
+class Block(app.nn.Layer):
+    def __init__(self, p):
+        super().__init__()
+        self.linear, self.norm, self.drop = app.nn.Linear(12, 12), app.nn.BatchNorm1D(12), app.nn.Dropout(p)
+        self.register_buffer("seen", app.to_tensor(0.0))
+
+    def forward(self, x):
+        h = self.drop(functional.relu(self.norm(self.linear(x))))
+        self.seen = self.seen + h.mean().detach()
+        return h
+
+
+class Net(app.nn.Layer):
+    def __init__(self, p=0.3):
+        super().__init__()
+        self.first, self.last = app.nn.Linear(8, 12), app.nn.Linear(12, 3)
+        self.blocks = app.nn.Sequential(Block(p), Block(p))
+
+    def forward(self, x):
+        return self.last(self.blocks(app.tanh(self.first(x))))
+
+
+def fresh(kind, **settings):
+    app.seed(3)
+    net = Net()
+    return net, kind(0.05, parameters=net.parameters(), **settings)
+
+
+def step_of(net, optimizer):
+    def step(x, y):
+        loss = functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        return loss
+
+    return step
+
+
+def epoch_of(net, optimizer):
+    def epoch(batches):
+        losses, total = [], 0.0
+        for x, y in batches:
+            loss = functional.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            losses.append(loss)
+            total = total + loss
+        return losses, total
+
+    return epoch
+
+
+def trained(form, kind, **settings):
+    """The losses of two epochs, what the network says in use, and its state."""
+    net, optimizer = fresh(kind, **settings)
+    if form == "layer":
+        to_static(net, backend="reference")
+    step = step_of(net, optimizer)
+    if form == "step":
+        step = to_static(step, backend="reference")
+    batches = Batches(X, Y, np.arange(23)[::-1], 10)
+    epoch = to_static(epoch_of(net, optimizer), backend="reference") if form == "epoch" else None
+    app.seed(5)
+    losses = []
+    for _ in range(2):
+        if epoch is not None:
+            each, total = epoch(batches)
+            losses += map(float, each)
+            assert float(total) == pytest.approx(sum(map(float, each)), rel=1e-5)
+        else:
+            losses += [float(step(app.to_tensor(x), app.to_tensor(y))) for x, y in batches]
+    net.eval()
+    traces = {"layer": lambda: net.forward, "step": lambda: step, "epoch": lambda: epoch}.get(form)
+    count = len(traces().traces) if traces else 0
+    return losses, net(app.to_tensor(X)).numpy(), {k: v.numpy() for k, v in net.state_dict().items()}, count
+
+
+SETTINGS = {
+    "SGD": {},
+    "Momentum": {"weight_decay": 0.01},
+    "Adam": {"grad_clip": app.nn.ClipGradByGlobalNorm(1.0)},
+    "AdamW": {},
+}
+
+
+@pytest.mark.parametrize("form", ["layer", "step", "epoch"])
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_every_form_trains_as_the_eager_one_does(kind, form):
+    optimizer, settings = getattr(app.optimizer, kind), SETTINGS[kind]
+    eager, static = (trained(f, optimizer, **settings) for f in ("eager", form))
+    np.testing.assert_allclose(static[0], eager[0], rtol=1e-5)
+    np.testing.assert_allclose(static[1], eager[1], rtol=1e-3, atol=1e-5)
+    for name in eager[2]:
+        np.testing.assert_allclose(static[2][name], eager[2][name], rtol=1e-3, atol=1e-5, err_msg=name)
+    assert static[3] == 1  # the last batch, of another size, was not traced again
+
+
+@pytest.mark.parametrize("form", ["layer", "step", "epoch"])
+def test_the_compiled_engine_trains_the_same(form):
+    found = []
+    for wanted in ("eager", form):
+        app.seed(3)
+        net = app.nn.Linear(8, 3)
+        optimizer = app.optimizer.SGD(0.5, parameters=net.parameters())
+        if wanted == "layer":
+            to_static(net)
+        step, epoch = step_of(net, optimizer), epoch_of(net, optimizer)
+        step = to_static(step) if wanted == "step" else step
+        batches = Batches(X, Y, np.arange(23)[::-1], 10)
+        each = (
+            [step(app.to_tensor(x), app.to_tensor(y)) for x, y in batches]
+            if wanted != "epoch"
+            else to_static(epoch)(batches)[0]
+        )
+        found.append(([float(loss) for loss in each], net.weight.numpy()))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-4, atol=1e-6)
+
+
+def test_the_learning_rate_is_that_of_each_call():
+    schedule = app.optimizer.lr.StepDecay(0.5, 1, 0.1)
+    w = app.create_parameter([1], default_initializer=app.nn.initializer.Constant(0.0))
+    optimizer = app.optimizer.SGD(schedule, parameters=[w])
+
+    @to_static(backend="reference")
+    def step(x):
+        (w * x).sum().backward()
+        optimizer.step()
+        optimizer.clear_grad()
+
+    step(app.to_tensor([1.0]))
+    schedule.step()
+    step(app.to_tensor([1.0]))
+    np.testing.assert_allclose(w.numpy(), [-0.55])
+    assert len(step.traces) == 1
+
+
+def test_gradients_that_stay_are_added_to():
+    w = app.create_parameter([2])
+
+    @to_static(backend="reference")
+    def accumulate(x):
+        (w * x).sum().backward()
+
+    for _ in range(3):
+        accumulate(app.to_tensor([1.0, 2.0]))
+    np.testing.assert_allclose(w.grad.numpy(), [3.0, 6.0])
+    assert len(accumulate.traces) == 2  # without a gradient at first, and with one
+
+
+def test_a_step_without_the_backward_pass_takes_the_gradients_of_now():
+    w = app.create_parameter([2], default_initializer=app.nn.initializer.Constant(0.0))
+    optimizer = app.optimizer.SGD(1.0, parameters=[w])
+    update = to_static(lambda: optimizer.step(), backend="reference")
+    for value in (1.0, 2.0):
+        (w * value).sum().backward()
+        update()
+        w.clear_grad()
+    np.testing.assert_allclose(w.numpy(), [-3.0, -3.0])
+
+
+def test_two_optimisers_in_one_step():
+    def weights(value):
+        return app.create_parameter([2], default_initializer=app.nn.initializer.Constant(value))
+
+    def make():
+        a, b = weights(1.0), weights(2.0)
+        first, second = (app.optimizer.SGD(0.1, parameters=[p]) for p in (a, b))
+
+        def step(x):
+            (a * b * x).sum().backward()
+            first.step()
+            first.clear_grad()
+            second.clear_grad()
+            (a * b * x).sum().backward()
+            second.step()
+            first.clear_grad()
+            second.clear_grad()
+
+        return step, a, b
+
+    found = []
+    for wrap in (lambda f: f, lambda f: to_static(f, backend="reference")):
+        step, a, b = make()
+        for _ in range(3):
+            wrap(step)(app.to_tensor([1.0, 2.0]))
+        found.append((a.numpy(), b.numpy()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_the_mode_of_layers_is_part_of_what_was_traced():
+    layer = to_static(app.nn.Dropout(0.5), backend="reference")
+    x = app.ones([100])
+    assert set(np.unique(layer(x).numpy())) == {0.0, 2.0}
+    layer.eval()
+    np.testing.assert_array_equal(layer(x).numpy(), x.numpy())
+    layer.train()
+    assert not np.array_equal(layer(x).numpy(), layer(x).numpy())  # drawn anew at each call
+    assert len(layer.forward.traces) == 2
+
+
+def test_no_gradient_is_recorded_where_none_is_wanted():
+    net = to_static(app.nn.Linear(2, 2), backend="reference")
+    with app.no_grad():
+        assert net(app.ones([1, 2])).stop_gradient
+    assert not net(app.ones([1, 2])).stop_gradient
+    for parameter in net.parameters():
+        parameter.stop_gradient = True
+    assert net(app.ones([1, 2])).stop_gradient

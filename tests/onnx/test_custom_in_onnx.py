@@ -1,0 +1,227 @@
+"""Custom operators in ONNX: as what they declare equal, as a function made of their body, or as one of our domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from numba import njit
+from onnx.reference import ReferenceEvaluator
+
+import app
+from app import static
+from app.custom.lookup import find_operator
+
+X = np.linspace(-2.0, 2.0, 12).astype("float32").reshape(3, 4)
+
+
+def program_with(operator: Callable[[Any], Any]) -> tuple[Any, list[Any], list[Any]]:
+    x = static.data("x", [None, 4])
+    return static.default_main_program(), [x], [operator(x)]
+
+
+def exported(operator: Callable[[Any], Any], folder: Path) -> tuple[onnx.ModelProto, np.ndarray]:
+    """A Program with nothing but the operator, and what it gives for X."""
+    program, feed, fetch = program_with(operator)
+    model = onnx.load(app.onnx.export(program, folder / "model", feed=feed, fetch=fetch))
+    return model, static.Executor().run(program, {"x": X}, fetch)[0]
+
+
+def by_runtime(model: onnx.ModelProto) -> Any:
+    return onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": X})[0]
+
+
+def kinds(model: onnx.ModelProto) -> list[tuple[str, str]]:
+    return [(node.domain, node.op_type) for node in model.graph.node]
+
+
+# Declared equal
+
+
+@app.custom_op(onnx="Relu")
+def my_relu(x: Any) -> Any:
+    return np.where(x > 0, x, np.zeros((), x.dtype))
+
+
+class Clipped(app.autograd.PyLayer):
+    onnx = "Relu"
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return app.to_tensor(np.maximum(x.numpy(), 0))
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy
+
+
+class Steep(app.autograd.Function):
+    @staticmethod
+    def onnx(onnx: Any, x: Any) -> Any:
+        return onnx.Relu(x) * 2.0
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return app.to_tensor(np.maximum(x.numpy(), 0) * np.float32(2))
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy
+
+
+def by_py_func(x: Any) -> Any:
+    return static.py_func(lambda a: np.maximum(a, 0), x, static.InputSpec([-1, 4], "float32"), onnx="Relu")
+
+
+@app.custom_op(elementwise=True, onnx=lambda onnx, x, slope: onnx.LeakyRelu(x, alpha=slope))
+def leaky(x: Any, slope: float = 0.5) -> Any:
+    return x if x > 0 else x * slope
+
+
+@pytest.mark.parametrize("operator", [my_relu, Clipped.apply, by_py_func, find_operator("custom.relu")])
+def test_an_operator_that_declares_its_equal_is_exported_as_that(operator: Callable[[Any], Any], tmp_path: Path):
+    model, expected = exported(operator, tmp_path)
+    assert kinds(model) == [("", "Relu")]
+    np.testing.assert_array_equal(by_runtime(model), expected)
+
+
+@pytest.mark.parametrize(
+    ("operator", "nodes"),
+    [(lambda x: leaky(x, slope=0.25), ["LeakyRelu"]), (Steep.apply, ["Relu", "Constant", "Mul"])],
+)
+def test_a_rule_makes_several_nodes_and_is_given_settings(operator: Any, nodes: list[str], tmp_path: Path):
+    model, expected = exported(operator, tmp_path)
+    assert kinds(model) == [("", name) for name in nodes]
+    np.testing.assert_allclose(by_runtime(model), expected, rtol=1e-6)
+
+
+# Written with the framework's operators
+
+
+class Swish(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any, beta: float) -> Any:
+        s = app.sigmoid(x * beta)
+        ctx.save_for_backward(x, s)
+        ctx.beta = beta
+        return x * s
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        x, s = ctx.saved_tensor()
+        return dy * (s + ctx.beta * x * s * (1 - s))
+
+
+@app.custom_op
+def composed(x: Any) -> Any:
+    return app.tanh(x) * app.sigmoid(x) + 1.0
+
+
+@app.custom_op(elementwise=True)
+def bump(x: Any, height: float = 2.0) -> Any:
+    return height * np.exp(-x * x)
+
+
+@app.custom_op(outputs=("low", "high"))
+def halves(x: Any) -> Any:
+    return app.minimum(x, 0.0), app.maximum(x, 0.0)
+
+
+@pytest.mark.parametrize(
+    "operator", [lambda x: Swish.apply(x, 2.0), composed, lambda x: bump(x, height=3.0), lambda x: halves(x)[1]]
+)
+def test_an_operator_written_with_operators_is_exported_as_a_function(operator: Any, tmp_path: Path):
+    model, expected = exported(operator, tmp_path)
+    assert [domain for domain, _ in kinds(model)] == ["opsmith"]
+    assert [f.name for f in model.functions] == [model.graph.node[0].op_type]
+    np.testing.assert_allclose(by_runtime(model), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_function_is_made_once_for_what_is_used_again_and_anew_for_other_settings(tmp_path: Path):
+    model, expected = exported(lambda x: bump(bump(x)) + bump(x, height=1.5), tmp_path)
+    assert [f.name for f in model.functions] == ["bump", "bump_2"]
+    assert [kind for _, kind in kinds(model)] == ["bump", "bump", "bump_2", "Add"]
+    np.testing.assert_allclose(by_runtime(model), expected, rtol=1e-5)
+
+
+def test_functions_hold_functions_of_operators_inside(tmp_path: Path):
+    @app.custom_op
+    def outer(x: Any) -> Any:
+        return composed(x) * 2.0
+
+    model, expected = exported(outer, tmp_path)
+    assert {f.name for f in model.functions} == {"outer", "composed"}
+    np.testing.assert_allclose(by_runtime(model), expected, rtol=1e-5)
+
+
+# Opaque
+
+
+@njit
+def looped(x: np.ndarray) -> np.ndarray:
+    y = np.empty_like(x)
+    for i in range(x.size):
+        y.flat[i] = x.flat[i] if x.flat[i] > 0.5 else 0
+    return y
+
+
+class Opaque(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return app.to_tensor(np.sort(x.numpy(), axis=-1))
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy
+
+
+@app.custom_op(elementwise=True)
+def branching(x: Any, most: float = 1.0) -> Any:
+    return most if x > most else x
+
+
+@app.custom_op(elementwise=True)
+def equal_to_zero(x: Any) -> Any:  # with Variables, Python takes x == 0 for true
+    return 1.0 * x if x == 0 else 2.0 * x
+
+
+opaque_array = app.custom_op(looped, name="shrunk")
+OPAQUE = [opaque_array, Opaque.apply, lambda x: branching(x, most=0.5), equal_to_zero]
+
+
+@pytest.mark.parametrize("operator", OPAQUE)
+def test_an_opaque_operator_is_one_of_our_domain_that_the_reference_evaluator_runs(operator: Any, tmp_path: Path):
+    program, feed, fetch = program_with(operator)
+    model = onnx.load(app.onnx.export(program, tmp_path / "model", feed=feed, fetch=fetch))
+    ((domain, _),) = kinds(model)
+    assert (domain, len(model.functions)) == ("opsmith", 0)
+    classes = app.onnx.reference_operators(program, feed=feed, fetch=fetch)
+    (found,) = ReferenceEvaluator(model, new_ops=classes).run(None, {"x": X})
+    (expected,) = static.Executor().run(program, {"x": X}, fetch)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_operators_can_be_named_for_the_reference_evaluator(tmp_path: Path):
+    model, expected = exported(lambda x: branching(opaque_array(x), most=0.75), tmp_path)
+    evaluator = ReferenceEvaluator(model, new_ops=app.onnx.reference_operators(opaque_array, branching))
+    np.testing.assert_allclose(evaluator.run(None, {"x": X})[0], expected)
+
+
+def test_two_opaque_operators_of_one_name_have_two(tmp_path: Path):
+    def scaled(factor: float) -> Callable[[Any], Any]:
+        def times(a: np.ndarray) -> np.ndarray:
+            return np.ascontiguousarray(a * np.float32(factor), "float32") + np.float32(float(a.sum()) * 0)
+
+        return lambda x: static.py_func(times, x, static.InputSpec([-1, 4], "float32"))
+
+    program, feed, fetch = program_with(lambda x: scaled(3.0)(scaled(2.0)(x)))
+    model = onnx.load(app.onnx.export(program, tmp_path / "model", feed=feed, fetch=fetch))
+    assert [kind for _, kind in kinds(model)] == ["py_func_times", "py_func_times_2"]
+    classes = app.onnx.reference_operators(program, feed=feed, fetch=fetch)
+    (found,) = ReferenceEvaluator(model, new_ops=classes).run(None, {"x": X})
+    np.testing.assert_allclose(found, 6 * X, rtol=1e-6)

@@ -1,0 +1,164 @@
+"""Whole networks in ONNX: layers, functions, Programs, saved models and control flow give what they give here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import app
+from app import nn, static
+from app.nn import functional
+
+
+def open_session(path: Path) -> Any:
+    return onnxruntime.InferenceSession(str(path))
+
+
+def fed(session: Any, *arrays: np.ndarray) -> list[np.ndarray]:
+    return session.run(None, {i.name: a for i, a in zip(session.get_inputs(), arrays, strict=True)})
+
+
+def assert_same(path: Path, function: Any, *arrays: np.ndarray) -> None:
+    """The exported network gives what the function gives on Tensors."""
+    expected = function(*(app.to_tensor(a) for a in arrays))
+    results = fed(open_session(path), *arrays)
+    listed = expected if isinstance(expected, (list, tuple)) else [expected]
+    for found, wanted in zip(results, listed, strict=True):
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-5, atol=1e-5)
+
+
+class Block(nn.Layer):
+    """Most of what dense networks are made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(7, 6)
+        self.first, self.norm = nn.Linear(6, 8), nn.LayerNorm(8)
+        self.batch_norm, self.dropout = nn.BatchNorm1D(8), nn.Dropout(0.5)
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, words: Any, weights: Any) -> Any:
+        mixed = app.matmul(weights.unsqueeze(1), self.embedding(words)).squeeze(1)
+        hidden = functional.gelu(self.norm(self.first(mixed)))
+        hidden = self.dropout(self.batch_norm(hidden)) + app.concat([hidden[:, 4:], hidden[:, :4]], axis=1)
+        return functional.softmax(self.last(hidden)), hidden.mean(axis=1)
+
+
+SPECS = [static.InputSpec([None, 5], "int64"), static.InputSpec([None, 5], "float32")]
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_layer_is_exported_as_it_is_in_use(batch: int, tmp_path: Path):
+    layer, random = Block(), np.random.default_rng(0)
+    layer(app.to_tensor(random.integers(0, 7, (9, 5))), app.to_tensor(random.random((9, 5)).astype("float32")))
+    path = app.onnx.export(layer, tmp_path / "block", SPECS)
+    assert layer.training
+    assert layer.dropout.training
+    layer.eval()
+    assert_same(path, layer, random.integers(0, 7, (batch, 5)), random.random((batch, 5)).astype("float32"))
+
+
+ACTIVATIONS = [name for name in functional.__all__ if name in {
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid", "mish",
+    "relu", "relu6", "selu", "sigmoid", "silu", "softplus", "softshrink", "softsign", "swish", "tanh", "tanhshrink",
+    "thresholded_relu", "softmax", "log_softmax", "glu",
+}]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_every_activation_is_exported(name: str, tmp_path: Path):
+    function = getattr(functional, name)
+    path = app.onnx.export(lambda x: function(x), tmp_path / name, [static.InputSpec([None, 6])])
+    assert_same(path, function, np.linspace(-3, 3, 12).astype("float32").reshape(2, 6))
+
+
+def test_the_file_says_what_it_is_and_its_batch_is_open(tmp_path: Path):
+    path = app.onnx.export(nn.Linear(3, 2), str(tmp_path / "linear.onnx"), [static.InputSpec([-1, 3], name="features")])
+    model = onnx.load(path)
+    assert (path.name, model.producer_name, model.opset_import[0].version) == ("linear.onnx", "opsmith", app.onnx.OPSET)
+    session = open_session(path)
+    assert [(i.name, i.shape) for i in session.get_inputs()] == [("features", ["batch", 3])]
+    assert [(o.name, o.shape) for o in session.get_outputs()] == [("output", ["batch", 2])]
+
+
+def test_several_open_inputs_do_not_promise_to_be_of_one_size(tmp_path: Path):
+    path = app.onnx.export(lambda a, b: (a.sum(0), b.sum(0)), tmp_path / "two", [static.InputSpec([None])] * 2)
+    assert_same(path, lambda a, b: (a.sum(0), b.sum(0)), np.ones(2, "float32"), np.ones(5, "float32"))
+
+
+def test_a_tensor_can_stand_for_its_spec(tmp_path: Path):
+    path = app.onnx.export(app.tanh, tmp_path / "tanh", [app.ones([2, 3])])
+    assert [i.shape for i in open_session(path).get_inputs()] == [[2, 3]]
+
+
+def test_a_program_is_exported_with_the_values_of_a_scope(tmp_path: Path):
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup):
+        x, label = static.data("x", [None, 4]), static.data("label", [None, 1], "int64")
+        scores = static.nn.fc(x, 3, activation="relu")
+        app.optimizer.Adam(0.1).minimize(functional.cross_entropy(scores, label))
+    executor = static.Executor()
+    executor.run(startup)
+    array, labels = np.ones([2, 4], "float32"), np.zeros([2, 1], "int64")
+    executor.run(main, {"x": array, "label": labels}, [])
+    path = app.onnx.export(main, tmp_path / "program", feed=x, fetch=[scores])
+    (expected,) = executor.run(main.clone(for_test=True), {"x": array, "label": labels}, [scores])
+    np.testing.assert_allclose(open_session(path).run([scores.name], {"x": array})[0], expected, rtol=1e-5)
+
+
+def test_a_saved_model_is_exported_by_its_path(tmp_path: Path):
+    x = static.data("x", [None, 4])
+    scores = static.nn.fc(x, 3)
+    static.Executor().run(static.default_startup_program())
+    static.save_inference_model(str(tmp_path / "saved"), [x], [scores], static.Executor())
+    path = app.onnx.export(tmp_path / "saved", tmp_path / "exported")
+    array = np.ones([5, 4], "float32")
+    (expected,) = static.Executor().run(static.default_main_program(), {"x": array}, [scores])
+    np.testing.assert_allclose(fed(open_session(path), array)[0], expected, rtol=1e-5)
+
+
+def test_an_output_may_be_an_input_or_another_output_again(tmp_path: Path):
+    path = app.onnx.export(lambda x: (x, x + 1.0, x * 2.0), tmp_path / "some", [static.InputSpec([None, 2])])
+    assert [o.name for o in open_session(path).get_outputs()] == ["output_0", "output_1", "output_2"]
+    program, x = static.default_main_program(), static.data("x", [None, 2])
+    doubled = x * 2.0
+    path = app.onnx.export(program, tmp_path / "again", feed=[x], fetch=[x, doubled, doubled])
+    results = fed(open_session(path), np.ones([1, 2], "float32"))
+    assert [r.tolist() for r in results] == [[[1, 1]], [[2, 2]], [[2, 2]]]
+
+
+# Control flow
+
+
+def newton(x: Any, steps: Any) -> Any:
+    """A root, by as many steps as are asked for; from half of the number where it is large."""
+    guess = x * 0.5 if x.sum() > 10.0 else x + 1.0
+    i = app.zeros([], "int64")
+    while i < steps:
+        guess = 0.5 * (guess + x / guess)
+        i = i + 1
+    return guess, i
+
+
+def test_python_control_flow_over_tensors_becomes_if_and_loop(tmp_path: Path):
+    specs = [static.InputSpec([None]), static.InputSpec([], "int64")]
+    path = app.onnx.export(app.jit.to_static(newton), tmp_path / "newton", specs)
+    assert {"If", "Loop"} <= {node.op_type for node in onnx.load(path).graph.node}
+    for x in (np.array([2.0, 3.0], "float32"), np.array([40.0], "float32")):
+        for steps in (0, 1, 6):
+            assert_same(path, newton, x, np.array(steps))
+
+
+def test_blocks_of_a_program_become_graphs_inside(tmp_path: Path):
+    x = static.data("x", [None, 2])
+    total = static.nn.cond(app.sum(x) > 0, lambda: app.sum(x * 2.0), lambda: static.nn.cond(
+        app.sum(x) < -5, lambda: app.sum(x), lambda: app.sum(x * 0.0)
+    ))  # fmt: skip
+    path = app.onnx.export(static.default_main_program(), tmp_path / "blocks", feed=x, fetch=total)
+    for number, expected in ((1.0, 4.0), (-1.0, 0.0), (-4.0, -8.0)):
+        assert fed(open_session(path), np.full([1, 2], number, "float32"))[0] == expected

@@ -1,0 +1,104 @@
+"""Every operator that can be exported gives in ONNX what its kernel gives: the same numbers, shapes and types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx_runs import DRAWN, model_for, program_of, run
+from op_calls import CALLS, Call
+
+from app.errors import AppError, ExportError
+from app.ops import REGISTRY
+
+WITHOUT = {
+    "averaged_sgd", "adadelta", "adagrad", "adam", "adamax", "amsgrad", "momentum", "nadam", "radam", "rmsprop",
+    "rprop", "sgd",  # the steps of optimisers: what is exported is a network in use
+    "inverse", "lower_cholesky", "qr_factors", "solve_columns", "svd", "symmetric_eigen",  # ONNX has none of them
+    "poisson", "truncated_gaussian_random",  # nor draws such numbers
+}  # fmt: skip
+NEED_SIZES = {"diagonal", "place_diagonal", "diag_embed"}
+NEED_A_RANGE = {"histogram"}
+NEAR = {"float16": 1e-2, "float32": 1e-5, "float64": 1e-7}  # settings such as alpha are float32 in ONNX
+
+
+def test_every_operator_has_a_rule_but_those_that_onnx_has_no_way_to_say():
+    assert {name for name, op in REGISTRY.items() if op.onnx is None} <= WITHOUT
+
+
+def assert_exported_alike(name: str, call: Call, free: bool) -> None:
+    definition = REGISTRY[name]
+    given = [np.asarray(x) for x in call.inputs]
+    free = free and all(x.size for x in given)
+    _, attributes = definition.bind([given] if definition.variadic else given, dict(call.attributes))
+    if "training" in attributes:
+        attributes = {**attributes, "training": False}
+    try:
+        program, feed, fetch = program_of(name, given, attributes, free)
+    except AppError:
+        assert free  # some operators need to know sizes
+        return
+    try:
+        model = model_for(program, feed, fetch)
+    except ExportError:
+        assert name in NEED_A_RANGE or (free and name in NEED_SIZES)
+        return
+    with np.errstate(all="ignore"):
+        expected: Any = definition.kernel(*map(np.asarray, definition.prepared(given)), **attributes)
+    found = run(model, dict(zip(feed, given, strict=True)))
+    for result, array in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        array = np.asarray(array)
+        assert (result.dtype, result.shape) == (array.dtype, array.shape)
+        near = max(NEAR.get(x.dtype.name, 0) for x in (*given, array))
+        if name not in DRAWN:
+            np.testing.assert_allclose(result.astype("float64"), array.astype("float64"), rtol=near, atol=near)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # float16 overflows
+@pytest.mark.parametrize("name", sorted(name for name in CALLS if REGISTRY[name].onnx is not None))
+def test_an_exported_operator_gives_the_same(name: str):
+    @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(call=CALLS[name], free=st.booleans())
+    def check(call: Call, free: bool) -> None:
+        assert_exported_alike(name, call, free)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "low", "high"),
+    [
+        ("uniform_random", {"shape": (50, 4), "min": -1.0, "max": 3.0}, -1.0, 3.0),
+        ("integer_random", {"shape": (200,), "low": 2, "high": 5, "dtype": "int32"}, 2, 4),
+        ("permutation", {"n": 20}, 0, 19),
+    ],
+)
+def test_numbers_that_are_drawn_lie_where_they_are_drawn_from(name: str, attributes: Any, low: float, high: float):
+    program, feed, fetch = program_of(name, [], {**REGISTRY[name].attributes, **attributes}, False)
+    (drawn,) = run(model_for(program, feed, fetch), {})
+    spread = (drawn.min(), drawn.max())
+    assert low <= spread[0] < low + (high - low) / 4
+    assert high - (high - low) / 4 < spread[1] <= high
+    assert name != "permutation" or sorted(drawn) == list(range(20))
+
+
+def test_what_is_drawn_by_probabilities_is_as_likely():
+    x = np.full((400,), 0.25, "float32")
+    program, feed, fetch = program_of("bernoulli", [x], REGISTRY["bernoulli"].attributes, False)
+    (drawn,) = run(model_for(program, feed, fetch), {feed[0]: x})
+    assert set(drawn) == {0.0, 1.0}
+    assert 0.1 < drawn.mean() < 0.4
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_places_that_are_drawn_have_weight_and_are_drawn_once_at_most_without_replacement(replacement: bool):
+    weights = np.array([[0.0, 1.0, 1.0, 2.0]] * 20, "float32")
+    attributes = {"num_samples": 3, "replacement": replacement, "seed": None}
+    program, feed, fetch = program_of("multinomial", [weights], attributes, False)
+    (drawn,) = run(model_for(program, feed, fetch), {feed[0]: weights})
+    assert (drawn.shape, drawn.dtype) == ((20, 3), np.int64)
+    assert 0 not in drawn
+    assert replacement or all(len(set(row)) == 3 for row in drawn)

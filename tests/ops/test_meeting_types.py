@@ -1,0 +1,107 @@
+"""Which element type values meet in: arrays decide, values without axes are numbers to them, Python's the weakest."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.ops.elementwise import meeting_type
+
+
+def with_axes(dtype: str) -> app.Tensor:
+    return app.ones([2], dtype)
+
+
+def number(dtype: str) -> app.Tensor:
+    return app.ones([], dtype)
+
+
+# What Paddle 3.3 and PyTorch 2.13 give, too.
+PAIRS = [
+    ("float32", "float64", "float32"),
+    ("float64", "float32", "float64"),
+    ("float16", "float32", "float16"),
+    ("int32", "int64", "int32"),
+    ("int8", "int64", "int8"),
+    ("float32", "int64", "float32"),
+    ("float32", "bool", "float32"),
+    ("int32", "float64", "float64"),
+    ("int64", "float16", "float16"),
+    ("bool", "int64", "int64"),
+]
+
+
+@pytest.mark.parametrize(("axes", "none", "result"), PAIRS)
+def test_a_value_without_axes_counts_as_a_number(axes: str, none: str, result: str):
+    assert (with_axes(axes) + number(none)).dtype == result
+    assert app.maximum(number(none), with_axes(axes)).dtype == result
+    assert app.where(app.to_tensor([True, False]), with_axes(axes), number(none)).dtype == result
+
+
+def test_it_does_so_in_a_program():
+    with static.program_guard(static.Program(), static.Program()):
+        row, scale = static.data("row", [-1, 2], "float32"), static.data("scale", [], "float64")
+        out = scale * row
+        assert out.dtype == "float32"
+        feed = {"row": np.ones([3, 2], "float32"), "scale": np.array(2.5)}
+        (found,) = static.Executor().run(static.default_main_program(), feed=feed, fetch_list=[out])
+    assert found.dtype == np.float32
+    assert found.tolist() == [[2.5, 2.5]] * 3
+
+
+def test_values_of_one_element_with_an_axis_are_no_numbers():
+    assert (app.ones([2], "float32") + app.ones([1], "float64")).dtype == "float64"
+
+
+def test_values_without_axes_meet_as_others_do():
+    assert (number("float32") + number("float64")).dtype == "float64"
+    assert (number("int64") + number("float16")).dtype == "float16"
+
+
+def test_its_gradient_has_its_own_type():
+    scale = app.to_tensor(2.0, "float64", stop_gradient=False)
+    x = app.to_tensor([1.0, 3.0], "float32", stop_gradient=False)
+    (x * scale).sum().backward()
+    assert (scale.grad.dtype, scale.grad.item()) == ("float64", 4.0)
+    assert (x.grad.dtype, x.grad.tolist()) == ("float32", [2.0, 2.0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "int64"])
+@pytest.mark.parametrize("value", [np.float64(2), np.float32(2), np.int64(2), np.int8(2), np.bool_(True)])
+def test_a_numpy_number_beside_a_tensor(dtype: str, value: Any):
+    wider = value.dtype.kind == "f" and dtype.startswith("int")
+    result = "float32" if wider else dtype  # an np.float64 is one of Python's floats
+    assert (with_axes(dtype) * value).dtype == result
+    assert (value * with_axes(dtype)).dtype == result
+    assert isinstance(value * with_axes(dtype), app.Tensor)
+
+
+@pytest.mark.parametrize(
+    ("value", "result"), [(2.5, "float32"), (2, "int8"), (True, "int8"), (np.float64(2), "float32")]
+)
+def test_a_python_number_beside_a_number_tensor(value: Any, result: str):
+    assert (number("int8") + value).dtype == result
+    assert (value + number("int8")).dtype == result
+
+
+def test_the_meeting_type_can_be_asked_for():
+    assert meeting_type([1, 2.5]) == "float32"
+    assert meeting_type([True, 2]) == "int64"
+    assert meeting_type([number("float64"), with_axes("int32"), 1]) == "float64"
+    assert meeting_type([number("float64"), with_axes("float32"), number("int64")]) == "float32"
+
+
+def test_what_is_no_number_is_refused():
+    with pytest.raises(TypeError, match="is not a number"):
+        meeting_type([with_axes("float32"), object()])
+    with pytest.raises(TypeError, match=r"0.5j \(complex\) is not a number"):
+        with_axes("float32") * 0.5j
+
+
+def test_large_whole_numbers_are_still_whole():
+    assert meeting_type([sys.maxsize]) == "int64"

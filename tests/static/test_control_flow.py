@@ -1,0 +1,263 @@
+"""`cond`, `while_loop`, `case` and `switch_case` of Variables and of Tensors, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.errors import DtypeError, OperatorError, ProgramError, ShapeError
+from app.static.nn import case, cond, switch_case, while_loop
+
+
+@pytest.fixture
+def x() -> Any:
+    with app.graph.static_mode():
+        yield static.data("x", [-1, 3])
+
+
+def run(fetch: Any, *rows: list[float], engine: str = "reference") -> list[np.ndarray]:
+    executor = static.Executor(engine=engine)
+    executor.run(static.default_startup_program())
+    return executor.run(feed={"x": np.array(rows, "float32")}, fetch_list=fetch)
+
+
+def added(total: Any, x: Any) -> Any:
+    """The sum of a value, added to a variable in its place."""
+    return app.ops.apply(app.ops.REGISTRY["add"], [total, app.sum(x)], {}, into=[total])
+
+
+UP, DOWN = [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]
+
+
+def test_cond_runs_one_branch(x: Any):
+    seen: list[str] = []
+    y = cond(
+        app.sum(x) > 0.0,
+        lambda: (static.py_func(lambda v: seen.append("true"), x, None), x * 2.0)[1],
+        lambda: (static.py_func(lambda v: seen.append("false"), x, None), x - 1.0)[1],
+    )
+    assert run(y, UP)[0].tolist() == [[2.0, 4.0, 6.0]]
+    assert run(y, DOWN)[0].tolist() == [[-2.0, -3.0, -4.0]]
+    assert seen == ["true", "false"]
+
+
+def test_cond_gives_the_structure_that_its_functions_give(x: Any):
+    found = cond(app.sum(x) > 0.0, lambda: {"a": (x, [x * 2.0]), "b": None}, lambda: {"a": (x * 3.0, [x]), "b": None})
+    assert found["b"] is None
+    a, (b,) = found["a"]
+    assert [v.tolist() for v in run([a, b], UP)] == [[UP], [[2.0, 4.0, 6.0]]]
+
+
+def test_cond_without_functions_gives_nothing(x: Any):
+    assert cond(app.sum(x) > 0.0, None, lambda: None) is None
+
+
+def test_numbers_become_constants_in_a_branch(x: Any):
+    assert run(cond(app.sum(x) > 0.0, lambda: 1.5, lambda: -1.5), DOWN)[0] == -1.5
+
+
+def test_parameters_of_a_branch_belong_to_the_global_block(x: Any):
+    y = cond(app.sum(x) > 0.0, lambda: static.nn.fc(x, 2), lambda: static.nn.fc(x, 2))
+    program = static.default_main_program()
+    assert [p.name for p in program.global_block().all_parameters()] == ["fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"]
+    assert run(y, UP)[0].shape == (1, 2)
+    assert program.global_block().ops[-1].inputs[1:] == ("x", "fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0")
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_loop_runs_as_often_as_its_condition_holds(x: Any, engine: str):
+    (y,) = while_loop(lambda y: app.sum(y) < 40.0, lambda y: [y * 2.0], [x])
+    assert run(y, UP, engine=engine)[0].tolist() == [[8.0, 16.0, 24.0]]
+    assert run(y, [20.0, 20.0, 20.0], engine=engine)[0].tolist() == [[20.0, 20.0, 20.0]]
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_all_loop_variables_change_at_once(x: Any, engine: str):
+    one = x * 1.0
+    i, a, b = while_loop(lambda i, a, b: i < 3, lambda i, a, b: [i + 1, b, a + b], [app.full([], 0, "int64"), one, one])
+    assert [v.tolist() for v in run([i, a, b], UP, engine=engine)] == [3, [[3.0, 6.0, 9.0]], [[5.0, 10.0, 15.0]]]
+
+
+def test_loop_variables_may_be_nested(x: Any):
+    nest, i = while_loop(
+        lambda v, i: i < 2, lambda v, i: ({"a": v["a"] + v["b"][0], "b": v["b"]}, i + 1), [{"a": x, "b": [x]}, 0]
+    )
+    assert run([nest["a"], i], UP)[0].tolist() == [[3.0, 6.0, 9.0]]
+
+
+def test_a_number_that_a_body_returns_takes_the_type_of_its_variable(x: Any):
+    y, _ = while_loop(lambda y, go: go, lambda y, go: [y + 1.0, False], [x, app.full([], True, "bool")])
+    assert run(y, UP)[0].tolist() == [[2.0, 3.0, 4.0]]
+
+
+def test_a_declared_unknown_size_may_change(x: Any):
+    (y,) = while_loop(lambda y: app.sum(y) < 20.0, lambda y: [app.concat([y, y], axis=0)], [x])
+    assert run(y, UP)[0].shape == (4, 3)
+    assert run(y, UP, engine="compiled")[0].shape == (4, 3)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_case_takes_the_first_condition_that_holds(x: Any, engine: str):
+    total = app.sum(x)
+    y = case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x)], lambda: -x)
+    last = case([(total > 10.0, lambda: x * 10.0), (total > 0.0, lambda: x * 3.0)])
+    values = {rows: run([y, last], [rows, 0.0, 0.0], engine=engine) for rows in (20.0, 2.0, -2.0)}
+    assert {k: [v[0, 0] for v in pair] for k, pair in values.items()} == {
+        20.0: [200.0, 200.0],
+        2.0: [2.0, 6.0],
+        -2.0: [2.0, -6.0],
+    }
+
+
+def test_switch_case_takes_the_function_of_a_number(x: Any):
+    index = app.sum(x).astype("int64")
+    y = switch_case(index, {1: lambda: x, 3: lambda: x * 3.0}, lambda: x * 0.0)
+    last = switch_case(index, [(1, lambda: x), (3, lambda: x * 5.0)])
+    plain = switch_case(index, [lambda: x, lambda: x * 2.0])
+    found = {n: [v[0, 0] for v in run([y, last, plain], [n, 0.0, 0.0])] for n in (1.0, 3.0, 7.0)}
+    assert found == {1.0: [1.0, 1.0, 2.0], 3.0: [9.0, 15.0, 6.0], 7.0: [0.0, 35.0, 14.0]}
+
+
+def test_what_a_branch_writes_outside_is_written_where_it_runs(x: Any):
+    total = static.create_global_var([], 1.0, "float32", persistable=True)
+    cond(app.sum(x) > 0.0, lambda: [added(total, x)][1:], list)
+    run([total], UP)
+    assert run([total], DOWN)[0] == 1.0
+    for engine in ("reference", "compiled"):
+        executor = static.Executor(engine=engine)
+        executor.run(static.default_startup_program())
+        for rows in (UP, DOWN, UP):
+            found = executor.run(feed={"x": np.array([rows], "float32")}, fetch_list=[total])
+        assert found == [13.0]
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_what_a_loop_writes_outside_is_carried_along(x: Any, engine: str):
+    total = static.create_global_var([], 1.0, "float32", persistable=True)
+    (y,) = while_loop(lambda y: total < 20.0, lambda y: [y + added(total, x)], [x])
+    assert [v.tolist() for v in run([y, total], UP, engine=engine)] == [[[65.0, 66.0, 67.0]], 25.0]
+
+
+# Tensors
+
+
+def test_tensors_choose_and_loop_at_once():
+    t = app.to_tensor([1.0, 2.0], stop_gradient=False)
+    y = cond(t.sum() > 0.0, lambda: t * t, lambda: t)
+    i, z = while_loop(lambda i, z: i < 2, lambda i, z: [i + 1, z * y], [app.to_tensor(0), t])
+    z.sum().backward()
+    assert (i.item(), z.numpy().tolist(), t.grad.numpy().tolist()) == (2, [1.0, 32.0], [5.0, 80.0])
+    assert switch_case(app.to_tensor(1), [lambda: 5, lambda: 6]) == 6
+    assert cond(True, lambda: 3, lambda: 4) == 3
+    with pytest.raises(ShapeError, match=r"one truth value, found shape \[2\]"):
+        cond(t > 0.0, lambda: 1, lambda: 2)
+
+
+def test_tensors_and_variables_do_not_mix(x: Any):
+    with pytest.raises(OperatorError, match="a Tensor was mixed with Variables"):
+        cond(app.sum(x) > 0.0, lambda: app.to_tensor(1.0), lambda: app.sum(x))
+
+
+# What is refused, by name, place and remedy
+
+HERE = r"\(test_control_flow\.py:\d+\)"
+REFUSED = {
+    "another structure": (
+        lambda x: cond(app.sum(x) > 0.0, lambda: [x, x], lambda: x),
+        OperatorError,
+        rf"operator cond: true_fn {HERE} and false_fn {HERE} must have one structure; found \(x, x\) and x",
+    ),
+    "nothing in one branch": (
+        lambda x: cond(app.sum(x) > 0.0, lambda: x, lambda: None),
+        OperatorError,
+        "must have one structure; found x and None",
+    ),
+    "another shape": (
+        lambda x: cond(app.sum(x) > 0.0, lambda: x, lambda: app.sum(x)),
+        ShapeError,
+        rf"operator cond: true_fn {HERE}.*the value has shape \[-1, 3\] and \[\]; reshape",
+    ),
+    "another type": (
+        lambda x: cond(app.sum(x) > 0.0, lambda: [x, x], lambda: [x, x > 0.0], return_names=["y", "z"]),
+        DtypeError,
+        "'z' is float32 and bool; use .astype",
+    ),
+    "a number for a condition": (
+        lambda x: cond(app.sum(x), lambda: x, lambda: x),
+        DtypeError,
+        rf"operator cond {HERE}: its condition sum.out_0 must be a truth value, found float32; compare it first",
+    ),
+    "many conditions": (
+        lambda x: cond(app.sum(x, axis=0) > 0.0, lambda: x, lambda: x),
+        ShapeError,
+        r"must be one truth value, found shape \[3\]; make one of it with app.all or app.any",
+    ),
+    "no function": (lambda x: cond(app.sum(x) > 0.0, x, x), OperatorError, "true_fn must be a function"),
+    "fewer loop variables": (
+        lambda x: while_loop(lambda i, y: i < 2, lambda i, y: [i + 1], [0, x]),
+        OperatorError,
+        rf"operator while_loop \(condition {HERE}, body {HERE}\): body must return 2 values, .* it returned 1",
+    ),
+    "a loop variable of another shape": (
+        lambda x: while_loop(lambda y: app.sum(y) < 2.0, lambda y: [app.sum(y)], [x]),
+        ShapeError,
+        r"a loop variable keeps its kind, but value 0 has shape \[-1, 3\] and \[\]; reshape or pad",
+    ),
+    "a loop variable of another type": (
+        lambda x: while_loop(lambda y: app.sum(y) < 2.0, lambda y: [y.astype("float64")], [x]),
+        DtypeError,
+        "value 0 is float32 and float64",
+    ),
+    "a loop over a number": (
+        lambda x: while_loop(lambda y: app.sum(y), lambda y: [y], [x]),
+        DtypeError,
+        "must be a truth value, found float32",
+    ),
+    "no loop variables": (
+        lambda x: while_loop(lambda: True, list, []),
+        OperatorError,
+        "loop_vars must be a list of at least one value",
+    ),
+    "case without functions": (lambda x: case([x]), OperatorError, "pairs of a condition and a function"),
+    "numbers given twice": (
+        lambda x: switch_case(app.sum(x).astype("int64"), [(1, lambda: x), (1, lambda: x)]),
+        OperatorError,
+        "functions by different whole numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_refused(x: Any, wrong: str):
+    build, kind, words = REFUSED[wrong]
+    with pytest.raises(kind, match=words):
+        build(x)
+    assert static.default_main_program().current_block().idx == 0
+
+
+def test_a_value_of_a_branch_is_not_known_outside(x: Any):
+    leaked = []
+    cond(app.sum(x) > 0.0, lambda: leaked.append(x * 2.0), lambda: None)
+    with pytest.raises(ProgramError, match=r"cannot read multiply.out_0 here: .* inside block 1, .* return it"):
+        leaked[0] + 1.0
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_condition_whose_size_only_the_run_tells_is_refused_there(x: Any, engine: str):
+    y = cond(app.sum(x, axis=1) > 0.0, lambda: x, lambda: -x)
+    assert run(y, DOWN)[0].tolist() == [UP]
+    with pytest.raises(ShapeError, match=r"operator cond .*one truth value, found shape \[2\]"):
+        run(y, UP, DOWN, engine=engine)
+
+
+def test_an_error_in_a_branch_names_the_inner_operator(x: Any):
+    def fail(v: Any) -> Any:
+        raise ValueError("no such thing")
+
+    y = cond(app.sum(x) > 0.0, lambda: static.py_func(fail, x, app.static.InputSpec([-1, 3])), lambda: x)
+    with pytest.raises(OperatorError, match=r"operator cond .*py_func\.fail.*no such thing"):
+        run(y, UP)

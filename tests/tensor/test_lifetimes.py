@@ -1,0 +1,114 @@
+"""What a recorded computation keeps alive, and for how long."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from leaves import leaf
+
+import app
+from app import Tensor, grad, to_tensor
+from app.errors import OperatorError
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """Only reference counts free memory meanwhile."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def network(x: Tensor) -> Tensor:
+    hidden = app.matmul(x, x).relu() + x
+    first, second = app.split(hidden, 2)
+    return app.concat([first.exp(), second]).softmax()[0].sum()
+
+
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("then", ["nothing", "backward", "grad", "create_graph", "retained"])
+def test_dropping_the_result_frees_nodes_and_arrays_at_once(then: str):
+    x = to_tensor(np.eye(4), stop_gradient=False)
+    hidden = x * 2.0
+    kept = weakref.ref(hidden._array), weakref.ref(hidden._node)
+    y = network(hidden)
+    first = None
+    if then == "backward":
+        y.backward()
+    elif then == "grad":
+        first = grad(y, x)
+    elif then == "create_graph":
+        first = grad(y, x, create_graph=True)
+        grad(first[0].sum(), x, retain_graph=True)
+    elif then == "retained":
+        y.backward(retain_graph=True)
+    assert kept[1]() is not None
+    del hidden, y, first
+    assert [ref() for ref in kept] == [None, None]
+    x.grad = None
+    alive = weakref.ref(x)
+    del x
+    assert alive() is None
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_backward_frees_saved_arrays_while_the_result_lives():
+    x = leaf(2.0)
+    hidden = x.exp()
+    saved = weakref.ref(hidden._array)
+    y = hidden.sin().sum()
+    del hidden
+    assert saved() is not None
+    y.backward()
+    assert saved() is None
+    assert y.item() == pytest.approx(np.sin(np.exp(2.0)))
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_values_that_no_gradient_rule_reads_are_not_kept():
+    x = leaf(2.0)
+    hidden = x * 3.0
+    array = weakref.ref(hidden._array)
+    y = (hidden + 1.0).sum()
+    del hidden
+    assert array() is None
+    y.backward()
+    assert x.grad.tolist() == [3.0]
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_an_error_in_a_backward_pass_keeps_nothing_alive():
+    x = leaf(2.0)
+    y = x * x
+    y.backward()
+    node = weakref.ref(y._node)
+    with pytest.raises(OperatorError):
+        y.backward()
+    del y
+    assert node() is None
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_what_is_not_recorded_keeps_nothing():
+    x = leaf(2.0)
+    with app.no_grad():
+        hidden = x.exp()
+        array = weakref.ref(hidden._array)
+        y = hidden.sin()
+    assert y.is_leaf
+    del hidden
+    assert array() is None
+
+
+def test_a_long_chain_is_freed_without_recursion():
+    y = leaf(1.0)
+    for _ in range(20_000):
+        y = y + 1.0
+    node = weakref.ref(y._node)
+    del y
+    assert node() is None

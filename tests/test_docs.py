@@ -1,0 +1,64 @@
+"""The pages in docs/ keep their word: snippets and commands run, in the order of the page, and print what is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LEFT_OUT = "…"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder that looks like the checkout."""
+    for name in ("train.py", "app", "configs", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of each command of a block, run by this Python."""
+    for line in text.splitlines():
+        if words := shlex.split(line, comments=True):
+            assert words[0] == ".venv/bin/python", f"nobody runs {line!r}"
+            yield [sys.executable, *words[1:]]
+
+
+def run(words: list[str], folder: Path) -> str:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), words
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_what_a_page_says_is_so(page: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYTHONPATH", str(checkout))
+    printed = ""
+    for number, (language, text) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
+        if language == "python":
+            name = re.match(r"# (\w+\.py)\n", text)
+            file = checkout / (name[1] if name else f"snippet_{number}.py")
+            file.write_text(text, encoding="utf-8")
+            printed = run([sys.executable, str(file)], checkout)
+        elif language == "sh":
+            printed = "".join(run(words, checkout) for words in commands(text))
+        elif language == "text":
+            shown = [line for line in text.splitlines() if line.strip() and line != LEFT_OUT]
+            there = iter(printed.splitlines())
+            missing = [line for line in shown if line not in there]  # goes on from the line before
+            assert missing == [], f"{page.name} shows what is not printed"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_links_of_a_page_lead_somewhere(page: Path):
+    targets = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    assert [t for t in targets if "://" not in t and not (page.parent / t).exists()] == []

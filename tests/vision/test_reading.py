@@ -1,0 +1,142 @@
+"""Picture files of all kinds are read; what is none, is damaged or could do harm is refused in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.errors import DataError
+from app.vision.reading import read_picture
+
+# A dark L on a light ground, which stands upright.
+L = np.full((40, 30), 240, np.uint8)
+L[5:35, 5:10] = 10
+L[30:35, 5:25] = 10
+
+
+def written(tmp_path: Path, image: Image.Image, name: str, **settings: Any) -> np.ndarray:
+    image.save(tmp_path / name, **settings)
+    return read_picture(tmp_path / name)
+
+
+def shows_l(picture: np.ndarray) -> bool:
+    grey = picture.mean(-1)
+    return grey.shape == (40, 30) and grey[10, 7] < 0.3 < 0.7 < grey[10, 20] and grey[32, 20] < 0.3
+
+
+HOLDS = {
+    "a.png": ("L", "RGB", "P", "1", "RGBA", "LA", "I;16"),
+    "a.jpg": ("L", "RGB", "CMYK"),
+    "a.bmp": ("L", "RGB", "P", "1"),
+    "a.gif": ("L", "RGB", "P", "1"),
+    "a.webp": ("L", "RGB", "RGBA"),
+    "a.tif": ("L", "RGB", "P", "1", "CMYK", "RGBA", "I;16", "I", "F"),
+    "a.ppm": ("L", "RGB", "1", "I;16"),
+}
+"""The ways to hold pixels, by Pillow's names, that a format has."""
+
+
+def held_as(mode: str) -> Image.Image:
+    """The L in another way to hold pixels."""
+    if mode == "I;16":
+        return Image.fromarray(L.astype(np.uint16) * 257)
+    return Image.fromarray(L).convert("RGB" if mode in ("CMYK", "RGBA") else "L").convert(mode)
+
+
+@pytest.mark.parametrize(("name", "mode"), [(name, mode) for name, modes in HOLDS.items() for mode in modes])
+def test_files_of_any_kind_are_read(tmp_path: Path, name: str, mode: str):
+    assert shows_l(written(tmp_path, held_as(mode), name))
+
+
+def test_a_picture_is_turned_as_the_camera_says(tmp_path: Path):
+    turned = Image.fromarray(L).transpose(Image.Transpose.ROTATE_90)
+    exif = turned.getexif()
+    exif[0x0112] = 6  # the camera was held upright
+    assert shows_l(written(tmp_path, turned, "a.jpg", exif=exif))
+
+
+@pytest.mark.parametrize("ink", [0, 255])
+def test_what_is_transparent_is_ground_whatever_the_ink_is(tmp_path: Path, ink: int):
+    pixels = np.full((40, 30, 4), ink, np.uint8)
+    pixels[..., 3] = np.where(L < 100, 255, 0)
+    picture = written(tmp_path, Image.fromarray(pixels), "a.png").mean(-1)
+    assert abs(picture[10, 7] - picture[10, 20]) == 1
+
+
+def test_large_pictures_are_reduced_at_once(tmp_path: Path):
+    picture = written(tmp_path, Image.fromarray(L).resize((6000, 8000)), "a.png")
+    assert 400 <= max(picture.shape) <= 1600
+
+
+def test_the_first_picture_of_several_is_read(tmp_path: Path):
+    frames = [Image.fromarray(L), Image.fromarray(255 - L)]
+    assert shows_l(written(tmp_path, frames[0], "a.gif", save_all=True, append_images=frames[1:]))
+
+
+def refused(path: Path, why: str) -> None:
+    with pytest.raises(DataError, match=why) as caught:
+        read_picture(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path):
+    refused(tmp_path / "nothing.png", "there is no such file")
+    refused(tmp_path, "it is no file")
+    os.mkfifo(tmp_path / "pipe.png")
+    refused(tmp_path / "pipe.png", "it is no file")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", b"%PDF-1.7", b"<svg/>"]
+)
+def test_what_is_no_picture_is_refused(tmp_path: Path, content: bytes):
+    (tmp_path / "a.png").write_bytes(content)
+    refused(tmp_path / "a.png", "it is no picture of a kind that is read: PNG, JPEG, ")
+
+
+def bomb(side: int) -> bytes:
+    """A PNG of a few bytes that says it has `side` x `side` pixels."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 99)) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("side", [11_000, 20_000, 2**30])
+def test_a_decompression_bomb_is_refused(tmp_path: Path, side: int):
+    (tmp_path / "a.png").write_bytes(bomb(side))
+    refused(tmp_path / "a.png", "larger than what is read|claims .* pixels, more than the 100,000,000 that are read")
+
+
+def test_a_file_that_is_too_long_is_refused(tmp_path: Path):
+    with (tmp_path / "a.png").open("wb") as file:
+        file.truncate(100_000_001)
+    refused(tmp_path / "a.png", "it has 100,000,001 bytes, more than the 100,000,000 that are read")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(["a.png", "a.jpg", "a.gif", "a.tif", "a.webp", "a.bmp"]), data=st.data())
+def test_a_damaged_file_is_refused_or_read(tmp_path: Path, name: str, data: st.DataObject):
+    Image.fromarray(L).convert("RGB").save(tmp_path / name)
+    content = bytearray((tmp_path / name).read_bytes())
+    cut = data.draw(st.integers(0, len(content)))
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
+        content[place] ^= data.draw(st.integers(1, 255))
+    (tmp_path / name).write_bytes(content[:cut])
+    with contextlib.suppress(DataError):
+        assert read_picture(tmp_path / name).ndim == 3
