@@ -21,7 +21,7 @@ quick: $(READY)  ## the same on the committed sample, in seconds
 	$(RUN) train.py --config configs/quick.yaml $(ARGS)
 
 test: $(READY)  ## run the tests (ARGS="-k word" for some of them)
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest --numprocesses=auto $(ARGS)
 
 data: $(READY)  ## fetch MNIST into data/ and verify it
 	$(RUN) -m app data fetch

@@ -183,15 +183,10 @@ def attach_backward(
         ]
         return checked[0] if count == 1 else tuple(checked)
 
-    def infer(*specs: Spec, **settings: Any) -> tuple[Spec, ...]:
-        if not definition.broadcasts:
-            return tuple(specs[:count])
-        return tuple(Spec(broadcast(*(s.shape for s in specs[:count])), s.dtype) for s in specs[:count])
-
     gradient = OpDef(
         definition.name + "_grad",
         run,
-        infer,
+        _like_the_inputs_of(definition),
         inputs=[*definition.inputs, *(f"value{i}" for i in range(len(takes)))],
         outputs=["d" + name for name in definition.inputs],
         where=definition.where,
@@ -216,6 +211,18 @@ def attach_backward(
     definition.optional_gradients = not materialize
     definition.gradient(rule, [*definition.inputs, *takes, *attributes])
     return gradient
+
+
+def _like_the_inputs_of(definition: OpDef) -> Callable[..., tuple[Spec, ...]]:
+    """Inference for gradients, which come before the sums over axes along which an input was stretched."""
+    count = len(definition.inputs)
+
+    def infer(*specs: Spec, **settings: Any) -> tuple[Spec, ...]:
+        if not definition.broadcasts:
+            return tuple(specs[:count])
+        return tuple(Spec(broadcast(*(s.shape for s in specs[:count])), s.dtype) for s in specs[:count])
+
+    return infer
 
 
 def _as_one_of_values(function: Callable[..., Any], count: int) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 NAMES = ("bool", *INTEGERS, *FLOATS)
 
 _SPELLINGS = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "long": "int64"}
+_SPELLINGS.update(zip(NAMES, NAMES, strict=True))
 _PYTHON_TYPES = {float: "float32", int: "int64", bool: "bool"}
 _OF_NUMPY = {np.dtype(name): name for name in NAMES}
 """Asked often, where NumPy works out the name each time."""
@@ -24,10 +25,8 @@ def canonical(dtype: Any) -> str:
     """The one name of an element type, from a name, a NumPy type or a Python type."""
     if isinstance(dtype, np.dtype) and dtype in _OF_NUMPY:
         return _OF_NUMPY[dtype]
-    if isinstance(dtype, str):
-        name = _SPELLINGS.get(dtype, dtype)
-        if name in NAMES:
-            return name
+    if isinstance(dtype, str) and dtype in _SPELLINGS:
+        return _SPELLINGS[dtype]  # the name itself, where the given one is of a kind that prints in its own way
     try:
         # None is no type, though NumPy takes it for float64
         name = "None" if dtype is None else _PYTHON_TYPES.get(dtype) or np.dtype(dtype).name

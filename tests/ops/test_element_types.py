@@ -104,3 +104,13 @@ def test_what_is_no_element_type_is_refused_with_the_list_of_those_that_are(spel
         canonical(spelling)
     assert all(name in str(caught.value) for name in NAMES)
     assert repr(spelling) in str(caught.value)
+
+
+def test_a_name_that_prints_in_its_own_way_becomes_the_plain_one():
+    class Named(str):
+        def __str__(self) -> str:
+            return f"mine.{super().__str__()}"
+
+    for given in ("float32", "float", "bool"):
+        assert type(canonical(Named(given))) is str
+        assert str(canonical(Named(given))) == canonical(given)
