@@ -6,6 +6,7 @@ It needs PyTorch (`.[bench]`), and writes `torch_outcomes.json` beside this file
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -87,7 +88,8 @@ def _raised(call: Callable[[], Any]) -> str:
     try:
         call()
     except Exception as error:  # any is a finding
-        return " ".join(str(error).split())[:160] or type(error).__name__
+        words = re.sub(r"'/[^']*/site-packages/", "'", " ".join(str(error).split()))  # wherever PyTorch is installed
+        return words[:160] or type(error).__name__
     return ""
 
 
