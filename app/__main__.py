@@ -13,8 +13,8 @@ COMMANDS = {
     "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
     "check": ("app.checking.command", "examine custom operators: gradients, shapes, manners, how they are compiled"),
     "run": ("app.compat.command", "run a program written for Paddle or PyTorch, or list the names that it can use"),
-    "export": ("app.training.export", "write a trained network as a file that other programs run"),
-    "predict": ("app.training.predict", "say which digits image files show, by a trained network"),
+    "export": ("app.deployment.export", "write a trained network as a file that other programs run"),
+    "predict": ("app.deployment.predict", "say which digits image files show, by a trained network"),
     "inspect": (
         "app.inspection.command",
         "show a network's Programs at every stage, the memory they need, and a picture",

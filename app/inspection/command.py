@@ -6,13 +6,13 @@ import argparse
 import re
 from pathlib import Path
 
+from app.deployment.named_model import add_trust_arguments, read_named_model
 from app.errors import ConfigError
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
 from app.inspection.subject import Subject, of_configuration, of_function, of_model
 from app.static.model_file import paths_of
 from app.training.config import CONFIGS
-from app.training.named_model import add_trust_arguments, read_named_model
 
 SETTING = re.compile(r"[\w.]+=")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from app.data import Batches, load
+from app.deployment.for_use import model_for_use
 from app.errors import OperatorError
 from app.training.activation import Activation, find_activation
 from app.training.comparison import Comparison, Contestant
 from app.training.config import Config
 from app.training.console import Console
-from app.training.deployed import model_for_use
 from app.training.interruption import Interruption
 from app.training.learner import make_learner
 from app.training.report import introduction, summary

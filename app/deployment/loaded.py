@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from app.deployment.named_model import read_named_model
 from app.engine import Executor, Scope
 from app.errors import AppError, MissingFileError
 from app.static.model_file import SavedModel
-from app.training.named_model import read_named_model
 from app.vision.digits import SIZE
 
 Network = Callable[[np.ndarray], np.ndarray]

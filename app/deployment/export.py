@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from app.deployment.named_model import add_trust_arguments, read_named_model
 from app.onnx import export
-from app.training.named_model import add_trust_arguments, read_named_model
 
 FORMATS = ("onnx",)
 

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 
+from app.deployment.loaded import load_network
+from app.deployment.named_model import add_trust_arguments
 from app.errors import DataError
-from app.training.loaded import load_network
-from app.training.named_model import add_trust_arguments
 from app.vision.digits import prepare
 from app.vision.reading import read_picture
 

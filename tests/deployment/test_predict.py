@@ -18,12 +18,12 @@ import app
 from app import static
 from app.__main__ import main
 from app.data.sample import load_sample
+from app.deployment import predict
+from app.deployment.loaded import load_network
 from app.graph import names
 from app.onnx import export
 from app.static.model_file import SavedModel, read_model, write_model
-from app.training import predict
 from app.training.command import main as train
-from app.training.loaded import load_network
 from app.training.run_folder import MODEL
 from app.vision.digits import prepare
 from app.vision.reading import read_picture
