@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.functions import is_compiled, python_function
-from app.custom.provable import stops_on_numbers
+from app.custom.proofs import stops_on_numbers
 from app.engine.compiled.lowering import Lowered
 from app.graph.program import Operator
 from app.ops.definition import OpDef
@@ -32,7 +32,7 @@ def why_not_inlined(op: Operator, lowered: Lowered) -> str:
     if isinstance(form, Returning):
         stop = stops_on_numbers(function)
         if stop is not None:
-            return f"; not inlined for {_file(source)}:{stop[0]}: `{stop[1]}`, which is no arithmetic on numbers"
+            return f"; not inlined for {_file(source)}:{stop[0]}: `{stop[1]}`, as more than one element may matter there"
     if isinstance(form, Elementwise):
         numbers = [_number(lowered.dtype(name)) for name in _taken(op, form)]
         stopped = _numba_stops(form.function, numbers, op)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.custom.functions import by_position, is_compiled
-from app.custom.provable import on_numbers, works_row_by_row
+from app.custom.proofs import on_numbers, works_row_by_row
 from app.ops.form import Returning
 
 
@@ -21,5 +22,6 @@ def returning(
         return None
     arrays, numbers = function, on_numbers(function)
     if order:
-        arrays, numbers = by_position(arrays, order), numbers and by_position(numbers, order)
+        arrays = by_position(arrays, order)
+        numbers = numbers and replace(numbers, function=by_position(numbers.function, order))
     return Returning(arrays, takes, row_by_row, works_row_by_row(function), exact, numbers)

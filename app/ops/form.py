@@ -82,6 +82,15 @@ class Filling:
 
 
 @dataclass(frozen=True)
+class OnNumbers:
+    """A function on arrays of one shape as one on single numbers."""
+
+    function: Callable[..., Any]
+    axes: int | None = None
+    """How many axes the arrays must have for it to be the same; None: any number."""
+
+
+@dataclass(frozen=True)
 class Returning:
     """`function` takes the inputs and returns the outputs as new arrays: a Numba function of a user's."""
 
@@ -93,7 +102,7 @@ class Returning:
     """Whether it does so at least where all inputs and outputs have one shape."""
     exact: bool = False
     """Whether the outputs must have the declared types, and are not cast to them."""
-    on_numbers: Callable[..., Any] | None = None
+    on_numbers: OnNumbers | None = None
     """The function for single numbers, where it is one on arrays of one shape; None: it is not known to be."""
 
 

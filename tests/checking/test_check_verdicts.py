@@ -178,15 +178,17 @@ def test_each_row_by_itself_is_suggested_to_be_declared():
 @njit
 def in_a_loop(x):
     y = np.empty_like(x)
+    total = 0.0
     for i in range(x.size):
-        y.flat[i] = 2 * x.flat[i]
+        total += x.flat[i]
+        y.flat[i] = total
     return y
 
 
 @in_a_loop.backward
 @njit
 def _(dy):
-    return 2 * dy
+    return np.cumsum(dy[::-1])[::-1]
 
 
 @custom_op(elementwise=True)
@@ -206,7 +208,7 @@ def line_of(text: str) -> int:
     ("operator", "state", "expected"),
     [
         (swish, OK, r"swish: inlined: in a loop"),
-        (in_a_loop, NOTE, "not inlined for test_check_verdicts.py:{}: `y = np.empty_like(x)`"),
+        (in_a_loop, NOTE, "not inlined for test_check_verdicts.py:{}: `total = 0.0`"),
         (keeps_notes, NOTE, 'Numba stops at test_check_verdicts.py:{}: `KNOWN["last"] = 1`'),
         (logarithm, NOTE, "it would compile as it is: put @njit above it"),
         (Tanh, NOTE, "forward works on Tensors"),

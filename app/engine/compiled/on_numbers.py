@@ -29,10 +29,12 @@ def with_functions_on_numbers(
             return rewritten(op, lambda name, body, kept: inside(op, name, body))
         if not isinstance(form, Returning) or form.on_numbers is None or not known.all_alike(op):
             return op
+        if form.on_numbers.axes not in (None, len(known.shapes[op.outputs[0]])):
+            return op
         if why_python(op, known, why_not):
             return op
         definition = copy.copy(op.definition)
-        definition.form = Elementwise(form.on_numbers, form.takes)
+        definition.form = Elementwise(form.on_numbers.function, form.takes)
         return Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
 
     block = program.global_block()

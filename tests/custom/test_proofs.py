@@ -10,7 +10,7 @@ from numba import njit
 
 import app
 from app import static
-from app.custom.provable import on_numbers, works_row_by_row
+from app.custom.proofs import on_numbers, works_row_by_row
 
 SLOPE = 0.1
 
@@ -31,8 +31,9 @@ def two(x: Any, y: Any) -> Any:
 
 @pytest.mark.parametrize("function", [maximum, chosen, two, njit(maximum)])
 def test_arithmetic_and_elementwise_functions_mean_the_same_for_numbers(function: Any):
-    single = on_numbers(function)
-    assert single is not None
+    proven = on_numbers(function)
+    assert proven is not None
+    single = proven.function
     source = getattr(function, "py_func", function)
     arrays = [np.linspace(-2, 2, 9), np.linspace(1, -3, 9)][: source.__code__.co_argcount]
     expected = np.array(source(*arrays))

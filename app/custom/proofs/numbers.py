@@ -1,0 +1,146 @@
+"""Functions on arrays that work number by number: arithmetic on whole arrays, or loops over their elements."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from app.custom.proofs.elements import UnprovenError, on_one_element
+from app.custom.proofs.reading import NUMBERS, Known, body, meaning, parameters, parse, returned
+from app.ops.form import OnNumbers
+
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
+
+
+def on_numbers(function: Any) -> OnNumbers | None:
+    """The function for single numbers, where its source proves that it works number by number; else None."""
+    parsed = parse(function)
+    if parsed is None:
+        return None
+    tree, known = parsed
+    if not _has_loops(tree):
+        return None if _beyond_numbers(tree, known) else OnNumbers(_made(function, _Choosing(known).visit(tree)))
+    try:
+        tree, axes = on_one_element(tree, known)
+    except UnprovenError:
+        return None
+    return OnNumbers(_dividing_as(function, _made(function, tree)), axes)
+
+
+def stops_on_numbers(function: Any) -> tuple[int, str] | None:
+    """The first line that goes beyond what `on_numbers` proves, and what stands there; None where nothing does."""
+    parsed = parse(function)
+    if parsed is None:
+        return None
+    found = _beyond_elements(*parsed) if _has_loops(parsed[0]) else _beyond_numbers(*parsed)
+    if found is None:
+        return None
+    first: int = getattr(function, "py_func", function).__code__.co_firstlineno
+    return first + found.lineno - 1, ast.unparse(found).partition("\n")[0]
+
+
+def _has_loops(tree: ast.FunctionDef) -> bool:
+    return any(isinstance(statement, ast.For) for statement in tree.body)
+
+
+def _beyond_elements(tree: ast.FunctionDef, known: Known) -> ast.stmt | ast.expr | None:
+    try:
+        on_one_element(tree, known)
+    except UnprovenError as error:
+        return error.node
+    return None
+
+
+def _made(function: Any, tree: ast.FunctionDef) -> FunctionType:
+    """The function of a tree that was made of another function's."""
+    tree.decorator_list, tree.args.defaults, tree.returns = [], [], None
+    for argument in tree.args.args:
+        argument.annotation = None
+    source = getattr(function, "py_func", function)
+    names = {**source.__globals__, **inspect.getclosurevars(source).nonlocals}
+    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), source.__code__.co_filename, "exec"), names)
+    made: FunctionType = names[tree.name]
+    made.__defaults__ = source.__defaults__
+    return made
+
+
+def _dividing_as(function: Any, made: FunctionType) -> Callable[..., Any]:
+    """A function whose divisions by zero do what those of a Numba function do: raise, unless it says otherwise."""
+    options = getattr(function, "targetoptions", {})
+    if not options or options.get("error_model") == "numpy":
+        return made
+    from numba import njit
+
+    dispatcher: Callable[..., Any] = njit(made)
+    return dispatcher
+
+
+class _Choosing(ast.NodeTransformer):
+    """np.where of single numbers, which Numba makes arrays for, becomes Python's own choice between two values."""
+
+    def __init__(self, known: Known):
+        self._known = known
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        return ast.IfExp(*node.args) if meaning(node.func, self._known) is np.where else node
+
+
+# Arithmetic on whole arrays
+
+
+def _beyond_numbers(tree: ast.FunctionDef, known: Known) -> ast.stmt | None:
+    """The first statement that is no arithmetic on numbers."""
+    names = parameters(tree)
+    for statement in body(tree):
+        if isinstance(statement, ast.Return):
+            parts = returned(statement)
+            fits = all(_is_elementwise(part, names, known) and _mentions(part, names) for part in parts)
+            return None if fits else statement
+        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+            return statement
+        target = statement.targets[0]
+        if not (isinstance(target, ast.Name) and _is_elementwise(statement.value, names, known)):
+            return statement
+        if _mentions(statement.value, names):
+            names.add(target.id)
+    return tree
+
+
+def _mentions(node: ast.AST | None, names: set[str]) -> bool:
+    return node is not None and any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
+
+
+def _is_elementwise(node: ast.AST | None, names: set[str], known: Known) -> bool:
+    """Whether an expression means for arrays, element by element, what it means for single numbers."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float))
+    if isinstance(node, ast.Name):
+        return node.id in names or isinstance(known(node.id), NUMBERS)
+    if isinstance(node, ast.Attribute):
+        return isinstance(meaning(node, known), NUMBERS)
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand]
+        return isinstance(node.op, _ARITHMETIC) and all(_is_elementwise(part, names, known) for part in parts)
+    if isinstance(node, ast.Compare):
+        parts = [node.left, *node.comparators]
+        return len(parts) == 2 and all(_is_elementwise(part, names, known) for part in parts)
+    if isinstance(node, ast.Call):
+        given = len(node.args)
+        return (
+            not node.keywords
+            and _is_elementwise_function(meaning(node.func, known), given)
+            and all(_is_elementwise(part, names, known) for part in node.args)
+        )
+    return False
+
+
+def _is_elementwise_function(function: Any, given: int) -> bool:
+    if isinstance(function, np.ufunc):
+        return function.nout == 1 and function.nin == given and function.signature is None
+    return (function is np.where and given == 3) or function in (np.float32, np.float64)
