@@ -29,13 +29,14 @@ def with_functions_on_numbers(
             return rewritten(op, lambda name, body, kept: inside(op, name, body))
         if not isinstance(form, Returning) or form.on_numbers is None or not known.all_alike(op):
             return op
-        if form.on_numbers.axes not in (None, len(known.shapes[op.outputs[0]])):
-            return op
-        if why_python(op, known, why_not):
+        single = form.on_numbers
+        if single.axes not in (None, len(known.shapes[op.outputs[0]])):
             return op
         definition = copy.copy(op.definition)
-        definition.form = Elementwise(form.on_numbers.function, form.takes)
-        return Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
+        definition.form = Elementwise(single.function, form.takes)
+        inlined = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
+        tried = inlined if single.keeps_type else op  # whose results have to be of the type that was declared
+        return op if why_python(tried, known, why_not) else inlined
 
     block = program.global_block()
     return with_operators(program, [on_numbers(op) for op in block.ops], block.vars)

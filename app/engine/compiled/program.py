@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -37,9 +38,9 @@ def _optimised(program: Program, fetch: Sequence[str]) -> Program:
 
 
 class CompiledProgram:
-    """The native form of a Program that fetches certain variables."""
+    """The native form of a Program that fetches certain variables; if not `whole`, in parts that are called singly."""
 
-    def __init__(self, program: Program, fetch: Sequence[str]):
+    def __init__(self, program: Program, fetch: Sequence[str], whole: bool = True):
         self.fetch = list(fetch)
         self.lowered: Lowered = lower(_optimised(program, fetch), set(fetch), why_not)
         schedule(self.lowered)
@@ -47,7 +48,7 @@ class CompiledProgram:
         if missing:
             raise UnknownSizeError(f"nothing computes {', '.join(missing)}")
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
-        self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)))
+        self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)), whole)
         self.module = cache.load(self.source.text, self.source.functions)
         self._buffers: dict[int, list[np.ndarray]] = {}
         self._kept = KeptRows(self.lowered)
@@ -195,6 +196,19 @@ class CompiledProgram:
             values[name] = own[name]
 
     def _run_part(self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope) -> None:
+        function, arguments, alive = self._call_of(part, n, values, views, scope)
+        raised: list[tuple[int, BaseException]] = []
+        try:
+            cache.ready(self.module, function, arguments)
+            function(*arguments)
+        except Exception as error:
+            raised.append((0, error))
+        self._raise(raised, arguments[2])
+
+    def _call_of(
+        self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope
+    ) -> tuple[Any, tuple[Any, ...], list[Any]]:
+        """The function of a part, its arguments, and what has to stay alive while it runs."""
         arrays, alive = [], []
         for name in part.arguments:
             if name in self._kept:
@@ -209,16 +223,26 @@ class CompiledProgram:
                 array = np.ascontiguousarray(values[self.lowered.root(name)], self.lowered.dtype(name))
                 array = array.reshape([size.at(n) for size in self.lowered.shapes[name]])
             arrays.append(array.reshape(-1) if self.lowered.comes_flat(name) or array.ndim == 0 else array)
-        shared = runtime.sharing(1)
-        function = getattr(self.module, part.name)
-        arguments = 0, 1, shared, part.first, _ALL_ROWS, n, *arrays
-        raised: list[tuple[int, BaseException]] = []
-        try:
-            cache.ready(self.module, function, arguments)
-            function(*arguments)
-        except Exception as error:
-            raised.append((0, error))
-        self._raise(raised, shared)
+        arguments = 0, 1, runtime.sharing(1), part.first, _ALL_ROWS, n, *arrays
+        return getattr(self.module, part.name), arguments, alive
+
+    def calls(self, feed: dict[str, np.ndarray], scope: Scope) -> tuple[list[Callable[[], Any]], Any]:
+        """What one batch is, as calls in order that may be made again and again, and the values: for measuring."""
+        n = self._batch_size(feed)
+        values, views = reference.Values(self.lowered.program.global_block(), feed, scope), self._views(n)
+        part_at = {part.first: part for part in self.source.parts}
+        made: list[Callable[[], Any]] = []
+        for index, step in enumerate(self.lowered.steps):
+            if step.kind in ("alias", "constant"):
+                run_operator(step.op, values)
+            elif step.in_python:
+                made.append(partial(self._run_in_python, step, values, views))
+                made[-1]()
+            elif index in part_at:
+                self._run_part(part_at[index], n, values, views, scope)
+                function, arguments, _ = self._call_of(part_at[index], n, values, views, scope)
+                made.append(partial(function, *arguments))
+        return made, values
 
     def _views(self, n: int) -> dict[str, np.ndarray]:
         buffers = self._buffers_for(n)

@@ -41,9 +41,9 @@ class Source:
     """Whether it has `train`, which runs many batches in one call; a Python call in between prevents that."""
 
 
-def generate(lowered: Lowered, plan: Plan, fetch: Sequence[str]) -> Source:
-    """The source of a lowered Program, which fetches some variables."""
-    return _Generator(lowered, plan, fetch).source()
+def generate(lowered: Lowered, plan: Plan, fetch: Sequence[str], whole: bool = True) -> Source:
+    """The source of a lowered Program, which fetches some variables; in parts alone, if not `whole`."""
+    return _Generator(lowered, plan, fetch).source(whole)
 
 
 class _Generator:
@@ -53,9 +53,9 @@ class _Generator:
         self.line, self.name = self.writer.line, self.writer.name
         self.steps = StepWriter(self.writer)
 
-    def source(self) -> Source:
+    def source(self, whole: bool) -> Source:
         lowered = self.lowered
-        whole = not any(step.in_python for step in lowered.steps)
+        whole = whole and not any(step.in_python for step in lowered.steps)
         variables = lowered.program.global_block().vars
         if not whole:  # then every batch is gathered before its first part
             lowered.gathered |= {n for n, v in variables.items() if v.is_data}
