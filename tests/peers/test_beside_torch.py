@@ -1,0 +1,147 @@
+"""What PyTorch computes, computed here: the same lines run with PyTorch and with the façade of its name.
+
+PyTorch is no part of the development set-up; `pip install -e .[bench]` brings it, and without it these are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app.compat.torch as ours
+
+theirs: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
+Line = Callable[..., Any]
+
+ELEMENTWISE: dict[str, Line] = {
+    "arithmetic": lambda t, x, y: x * y - x / (y * y + 1) + 2**x,
+    "powers": lambda t, x, y: (x * x + 1) ** y,
+    "exponentials": lambda t, x, y: t.exp(-x) + t.log(y * y + 1) + t.log1p(x * x) + t.expm1(y),
+    "trigonometry": lambda t, x, y: t.sin(x) * t.cos(y) + t.atan2(x, y * y + 1) + t.tanh(x),
+    "roots": lambda t, x, y: t.sqrt(x * x + 1) + t.rsqrt(y * y + 1) + t.reciprocal(x * x + 2),
+    "choices": lambda t, x, y: t.where(x > y, x * x, y * x) + t.maximum(x, y) + t.clamp(x, -0.5, 0.5),
+    "sigmoids": lambda t, x, y: t.sigmoid(x) + t.nn.functional.silu(y) + t.nn.functional.softplus(x),
+    "gelu": lambda t, x, y: t.nn.functional.gelu(x) + t.nn.functional.gelu(y, approximate="tanh"),
+    "elu": lambda t, x, y: t.nn.functional.elu(x) + t.nn.functional.selu(y) + t.nn.functional.leaky_relu(x, 0.2),
+    "erf": lambda t, x, y: t.erf(x) * y,
+}
+ACROSS: dict[str, Line] = {
+    "matmul": lambda t, x, y: x @ y.T,
+    "einsum": lambda t, x, y: t.einsum("ij,kj->ik", x, y),
+    "sums": lambda t, x, y: x.sum(0) * y.mean(0) + (x * y).sum(dim=0),
+    "spread": lambda t, x, y: (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True) + 1) * y,
+    "products": lambda t, x, y: x.prod(1) * y.sum(1),
+    "extremes": lambda t, x, y: x.max(1).values * y.min(1).values + t.amax(x, 0).sum(),
+    "softmax": lambda t, x, y: t.softmax(x, 1) * y + t.log_softmax(y, 0),
+    "logsumexp": lambda t, x, y: t.logsumexp(x, 1) - t.logsumexp(y, 0).sum(),
+    "joined": lambda t, x, y: t.cat([x, y * y], 0)[1:, ::2] * t.stack([x, y], 0).sum(),
+    "shapes": lambda t, x, y: x.reshape(2, 6).t() * y.permute(1, 0).flatten()[:2],
+    "cumulated": lambda t, x, y: t.cumsum(x, 1) * t.flip(y, [0]),
+    "norms": lambda t, x, y: t.linalg.norm(x) + t.nn.functional.normalize(y, dim=1).sum() + x.norm(dim=1).sum(),
+    "solved": lambda t, x, y: t.linalg.solve(x[:, :3] @ x[:, :3].T + 2 * t.eye(3, dtype=x.dtype), y),
+    "indexed": lambda t, x, y: x[t.tensor([0, 2, 0])] * y + t.gather(x, 1, t.tensor([[0], [3], [1]])),
+    "layer_norm": lambda t, x, y: t.nn.functional.layer_norm(x, [4], y[0], y[1]),
+}
+LOSSES: dict[str, Line] = {
+    "cross_entropy": lambda t, x, y: t.nn.functional.cross_entropy(x, t.tensor([0, 3, 1]), label_smoothing=0.1),
+    "mse": lambda t, x, y: t.nn.functional.mse_loss(x, y),
+    "smooth_l1": lambda t, x, y: t.nn.functional.smooth_l1_loss(x, y),
+    "bce": lambda t, x, y: t.nn.functional.binary_cross_entropy_with_logits(x, t.sigmoid(y)),
+    "kl": lambda t, x, y: t.nn.functional.kl_div(t.log_softmax(x, 1), t.softmax(y, 1), reduction="batchmean"),
+    "nll": lambda t, x, y: t.nn.functional.nll_loss(t.log_softmax(x * y, 1), t.tensor([2, 0, 1])),
+}
+LINES = {**ELEMENTWISE, **ACROSS, **LOSSES}
+
+
+def derivatives(torch: Any, line: Line) -> list[np.ndarray]:
+    """The value, the gradients, and the gradients of a sum of the gradients' squares."""
+    draw = np.random.default_rng(7)
+    given = [torch.tensor(draw.normal(size=(3, 4)), dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    value = line(torch, *given)
+    first = torch.autograd.grad((value * value).sum(), given, create_graph=True, allow_unused=True)
+    total = sum((g * g).sum() for g in first if g is not None)
+    second = torch.autograd.grad(total, given, allow_unused=True)
+    found = [value, *first, *second]
+    return [np.zeros((3, 4)) if tensor is None else tensor.detach().numpy() for tensor in found]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_values_and_both_derivatives_are_those_of_pytorch(name: str):
+    for found, expected in zip(derivatives(ours, LINES[name]), derivatives(theirs, LINES[name]), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
+    "SGD": lambda t, p: t.optim.SGD(p, lr=0.1),
+    "momentum": lambda t, p: t.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "Adam": lambda t, p: t.optim.Adam(p, lr=0.05),
+    "amsgrad": lambda t, p: t.optim.Adam(p, lr=0.05, amsgrad=True, weight_decay=0.02),
+    "AdamW": lambda t, p: t.optim.AdamW(p, lr=0.05),
+    "RMSprop": lambda t, p: t.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
+    "Adagrad": lambda t, p: t.optim.Adagrad(p, lr=0.1),
+    "Adadelta": lambda t, p: t.optim.Adadelta(p, lr=0.5),
+    "Adamax": lambda t, p: t.optim.Adamax(p, lr=0.05),
+    "NAdam": lambda t, p: t.optim.NAdam(p, lr=0.05),
+    "RAdam": lambda t, p: t.optim.RAdam(p, lr=0.05),
+    "Rprop": lambda t, p: t.optim.Rprop(p, lr=0.05),
+}
+SCHEDULES: dict[str, Callable[[Any, Any], Any]] = {
+    "StepLR": lambda s, o: s.StepLR(o, 3, 0.5),
+    "MultiStepLR": lambda s, o: s.MultiStepLR(o, [2, 5]),
+    "ExponentialLR": lambda s, o: s.ExponentialLR(o, 0.9),
+    "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 6),
+    "LinearLR": lambda s, o: s.LinearLR(o, total_iters=4),
+    "OneCycleLR": lambda s, o: s.OneCycleLR(o, max_lr=0.5, total_steps=10),
+}
+
+
+def trained(torch: Any, name: str, schedule: str | None = None) -> list[float]:
+    """The losses of a small network that is trained with an optimiser, and its learning rates."""
+    draw = np.random.default_rng(3)
+    weights = [torch.tensor(draw.normal(size=s), dtype=torch.float64, requires_grad=True) for s in ((4, 5), (5, 3))]
+    x, target = torch.tensor(draw.normal(size=(8, 4))), torch.tensor(draw.integers(0, 3, 8))
+    optimizer = OPTIMIZERS[name](torch, weights)
+    rates = SCHEDULES[schedule](torch.optim.lr_scheduler, optimizer) if schedule else None
+    found = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(torch.tanh(x @ weights[0]) @ weights[1], target)
+        loss.backward()
+        found += [loss.item(), optimizer.param_groups[0]["lr"]]
+        optimizer.step()
+        if rates is not None:
+            rates.step()
+    return found
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimisers_take_the_steps_of_pytorch(name: str):
+    np.testing.assert_allclose(trained(ours, name), trained(theirs, name), rtol=1e-7)  # epsilons are held otherwise
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_learning_rates_go_the_way_of_pytorch(name: str):
+    np.testing.assert_allclose(trained(ours, "SGD", name), trained(theirs, "SGD", name), rtol=1e-9)
+
+
+def custom(torch: Any) -> list[np.ndarray]:
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return dy * 3 * x**2
+
+    return derivatives(torch, lambda t, x, y: Cube.apply(x) * y)
+
+
+def test_a_function_is_derived_twice_as_in_pytorch():
+    for found, expected in zip(custom(ours), custom(theirs), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
