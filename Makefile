@@ -5,14 +5,16 @@
 #     make train PYTHON=python3.12
 
 PYTHON ?= python3
+N ?= 2
+MPIEXEC ?= .venv/bin/mpiexec
 RUN := .venv/bin/python
 READY := .venv/made-from-pyproject.toml
 
-.PHONY: help train quick test data bench lint clean
+.PHONY: help train quick compare demo train-mpi test soak data bench lint clean
 .DEFAULT_GOAL := help
 
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 train: $(READY)  ## train with the custom operator and the built-in one, and compare (ARGS="key=value ...")
 	$(RUN) train.py $(ARGS)
@@ -20,8 +22,21 @@ train: $(READY)  ## train with the custom operator and the built-in one, and com
 quick: $(READY)  ## the same on the committed sample, in seconds
 	$(RUN) train.py --config configs/quick.yaml $(ARGS)
 
+compare: $(READY)  ## hold several operators against each other, over several seeds (ARGS="--with relu,my_ops.py:swish")
+	$(RUN) -m app compare --with relu,custom.relu,custom.swish,tanh $(ARGS)
+
+demo: $(READY)  ## open a page on which one draws digits, and the newest run's networks read them (ARGS="RUN --port N")
+	$(RUN) -m app demo $(ARGS)
+
+train-mpi: $(READY)  ## train on several ranks, each with its part of every batch (N=2)
+	$(MPIEXEC) -n $(N) $(RUN) train.py --config configs/mpi.yaml $(ARGS)
+
 test: $(READY)  ## run the tests (ARGS="-k word" for some of them)
-	$(RUN) -m pytest --numprocesses=auto $(ARGS)
+	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup $(ARGS)
+
+soak: $(READY)  ## run the long forms of the tests, half an hour of them, and keep the figures for docs/reliability.md
+	$(RUN) -c 'import atheris' 2>/dev/null || $(RUN) -m pip install --quiet --disable-pip-version-check atheris
+	$(RUN) -m pytest tests/soak $(ARGS)
 
 data: $(READY)  ## fetch MNIST into data/ and verify it
 	$(RUN) -m app data fetch

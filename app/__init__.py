@@ -1,8 +1,9 @@
 """A small deep-learning framework for custom operators. Public names follow Paddle 2 wherever it has one."""
 
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
-from app import autograd, device, io, jit, linalg, metric, nn, onnx, optimizer, regularizer, static, vision
+from app import autograd, device, distributed, io, jit, linalg, metric, nn, onnx, optimizer, regularizer, static, vision
 from app.creation import (
     arange,
     assign,
@@ -35,6 +36,7 @@ from app.graph import disable_static, enable_static, in_dynamic_mode
 from app.limits import finfo, iinfo
 from app.model import Model, callbacks, summary
 from app.nn import ParamAttr, create_parameter
+from app.nn.parallel import DataParallel
 from app.ops.composed import FUNCTIONS as _FUNCTIONS
 from app.ops.definition import REGISTRY as _REGISTRY
 from app.ops.dtype import NAMES as _DTYPES
@@ -46,8 +48,10 @@ from app.tensor import Tensor, enable_grad, grad, is_grad_enabled, no_grad, set_
 __version__ = "0.1.0"
 
 # Every built-in operator is a function of the package, as app.tanh and app.matmul are, and so is what is made of
-# operators, as app.std is, but for names that mean more than the operator.
-globals().update({name: function for name, function in (_REGISTRY | _FUNCTIONS).items() if name not in globals()})
+# operators, as app.std is, but for names that mean more than the operator. A room of the same name, as app/dist/, is
+# imported by then, and is found by its path.
+_TAKEN = {name for name, value in globals().items() if not isinstance(value, _ModuleType)}
+globals().update({name: function for name, function in (_REGISTRY | _FUNCTIONS).items() if name not in _TAKEN})
 globals().update({name: name for name in _DTYPES})  # app.float32, app.int64 …
 
 if TYPE_CHECKING:
@@ -71,6 +75,8 @@ __all__ = [
     "get_device",
     "device",
     "create_parameter",
+    "DataParallel",
+    "distributed",
     "callbacks",
     "ParamAttr",
     "Model",

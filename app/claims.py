@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 
 @contextlib.contextmanager
@@ -33,3 +35,31 @@ def claim(folder: Path, clear: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         os.close(handle)  # and with it the claim
+
+
+_PATIENCE = 2.0
+"""Seconds that a process may take to end once it was killed, or its mpiexec was."""
+
+
+def hold(file: IO[str]) -> bool:
+    """Whether nobody else holds an open file; this process does from now on, until it closes the file or ends.
+
+    Whoever holds it may be ending just now, and is waited for a little. Where there are no such locks, everybody is
+    told so.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.05)
+        except OSError:
+            return True
+        else:
+            return True

@@ -11,18 +11,23 @@ from typing import TextIO
 from app.errors import AppError
 
 FAILED = 1
-INTERRUPTED = 130
-CLOSED_PIPE = 141
-"""What shells report for a program that Ctrl-C, or writing to a reader that has gone, ended."""
+INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
+"""What shells report for a program that Ctrl-C, writing to a reader that has gone, or SIGTERM ended."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM asked for an end."""
 
 
 def run(command: Callable[[], int]) -> int:
     """Run a command; gives its exit status. What a user can cause ends in one line on standard error, or silently."""
-    _open_streams()
+    open_streams()
     try:
         return command()
     except AppError as error:
         return _failed(f"error: {error}", error.exit_status)
+    except Terminated:
+        return _failed("terminated", TERMINATED)
     except KeyboardInterrupt:
         return _failed("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -44,7 +49,7 @@ def _failed(message: str, status: int) -> int:
     return status
 
 
-def _open_streams() -> None:
+def open_streams() -> None:
     """Make every text printable, whatever the locale, and a stream that the caller closed a place to lose it in."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

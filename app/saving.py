@@ -28,8 +28,8 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
 
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_described(obj, arrays, "the value"))
-    checksum = _checksum(structure, arrays)
-    content = pack(arrays, {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum})
+    told = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
+    content = pack(arrays, told)
     if hasattr(path, "write"):
         path.write(content)
         return
@@ -39,7 +39,8 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
     write_whole(target, content)
 
 
-def _checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
+def checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """What belongs to arrays, and to what is told of them, and to no others."""
     digest = hashlib.sha256(structure.encode())
     for key in sorted(arrays):
         digest.update(f"{key} {arrays[key].dtype.name} {arrays[key].shape}".encode() + arrays[key].tobytes())
@@ -71,7 +72,7 @@ def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
 def _check(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray], name: str) -> None:
     """Refuse what a newer release wrote, and what is not as it was written."""
     version = int(metadata["version"])
-    if metadata["format"] != FORMAT or _checksum(metadata["structure"], arrays) != metadata["sha256"] or version < 1:
+    if metadata["format"] != FORMAT or checksum(metadata["structure"], arrays) != metadata["sha256"] or version < 1:
         raise ValueError("its checksum says so")
     if version > VERSION:
         raise FileError(

@@ -9,8 +9,8 @@ import platform
 import subprocess
 import sys
 from importlib import metadata
-from pathlib import Path
 
+from app.reporting import machine
 from benchmarks.process import environment
 
 PACKAGES = ("numpy", "numba", "scipy", "torch", "jax", "paddlepaddle", "scikit-learn", "pytensor")
@@ -19,21 +19,14 @@ PACKAGES = ("numpy", "numba", "scipy", "torch", "jax", "paddlepaddle", "scikit-l
 def describe() -> dict[str, object]:
     return {
         "date": datetime.date.today().isoformat(),
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpu": machine.processor(),
+        "cores": machine.cores(),
         "system": platform.system(),
         "python": platform.python_version(),
         "load": round(os.getloadavg()[0], 2),  # of the minute before
         "blas": _blas(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
     }
-
-
-def _cpu() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _blas() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.data import Batches, epoch_order
 from app.training.activation import find_activation
 from app.training.config import CONFIGS, load_config
-from app.training.learner import make_learner
+from app.training.learners import make_learner
 from benchmarks.work import PIXELS, run_epochs
 
 

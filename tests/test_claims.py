@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.claims import claim
+from app.claims import claim, hold
 from app.errors import FileError
 from app.files import write_whole
 
@@ -143,3 +143,22 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
         write_whole(tmp_path / "file", NEW)
     assert (tmp_path / "file").read_bytes() == OLD
     assert leftovers(tmp_path) == []
+
+
+def test_an_open_file_is_held_by_one_until_it_is_closed_or_its_process_dies(tmp_path):
+    path = tmp_path / "file"
+    with path.open("w") as one, path.open("w") as other:
+        assert hold(one)
+        assert hold(one)
+        assert not hold(other)
+        one.close()
+        assert hold(other)
+
+    def hold_and_die() -> None:
+        with path.open("w") as file:
+            assert hold(file)
+            die()
+
+    assert ended(in_a_child(hold_and_die)) == signal.SIGKILL
+    with path.open("w") as again:
+        assert hold(again)

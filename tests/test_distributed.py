@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import app
 from app import distributed, nn
 from app.errors import AppError
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_this_process_is_the_only_one():
@@ -21,7 +27,7 @@ def test_spawn_calls_the_function_here():
     seen: list[int] = []
     distributed.spawn(seen.append, args=(3,))
     assert seen == [3]
-    with pytest.raises(AppError, match="there is one process in training, found nprocs=2"):
+    with pytest.raises(AppError, match="found nprocs=2, and 1 process; start the program with `mpiexec -n 2"):
         distributed.spawn(seen.append, args=(3,), nprocs=2)
 
 
@@ -34,3 +40,19 @@ def test_a_parallel_layer_is_the_layer_inside():
     assert len(outside.parameters()) == 2
     outside.set_state_dict({"weight": np.zeros((2, 3), "float32"), "bias": np.ones(3, "float32")})
     assert outside(x).tolist() == [[1.0, 1.0, 1.0]]
+    with outside.no_sync():
+        outside.scale_loss(outside(x).sum()).backward()
+    outside.apply_collective_grads()
+    assert inside.bias.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_alone_every_operation_does_nothing_and_imports_nothing_of_mpi():
+    x = app.to_tensor([1.0, 2.0])
+    for operation in (distributed.all_reduce, distributed.broadcast, distributed.reduce):
+        operation(x)
+    distributed.all_gather(listed := [], x)
+    distributed.all_gather_object(told := [], "here")
+    distributed.barrier()
+    assert (x.tolist(), [t.tolist() for t in listed], told) == ([1.0, 2.0], [[1.0, 2.0]], ["here"])
+    check = "import sys, app.distributed as d; d.init_parallel_env(); sys.exit('mpi4py' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0

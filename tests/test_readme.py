@@ -22,7 +22,7 @@ SHORT = ["data.source=sample", "train.epochs=1", "train.batch_size=2000", "model
 UNCOMPILED = ["engine=reference"]  # for all but the default configuration
 
 # Commands that are not run here, with the target of make that test_makefile.py runs a pretended one of.
-OF_MAKE = {"make data": "-m app data fetch"}
+OF_MAKE = {"make data": "-m app data fetch", "make demo": "-m app demo"}
 
 
 @pytest.fixture
@@ -64,11 +64,13 @@ def test_a_command_is_run_here_or_by_ci(command: str, checkout: Path):
             ["make", "--no-print-directory", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout
         assert command in OF_MAKE, f"nobody runs {command!r}"
-        assert shown.splitlines()[-1].endswith(OF_MAKE[command])
+        assert shown.rstrip().splitlines()[-1].endswith(OF_MAKE[command])
         return
     assert program == ".venv/bin/python", f"nobody runs {command!r}"
     if words[0] == "train.py":
         words += [*SHORT, *(UNCOMPILED if "--config" in words else []), "output=run"]
+    if words[:3] == ["-m", "app", "compare"]:
+        words += [*SHORT, *UNCOMPILED]
     done = subprocess.run([sys.executable, *words], cwd=checkout, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     if words[0] == "train.py":

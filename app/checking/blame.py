@@ -32,7 +32,9 @@ def why_not_inlined(op: Operator, lowered: Lowered) -> str:
     if isinstance(form, Returning):
         stop = stops_on_numbers(function)
         if stop is not None:
-            return f"; not inlined for {_file(source)}:{stop[0]}: `{stop[1]}`, as more than one element may matter there"
+            return (
+                f"; not inlined for {_file(source)}:{stop[0]}: `{stop[1]}`, as more than one element may matter there"
+            )
     if isinstance(form, Elementwise):
         numbers = [_number(lowered.dtype(name)) for name in _taken(op, form)]
         stopped = _numba_stops(form.function, numbers, op)

@@ -41,7 +41,9 @@ def inputs_for(
             )
         guesses = [[[Input(n, s, d) for n, (s, d) in zip(names, shapes, strict=True)]]]
     else:
-        guesses = [list(islice(_floats(names), _TRIES)), list(islice(_with_integers(names), _TRIES))]
+        free = [name for name in names if name not in found.shapes]
+        fixed = [Input(name, shape) for name, shape in found.shapes.items()]
+        guesses = [[[*kinds, *fixed] for kinds in islice(some(free), _TRIES)] for some in (_floats, _with_integers)]
     ranges = [within] if within else _RANGES
     subject = _first_that_runs(found, guesses, given, like or found.like, ranges)
     return subject if subject.like else replace(subject, like=_declared(subject))

@@ -6,15 +6,16 @@ import ast
 import importlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
+from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
 from app.custom.functions import is_compiled
-from app.custom.lookup import OF_FILES, find_operator, module_of_file
+from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_shelf
 from app.errors import ConfigError
-from app.nn import functional
+from app.nn import Layer, functional
 from app.ops.definition import REGISTRY, OpDef
 
 
@@ -31,6 +32,8 @@ class Found:
     like: str = ""
     elementwise: bool = False
     row_by_row: bool = False
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Those of inputs that can have no other: the parameters of a Layer."""
 
     @property
     def label(self) -> str:
@@ -40,7 +43,7 @@ class Found:
 def find(word: str) -> list[Found]:
     """The operators that a word names; a ConfigError for one that names none."""
     if word.startswith("custom."):
-        return [found(find_operator(word), word)]
+        return [found(on_the_shelf(word), word)]
     home, name = word, ""
     if ":" in word.removesuffix(".py"):
         home, _, name = word.rpartition(":")
@@ -105,6 +108,9 @@ def found(value: Any, name: str) -> Found:
     if isinstance(value, type) and issubclass(value, PyLayer):
         kind = "Function" if issubclass(value, Function) else "PyLayer"
         return Found(short, kind, value.apply, _of_layer(value), value._where, value.like)
+    if isinstance(value, Layer) or (isinstance(value, type) and issubclass(value, Layer)):
+        layer = LayerAsOperator(value, short)
+        return Found(short, "Layer", layer, layer.parameters, _place(layer.layer.forward), shapes=layer.shapes)
     if not callable(value):
         raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
     if is_compiled(value) or isinstance(value, type):
@@ -145,7 +151,7 @@ def equivalent(words: str) -> Callable[..., Any]:
     name, bracket, _ = words.partition("(")
     function: Any = REGISTRY.get(name) or getattr(functional, name, None)
     if function is None:
-        function = find_operator(name)
+        function = make_operator(name)
     if not bracket:
         return function
     given = _keywords(words)

@@ -15,6 +15,7 @@ import numpy as np
 from app.custom.again import derive_again
 from app.custom.composed import Body
 from app.custom.origin import Origin
+from app.custom.untouched import call_watched, looking
 from app.errors import AppError, DtypeError, OperatorError, ShapeError, add_note
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
@@ -59,6 +60,8 @@ def call_function(
     The error can be caught as what the function raised, too. `about` is put before its words.
     """
     try:
+        if looking.on:
+            return call_watched(function, args, kwargs)
         return function(*args, **kwargs)
     except Exception as error:
         label = about + (operator if isinstance(operator, str) else operator.label)

@@ -16,6 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from app.custom import shelf
+from app.custom.pylayer import PyLayer
 from app.errors import AppError, ConfigError, OperatorError
 from app.ops import REGISTRY, OpDef
 from app.ops.spec import Spec
@@ -43,30 +44,50 @@ def _keeps_shape(op: OpDef) -> bool:
         return False
 
 
-def find_operator(name: str) -> Callable[[Any], Any]:
-    """The operator that `relu`, `custom.relu` or `path/to/file.py:name` stands for."""
+def find_operator(name: str) -> Callable[..., Any]:
+    """The operator that `relu`, `custom.relu` or `path/to/file.py:name` stands for.
+
+    A class of Layers is given as it is: each place in a network has a Layer of its own (see `make_operator`).
+    """
     if ":" in name:
         return _from_file(*name.rsplit(":", 1))
     if name.startswith("custom."):
-        return _from_shelf(name)
+        return _applied(on_the_shelf(name))
     if name not in built_in_names():
         raise _unknown(name)
     return REGISTRY[name]
 
 
-def _from_shelf(name: str) -> Callable[[Any], Any]:
+def make_operator(name: str) -> Callable[..., Any]:
+    """The operator that a name stands for, for one place in a network: of a class of Layers, a new one."""
+    operator = find_operator(name)
+    return operator() if isinstance(operator, type) else operator
+
+
+def on_the_shelf(name: str) -> Any:
+    """What `custom.relu` names, as its file defines it: an operator, a function or a class."""
     short = name.partition(".")[2]
     if short not in SHIPPED:
         raise _unknown(name)
-    operator: Callable[[Any], Any] = getattr(importlib.import_module(f"{shelf.__name__}.{short}"), short)
-    return operator
+    return getattr(importlib.import_module(f"{shelf.__name__}.{short}"), short)
+
+
+def _applied(operator: Any) -> Any:
+    """A PyLayer is used through its apply."""
+    return operator.apply if isinstance(operator, type) and issubclass(operator, PyLayer) else operator
+
+
+def values_taken(operator: Any) -> Sequence[str]:
+    """The names of the values that an operator takes, where it says so; () of a function or a class."""
+    return operator.inputs if isinstance(operator, OpDef) else ()
 
 
 def _unknown(name: str) -> ConfigError:
-    known = [*built_in_names(), *(f"custom.{short}" for short in SHIPPED)]
+    shipped = [f"custom.{short}" for short in SHIPPED]
+    single = [one for one in shipped if len(values_taken(on_the_shelf(one))) < 2]
     return ConfigError(
-        f"there is no operator {name!r}{_nearest(name, known)} There are {', '.join(known)}, "
-        "and your own as path/to/file.py:name"
+        f"there is no operator {name!r}{_nearest(name, [*built_in_names(), *shipped])} "
+        f"There are {', '.join([*built_in_names(), *single])}, and your own as path/to/file.py:name"
     )
 
 
@@ -86,8 +107,7 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
         raise ConfigError(
             f"{path} has no {name!r}{_nearest(name, found)} It has {', '.join(found) or 'no functions of its own'}"
         )
-    if isinstance(operator, type):  # a PyLayer is used through its apply
-        operator = getattr(operator, "apply", operator)
+    operator = _applied(operator)
     if not callable(operator):
         raise ConfigError(
             f"{path}:{name} is {type(operator).__name__}, expected an operator or a function of one value"

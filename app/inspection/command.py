@@ -29,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stage", help=f"show this alone: {', '.join(NAMES)}; or {ALL}")
     parser.add_argument("--batch", type=int, help="the size of the batch that memory is counted for")
+    parser.add_argument(
+        "--ranks", type=int, help="the number of ranks that a configuration with dist.shape is shown for"
+    )
+    parser.add_argument("--rank", type=int, default=0, help="which of them (%(default)s)")
     parser.add_argument("--svg", metavar="FILE", help="draw the Program of the stage, or the main one, into a file")
     add_trust_arguments(parser)
 
@@ -37,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the stages that are asked for, and draw a picture."""
     if options.batch is not None and options.batch < 1:
         raise ConfigError(f"--batch must be at least 1, found {options.batch}")
+    if options.ranks is not None and not 0 <= options.rank < options.ranks:
+        raise ConfigError(f"--rank must be one of the {options.ranks} of --ranks, from 0 on, found {options.rank}")
     stages = Stages(_subject(options), options.batch)
     sections = stages.sections(options.stage)
     print("\n\n".join(f"== {section.heading}\n\n{section.text}" for section in sections))
@@ -49,7 +55,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     others = [word for word in options.words if not SETTING.match(word)]
     settings = [word for word in options.words if SETTING.match(word)]
     if not others:
-        return of_configuration(options.config or str(CONFIGS / "default.yaml"), settings)
+        return of_configuration(options.config or str(CONFIGS / "default.yaml"), settings, options.ranks, options.rank)
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]
         raise ConfigError(f"one network at a time: {others[0]} goes together with neither {' nor '.join(more)}")

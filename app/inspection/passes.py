@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -51,8 +51,13 @@ def changed(before: Program, after: Program) -> str:
         return f"{_listed(gone)} → {_listed(come)}"
     if gone or come:
         return f"without {_listed(gone)}" if gone else f"with {_listed(come)}"
-    known = {op.outputs: op for op in old}
-    other = Counter(op.type for op in new if op.outputs in known and _differs(op, known[op.outputs]))
+    known: defaultdict[tuple[str, ...], list[Operator]] = defaultdict(
+        list
+    )  # more than one where values change in place
+    for op in old:
+        known[op.outputs].append(op)
+    same = {id(op) for op in new if not all(_differs(op, before) for before in known[op.outputs])}
+    other = Counter(op.type for op in new if known[op.outputs] and id(op) not in same)
     return f"changed {_listed(other)}" if other else "nothing to do"
 
 

@@ -18,6 +18,7 @@ from app.inspection.passes import Row, changed, format_rows
 from app.inspection.subject import Subject
 
 ALL = "all"
+DATA_PARALLEL = "data_parallel"
 PASS_NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
 
 
@@ -41,19 +42,22 @@ class Stages:
         """The sections of a stage, of all of them, or of those that are usually wanted."""
         if stage is not None and stage not in (*NAMES, ALL):
             raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
-        names = {None: USUAL, ALL: NAMES}.get(stage, (stage,))
-        return [section for name in names for section in NAMES[str(name)](self, str(name))]
+        names = {None: USUAL, ALL: tuple(NAMES)}.get(stage, (str(stage),))
+        if len(names) > 1 and self.subject.of_rank is None:
+            names = tuple(name for name in names if name != DATA_PARALLEL)
+        return [section for name in names for section in NAMES[name](self, name)]
 
     @cached_property
     def _steps(self) -> list[tuple[str, Program]]:
         """The Program as built and after each pass, with what it is after; nothing more where no pass runs."""
-        after = after_each(PASSES, self.subject.main, set(self.subject.fetch)) if not self._why_not else ()
-        return [("as built", self.subject.main), *((each.name, program) for each, program in after)]
+        after = after_each(PASSES, self.subject.runs, set(self.subject.fetch)) if not self._why_not else ()
+        here = [] if self.subject.of_rank is None else [(DATA_PARALLEL, self.subject.of_rank)]
+        return [("as built", self.subject.main), *here, *((each.name, program) for each, program in after)]
 
     @cached_property
     def _why_not(self) -> str:
         """Why there is no native form, and so nothing behind the main Program; '' where there is one."""
-        native = compile_program(self.subject.main, self.subject.fetch)
+        native = compile_program(self.subject.runs, self.subject.fetch)
         return (
             f"The reference engine runs this Program operator by operator: {native}." if isinstance(native, str) else ""
         )
@@ -77,7 +81,7 @@ class Stages:
             if name == stage:
                 text = f"// {changed(before, after)}\n{after}"
                 found.append(Section(f"The main Program after {name}", text, after))
-        return found or [Section(f"The main Program after {stage}", self._why_not)]
+        return found or [Section(f"The main Program after {stage}", self._why_not or "One process runs it as it is.")]
 
     def _passes(self, stage: str) -> list[Section]:
         if self._why_not:
@@ -95,7 +99,7 @@ class Stages:
         return [Section("The main Program after the passes", self._why_not or str(program), program)]
 
     def _engine(self, stage: str) -> list[Section]:
-        text = explain(self.subject.main, self.subject.fetch, source=False)
+        text = explain(self.subject.runs, self.subject.fetch, source=False)
         return [Section("How the compiled engine runs it", text)]
 
     def _memory(self, stage: str) -> list[Section]:
@@ -106,7 +110,7 @@ class Stages:
         return [Section(heading, table(built, after))]
 
     def _source(self, stage: str) -> list[Section]:
-        native = compile_program(self.subject.main, self.subject.fetch)
+        native = compile_program(self.subject.runs, self.subject.fetch)
         text = self._why_not if isinstance(native, str) else native.source.text.rstrip()
         return [Section("The source that is generated", text)]
 
@@ -115,6 +119,7 @@ NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {
     "build": Stages._build,
     "startup": Stages._startup,
     "main": Stages._main,
+    DATA_PARALLEL: Stages._after,
     "passes": Stages._passes,
     **dict.fromkeys(PASS_NAMES, Stages._after),
     "optimised": Stages._optimised,

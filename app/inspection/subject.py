@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from app import static
 from app.custom.lookup import find_operator
@@ -19,6 +19,17 @@ from app.static.model_file import SavedModel
 
 BATCH = 256
 """The size of a batch where nothing says one."""
+
+
+RANKS = 2
+"""The number of ranks where the configuration is for many, and nothing says how many."""
+
+
+class Rank(NamedTuple):
+    """One rank of so many, which is only looked at."""
+
+    rank: int
+    size: int
 
 
 @dataclass
@@ -32,19 +43,31 @@ class Subject:
     built: Watched
     """What each statement put into them; empty where they were read from a file."""
     batch: int = BATCH
+    of_rank: Program | None = None
+    """The main Program as one rank of many runs it; None where one process runs it as it is."""
+
+    @property
+    def runs(self) -> Program:
+        """The main Program that an engine is given."""
+        return self.main if self.of_rank is None else self.of_rank
 
 
-def of_configuration(path: str, overrides: Sequence[str]) -> Subject:
-    """The Programs that training with a configuration runs."""
-    from app.training import learner, network
+def of_configuration(path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0) -> Subject:
+    """The Programs that training with a configuration runs: at one of so many ranks, if it is for many."""
+    from app.training import network
     from app.training.activation import find_activation
     from app.training.config import load_config
+    from app.training.learners import program as learner
 
     config = load_config(path, overrides)
+    if config.dist.shape == "none" and ranks is not None:
+        raise ConfigError(f"--ranks={ranks}: {path} is for one process; add dist.shape=allreduce or pserver")
+    place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
     with static.watch(learner.__file__, network.__file__) as built:
-        learning = learner.ProgramLearner(config, find_activation(config.model.activation), 28 * 28)
-    name = Path(path).name
-    return Subject(name, learning.startup, learning.main, learning.fetch, built, config.train.batch_size)
+        learning = learner.ProgramLearner(config, find_activation(config.model.activation), 28 * 28, place)
+    name, size = Path(path).name, config.train.batch_size
+    of_rank = None if learning.main_here is learning.main else learning.main_here
+    return Subject(name, learning.startup_here, learning.main, learning.fetch, built, size, of_rank)
 
 
 def of_model(model: SavedModel, name: str) -> Subject:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.dist.world import place
 from app.errors import DataError
 from app.ops.random import generator as random_generator
 
@@ -153,7 +154,9 @@ class DistributedBatchSampler(BatchSampler):
         drop_last: bool = False,
     ):
         super().__init__(dataset, None, shuffle, batch_size, drop_last)
-        self.nranks, self.local_rank, self.epoch = num_replicas or 1, rank or 0, 0
+        here, ranks = place()
+        self.nranks = num_replicas or ranks
+        self.local_rank, self.epoch = here if rank is None else rank, 0
         if not 0 <= self.local_rank < self.nranks:
             raise DataError(f"DistributedBatchSampler: there is no rank {self.local_rank} among {self.nranks}")
         self._count = len(dataset)

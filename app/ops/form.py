@@ -88,6 +88,8 @@ class OnNumbers:
     function: Callable[..., Any]
     axes: int | None = None
     """How many axes the arrays must have for it to be the same; None: any number."""
+    keeps_type: bool = False
+    """Whether what it returns surely has the element type of what it is given."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,31 @@ class Loop:
     makes: str = "body"
 
 
-Form = Elementwise | Constant | Reduction | Spread | Alias | ToShape | Product | Filling | Returning | Choice | Loop
+@dataclass(frozen=True)
+class InPlace:
+    """Python that compiled code calls, which changes values where they lie; the inputs are the outputs, if it has any.
+
+    Such operators run in the order of the Program, and on the thread that runs it.
+    """
+
+    calls: Callable[..., Callable[[], None]]
+    """Given a list of the inputs' arrays, and then the settings: what is to be called whenever the operator runs."""
+
+
+Form = (
+    Elementwise
+    | Constant
+    | Reduction
+    | Spread
+    | Alias
+    | ToShape
+    | Product
+    | Filling
+    | Returning
+    | Choice
+    | Loop
+    | InPlace
+)
 
 
 @dataclass(frozen=True)

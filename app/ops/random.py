@@ -7,6 +7,8 @@ were made after `seed` with the same number get equal initial values, whatever e
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -27,6 +29,26 @@ def set_rng_state(state_list: list[tuple[int, int]]) -> None:
     """Go on drawing from where the streams stood at `get_rng_state`."""
     (number, count), *_ = state_list
     _state.update(seed=number, count=count)
+
+
+class Streams:
+    """Streams of one's own: what is drawn inside of `drawing` changes nothing for others, nor they for it."""
+
+    def __init__(self, seed: int, count: int = 0):
+        self.place = (seed, count)
+
+    @contextmanager
+    def drawing(self, advance: bool = True) -> Iterator[None]:
+        """Draw from these streams inside the block; unless they `advance`, the next block draws the same again."""
+        outside = get_rng_state()
+        set_rng_state([self.place])
+        try:
+            yield
+        finally:
+            if advance:
+                ((seed, count),) = get_rng_state()
+                self.place = (seed, count)
+            set_rng_state(outside)
 
 
 def next_stream() -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.custom.layers_again import layer_of_functions
-from app.custom.lookup import find_operator
+from app.custom.lookup import make_operator
 from app.errors import CustomOperatorError, ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode
@@ -40,9 +40,9 @@ def fc(
         if bias_attr is not False:
             bias = names.generate(f"{scope}.b")
             out = out + create_parameter([size], _listed(x)[0].dtype, bias_attr, is_bias=True, name=bias)
-    if activation is None:
-        return out
-    return functional.softmax(out) if activation == "softmax" else find_operator(activation)(out)
+        if activation is None:
+            return out
+        return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)
 
 
 def embedding(

@@ -179,6 +179,26 @@ def run_backward(
     """`backward`, of lists."""
     if not _some_want_gradients(tensors):
         return
+    outside = len(_afterwards)  # what a pass that this one is part of will do
+    try:
+        _run_backward(tensors, starts, retain_graph, create_graph, inputs)
+        while len(_afterwards) > outside:
+            _afterwards.pop()()
+    finally:
+        del _afterwards[outside:]
+
+
+def afterwards(function: Callable[[], None]) -> None:
+    """Have a function called when the backward pass that now runs has brought all gradients to their leaves."""
+    _afterwards.append(function)
+
+
+_afterwards: list[Callable[[], None]] = []
+
+
+def _run_backward(
+    tensors: Sequence[Any], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
+) -> None:
     if inputs is not None:
         inputs = _listed(inputs)
         for tensor, gradient in zip(

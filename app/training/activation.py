@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from app.custom.lookup import find_operator
-from app.errors import AppError, OperatorError
+from app.custom.lookup import find_operator, values_taken
+from app.errors import AppError, ConfigError, OperatorError
+from app.nn import Layer
 from app.ops.methods import ValueMethods
+from app.ops.spec import UNKNOWN
+from app.tensor import Tensor
 
 _HINT = "; a function on NumPy arrays becomes an operator with @app.custom_op"
 
@@ -18,11 +21,42 @@ class Activation:
     """An operator between layers. It may be the user's own, so what it raises and returns is checked."""
 
     name: str
-    operator: Callable[[Any], Any]
+    operator: Callable[..., Any]
+
+    def for_one_layer(self) -> Activation:
+        """The same for one hidden layer alone: of a class of Layers a new one, so that it has its own parameters."""
+        if isinstance(self.operator, type):
+            return replace(self, operator=self._run(self.operator))
+        if isinstance(self.operator, Layer) and self.operator.parameters():
+            kind = type(self.operator).__name__
+            raise OperatorError(
+                f"{self.name} is one {kind}, whose parameters all hidden layers would share; name a class of Layers "
+                "that takes no arguments instead, so that each hidden layer gets its own"
+            )
+        return self
+
+    @property
+    def layer(self) -> Layer | None:
+        """What holds the operator's parameters, if it is a Layer."""
+        return self.operator if isinstance(self.operator, Layer) else None
 
     def __call__(self, x: Any) -> Any:
+        result = self._run(self.operator, x)
+        if not isinstance(result, ValueMethods):
+            kind = "Tensor" if isinstance(x, Tensor) else "Variable"
+            raise OperatorError(f"{self.name} made a {type(result).__name__} of a {kind}, expected a {kind}{_HINT}")
+        if len(result.shape) != len(x.shape) or any(
+            made not in (size, UNKNOWN) for made, size in zip(result.shape, x.shape, strict=True)
+        ):
+            raise OperatorError(
+                f"{self.name} made shape {list(result.shape)} of shape {list(x.shape)}; between two layers an operator "
+                "keeps the shape"
+            )
+        return result
+
+    def _run(self, function: Callable[..., Any], *values: Any) -> Any:
         try:
-            result = self.operator(x)
+            return function(*values)
         except AppError:
             raise
         except Exception as error:
@@ -31,10 +65,6 @@ class Activation:
             raise OperatorError(
                 f"{self.name} raised {type(error).__name__}: {words}{_HINT if misused else ''}"
             ) from error
-        if not isinstance(result, ValueMethods):
-            kind = type(x).__name__
-            raise OperatorError(f"{self.name} made a {type(result).__name__} of a {kind}, expected a {kind}{_HINT}")
-        return result
 
     def require_gradients(self, untrained: Sequence[str]) -> None:
         """Refuse to leave parameters untrained because no gradient comes back through the operator."""
@@ -47,4 +77,11 @@ class Activation:
 
 def find_activation(name: str) -> Activation:
     """The operator that a configuration calls `name`."""
-    return Activation(name, find_operator(name))
+    operator = find_operator(name)
+    taken = values_taken(operator)
+    if len(taken) > 1:
+        raise ConfigError(
+            f"{name} takes {len(taken)} values ({', '.join(taken)}), and between two layers there is one: apply it in "
+            "a function of one value in a file of your own, and name that as path/to/file.py:name"
+        )
+    return Activation(name, operator)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
-from app import command_line
+from app.dist import ending
 from app.training.config import CONFIGS, config_name, load_config
-from app.training.run import train
+from app.training.run import resume, train
+from app.training.telling.console import console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train as the command line says; gives the exit status."""
-    return command_line.run(lambda: _train(_parser().parse_intermixed_args(arguments)))
+    return ending.run(lambda: _train(_parser().parse_intermixed_args(arguments)))
 
 
 def _train(options: argparse.Namespace) -> int:
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
-    train(load_config(options.config, overrides), config_name(options.config))
+    with console(options.quiet, options.json) as said:
+        if options.resume is not None:
+            resume(Path(options.resume), overrides, said)
+            return 0
+        train(load_config(options.config, overrides), config_name(options.config), said)
     return 0
 
 
@@ -27,9 +33,14 @@ def _parser() -> argparse.ArgumentParser:
         description="Train MNIST with a custom operator and with the built-in one, and compare them.",
         epilog="example: python train.py --config configs/quick.yaml train.epochs=3 model.activation=tanh",
     )
-    parser.add_argument(
+    begin = parser.add_mutually_exclusive_group()
+    begin.add_argument(
         "--config", default=str(CONFIGS / "default.yaml"), help="the YAML file to train by (%(default)s)"
     )
+    begin.add_argument("--resume", metavar="FOLDER", help="go on with a run that was interrupted, such as runs/NAME")
     parser.add_argument("--no-baseline", action="store_true", help="train the one network alone, as baseline=null does")
+    voice = parser.add_mutually_exclusive_group()
+    voice.add_argument("--quiet", action="store_true", help="print the end of the run alone: its summary and folder")
+    voice.add_argument("--json", action="store_true", help="print the metrics as they come, an object a line")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="change a setting, such as train.epochs=3")
     return parser

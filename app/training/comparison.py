@@ -7,93 +7,99 @@ epoch of one stands beside the same epoch of the other, so can their times, on a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from app.data import Batches, Dataset, epoch_order
 from app.training.config import Config
-from app.training.console import Console
-from app.training.learner import Learner
+from app.training.stepping.steps import Steps
+from app.training.watcher import Contestant, Epoch, Place, Watcher
 
 _PIECE_SECONDS = 0.5
 """How long, about, the bar and Ctrl-C may have to wait for the learner."""
 
 
-class Epoch(NamedTuple):
-    """What an epoch cost, and what the network was worth after it."""
+class Start(NamedTuple):
+    """Where a run begins, or goes on: an epoch, whose turn it is, and how much of that epoch is done."""
 
-    seconds: float
-    accuracy: float
-    loss: float
-
-
-@dataclass
-class Contestant:
-    """An operator, its network, and the epochs that it has finished."""
-
-    operator: str
-    learner: Learner
-    epochs: list[Epoch] = field(default_factory=list)
+    epoch: int = 0
+    turn: int = 0
+    done: int = 0
+    seconds: float = 0.0
 
 
 @dataclass
 class Comparison:
-    """Contestants on their way through the epochs; `check` is called wherever the run may be stopped."""
+    """Contestants on their way through the epochs, and who watches them."""
 
     config: Config
     dataset: Dataset
     contestants: Sequence[Contestant]
-    console: Console
-    record: Callable[[dict[str, Any]], None]
-    check: Callable[[], None]
+    watchers: Sequence[Watcher]
+    start: Start = field(default_factory=Start)
+    steps: Steps = field(default_factory=Steps)
 
     def run(self) -> None:
         """Train every contestant for one epoch, then all of them for the next, and so on."""
+        try:
+            for epoch in range(self.start.epoch, self.config.train.epochs):
+                self._epoch(epoch)
+        finally:
+            for watcher in self.watchers:
+                watcher.end()
+
+    def _epoch(self, epoch: int) -> None:
         data, settings = self.dataset, self.config.train
-        tests = Batches(data.test_images, data.test_labels, None, settings.eval_batch_size)
-        for epoch in range(settings.epochs):
-            order = epoch_order(self.config.seed, epoch, len(data.train_images))
-            batches = Batches(data.train_images, data.train_labels, order, settings.batch_size)
-            for contestant in self.contestants:
-                seconds = self._train(contestant, epoch, batches)
-                self.check()
-                self._test(contestant, epoch, tests, seconds)
+        order = epoch_order(self.config.seed, epoch, len(data.train_images))
+        batches = Batches(data.train_images, data.train_labels, order, settings.batch_size)
+        for turn, contestant in enumerate(self.contestants):
+            place = Place(contestant, turn, epoch, len(batches))
+            if epoch == self.start.epoch and turn <= self.start.turn:
+                if turn < self.start.turn:
+                    continue
+                place.done, place.seconds = self.start.done, self.start.seconds
+            self._train(place, batches)
+            self._test(place)
 
-    def _train(self, contestant: Contestant, epoch: int, batches: Batches) -> float:
-        """One epoch; gives its seconds, those of training alone.
+    def _train(self, place: Place, batches: Batches) -> None:
+        """The rest of an epoch; only training itself is timed.
 
-        It goes in pieces, which end where a report is due: at iterations 0, `log_every`, 2 * `log_every` …
+        It goes in pieces, which end where a report or a watcher is due. Reports are at iterations 0, `log_every`,
+        2 * `log_every` …
         """
-        operator, log_every, total = contestant.operator, self.config.train.log_every, len(batches)
-        seconds, done = 0.0, 0
-        with self.console.bar(operator, epoch, total) as bar:
-            while done < total:
-                self.check()
-                report_at = -(-done // log_every) * log_every
-                quick = int(_PIECE_SECONDS * done / seconds) + 1 if seconds else 1
-                stop = min(report_at + 1, done + quick, total)
-                start = time.perf_counter()
-                losses, accuracies = contestant.learner.train(batches[done:stop])
-                seconds += time.perf_counter() - start
-                bar.update(stop - done)
-                done = stop
-                if done == report_at + 1:
-                    loss, accuracy = float(losses[-1]), float(accuracies[-1])
-                    event = {"event": "iteration", "operator": operator, "epoch": epoch, "iteration": report_at}
-                    self.record({**event, "loss": loss, "accuracy": accuracy})
-                    self.console.iteration(operator, epoch, report_at, total, loss, accuracy)
-        contestant.learner.end_epoch()
-        return seconds
+        learner, log_every = place.contestant.learner, self.config.train.log_every
+        for watcher in self.watchers:
+            watcher.begin(place)
+        while place.done < place.iterations:
+            report_at = -(-place.done // log_every) * log_every
+            stop = min(report_at + 1, self._next_stop(place))
+            start = time.perf_counter()
+            losses, accuracies = self.steps.train(place, batches[place.done : stop])
+            place.seconds += time.perf_counter() - start
+            place.done = stop
+            for watcher in self.watchers if stop == report_at + 1 else ():
+                watcher.report(place, float(losses[-1]), float(accuracies[-1]))
+            for watcher in self.watchers:
+                watcher.piece(place, losses, accuracies)
+        learner.end_epoch()
 
-    def _test(self, contestant: Contestant, epoch: int, tests: Batches, seconds: float) -> None:
-        loss, accuracy = _overall(*contestant.learner.measure(tests), tests)
-        contestant.epochs.append(Epoch(seconds, accuracy, loss))
-        event = {"event": "epoch", "operator": contestant.operator, "epoch": epoch, "seconds": seconds}
-        self.record({**event, "test_accuracy": accuracy, "test_loss": loss})
-        self.console.epoch(contestant.operator, epoch, seconds, loss, accuracy)
+    def _next_stop(self, place: Place) -> int:
+        """Where a piece ends at the latest, reports aside."""
+        quick = int(_PIECE_SECONDS * place.done / place.seconds) + 1 if place.seconds else 1
+        due = [(place.done // w.every + 1) * w.every for w in self.watchers if w.every]
+        return min(place.done + quick, place.iterations, *due)
+
+    def _test(self, place: Place) -> None:
+        data = self.dataset
+        tests = Batches(data.test_images, data.test_labels, None, self.config.train.eval_batch_size)
+        loss, accuracy = _overall(*self.steps.measure(place, tests), tests)
+        result = Epoch(place.seconds, accuracy, loss)
+        place.contestant.epochs.append(result)
+        for watcher in self.watchers:
+            watcher.epoch(place, result)
 
 
 def _overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple[float, float]:

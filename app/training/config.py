@@ -23,12 +23,14 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 # What each description says is what an error tells the user to expect.
 Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
 Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
+Bytes = Annotated[int, Meta(ge=0, description="a whole number of bytes, of at least 0")]
 Rate = Annotated[float, Meta(gt=0, description="a number greater than 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="a number of at least 0 and less than 1")]
 Decay = Annotated[float, Meta(ge=0, description="a number of at least 0")]
 Number = Annotated[float, Meta(description="a number")]
 Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
 Interval = Annotated[tuple[Number, Number], Meta(description="two numbers in a list, the lower first, such as [-1, 1]")]
+Switch = Annotated[bool, Meta(description="true or false")]
 Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
 Source = Annotated[str, Meta(pattern=r"\S", description="'auto', 'sample' or the name of a folder")]
 Origin = Annotated[str, Meta(pattern=r"\S", description="an address, an npm:NAME@VERSION or 'sample'")]
@@ -77,7 +79,19 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     weight_decay: Decay = 0.0
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     log_every: Count = 100
+    checkpoint_every: Count | None = None
+    on_nonfinite: Literal["stop", "skip", "ignore"] = "stop"
     eval_batch_size: Count = 1000
+
+
+class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the ranks that mpiexec started share the work."""
+
+    shape: Literal["none", "allreduce", "pserver"] = "none"
+    bucket: Bytes = 65536
+    timeout: Rate = 120.0
+    latency: Decay = 0.0
+    bandwidth: Rate | None = None
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -89,6 +103,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     train: TrainConfig = TrainConfig()
     engine: Literal["compiled", "reference", "eager"] = "compiled"
     baseline: Activation | None = "relu"
+    costs: Switch = True
+    report: Switch = True
+    dist: DistConfig = DistConfig()
     output: Folder | None = None
 
 
@@ -105,6 +122,11 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
 def dump_config(config: Config) -> str:
     """The YAML that `load_config` reads back to an equal configuration."""
     return yaml_text.write(msgspec.to_builtins(config))
+
+
+def operators_of(config: Config) -> list[str]:
+    """The operators that a run compares: the configuration's own, and the baseline if that is another."""
+    return list(dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator))
 
 
 def config_name(path: str | os.PathLike[str]) -> str:
@@ -126,7 +148,7 @@ def _read_override(override: str, where: str) -> Any:
     """`{"train": {"epochs": 3}}` for `train.epochs=3`."""
     key, equals, text = override.partition("=")
     keys = key.strip().split(".")
-    if not equals or not all(keys):
+    if not equals or not all(keys) or not key.isprintable():
         raise ConfigError(f"{where}: expected key=value, such as train.epochs=3")
     if len(keys) > yaml_text.MAX_DEPTH:
         raise ConfigError(f"{where}: nested more than {yaml_text.MAX_DEPTH} deep")

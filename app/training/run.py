@@ -1,52 +1,128 @@
-"""One run: data, networks, the comparison, and what is printed and kept of it."""
+"""One run, from its beginning or from a checkpoint: data, networks, the comparison, and who watches it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+
 from app.data import Batches, load
-from app.deployment.for_use import model_for_use
-from app.errors import OperatorError
-from app.training.activation import Activation, find_activation
-from app.training.comparison import Comparison, Contestant
-from app.training.config import Config
-from app.training.console import Console
+from app.dist.world import place
+from app.reporting.recording import ActivityEvents, start_event
+from app.training.activation import find_activation
+from app.training.checkpoints.checkpoint import Checkpoint
+from app.training.checkpoints.keeper import Checkpoints
+from app.training.checkpoints.resuming import interrupted_run, where_it_goes_on
+from app.training.checkpoints.run_state import RunState
+from app.training.checkpoints.sources import check_sources, sources_of
+from app.training.comparison import Comparison, Start
+from app.training.config import Config, operators_of
+from app.training.costs import measure_costs
+from app.training.ending import Ending
 from app.training.interruption import Interruption
-from app.training.learner import make_learner
-from app.training.report import introduction, summary
+from app.training.learners import make_learner
 from app.training.run_folder import RunFolder
+from app.training.stepping.finite import steps_for
+from app.training.stepping.steps import warm_up
+from app.training.telling.console import Console
+from app.training.telling.summary import introduction
+from app.training.together import InStep, begin_alike, ranks_of
+from app.training.watcher import Contestant, Metrics, Watcher
 
 
-def train(config: Config, name: str) -> None:
+def train(config: Config, name: str, console: Console | None = None) -> None:
     """Train and compare. However a run ends, it says and keeps what it had."""
-    operators = dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator)
-    activations = [find_activation(operator) for operator in operators]  # before any data is fetched in vain
-    dataset = load(config.data.source, config.data.sources, config.data.folder)
-    with Interruption() as interruption:
+    _Run(config, console or Console()).go(lambda: RunFolder.new(config, name))
+
+
+def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = None) -> None:
+    """Go on with a run that was interrupted, as if it had not been."""
+    console = console or Console()
+    with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
+        config, found = interrupted_run(path, overrides, console.warn)
+
+        def reopened() -> RunFolder:
+            assert folder is not None, "only rank 0 writes"
+            folder.go_on(config, b"" if found is None else found.metrics.tobytes())
+            return folder
+
+        start = None if found is None else found.start
+        _Run(config, console, found).go(reopened, where_it_goes_on(config, start))
+
+
+class _Run:
+    """What is trained on what, at one rank; nothing is yet when it is made."""
+
+    def __init__(self, config: Config, console: Console, found: Checkpoint | None = None):
+        self._config, self._console, self._found = config, console, found
+        self._world = ranks_of(config)
+        self._activations = [find_activation(name) for name in operators_of(config)]  # before data is fetched in vain
+        self._sources = sources_of(self._activations)
+        if found is not None:
+            check_sources(found.operators, self._sources)
+        self._dataset = load(config.data.source, config.data.sources, config.data.folder)
+        begin_alike(self._world, config, self._dataset, self._activations, found)
+
+    def go(self, open_folder: Callable[[], RunFolder], note: str = "") -> None:
+        """Train from the beginning, or from the checkpoint; rank 0 alone keeps what comes of it in the folder."""
+        config, found = self._config, self._found
+        with Interruption() as interruption:
+            entered = self._enter(interruption, note)
+            state = RunState(config, self._dataset, self._sources, entered)
+            if found is not None:
+                state.restore(found)
+            with ExitStack() as kept:
+                folder = kept.enter_context(open_folder()) if self._world.rank == 0 else None
+                if folder is not None:
+                    subjects = (config, self._dataset, self._activations, entered)
+                    kept.enter_context(Ending(*subjects, folder, self._console, interruption).of())
+
+                def record(event: dict[str, Any]) -> None:
+                    if folder is not None:
+                        folder.record(event)
+                    self._console.record(event)
+
+                self._compare(entered, folder, state, record, interruption)
+                if folder is not None:
+                    measure_costs(config, self._activations, record, self._console.warn, interruption.check)
+
+    def _enter(self, interruption: Interruption, note: str) -> list[Contestant]:
+        """Make the networks, say what will be trained, and let what is compiled at first use be compiled."""
+        config, dataset = self._config, self._dataset
         pixels = dataset.train_images.shape[1]
-        entered = [Contestant(activation.name, make_learner(config, activation, pixels)) for activation in activations]
-        console = Console(max(map(len, operators)), config.train.epochs)
-        console.say(introduction(config, dataset, entered))
+        entered = [Contestant(a.name, make_learner(config, a, pixels)) for a in self._activations]
+        told = introduction(config, dataset, entered, self._world.said) + (f"{note}\n" if note else "")
+        self._console.introduce(told, operators_of(config), config.train.epochs, config.train.batch_size)
         batches = Batches(dataset.train_images, dataset.train_labels, None, config.train.batch_size)
         for contestant in entered:
             interruption.check()
-            contestant.learner.warm_up(batches[:1])
+            warm_up(contestant, batches[:1])
         interruption.check()
-        with RunFolder(config, name) as folder:
-            try:
-                Comparison(config, dataset, entered, console, folder.record, interruption.check).run()
-            finally:
-                text = summary(config, dataset, entered)
-                folder.save_summary(text)
-                for contestant in entered:
-                    folder.save_weights(contestant.operator, contestant.learner.weights())
-                _save_model(folder, config, activations[0], pixels, entered[0], console)
-                console.say(f"\n{text}\n\nThe run is in {folder.path}/")
+        return entered
 
-
-def _save_model(
-    folder: RunFolder, config: Config, activation: Activation, pixels: int, contestant: Contestant, console: Console
-) -> None:
-    """Keep the network for use, if its operator is one that a file can refer to."""
-    try:
-        folder.save_model(model_for_use(config, activation, pixels, contestant.learner.weights()))
-    except OperatorError as error:
-        console.say(f"note: no model for `python -m app predict` was kept: {error}")
+    def _compare(
+        self,
+        entered: Sequence[Contestant],
+        folder: RunFolder | None,
+        state: RunState,
+        record: Callable[[dict[str, Any]], None],
+        interruption: Interruption,
+    ) -> None:
+        config, found = self._config, self._found
+        if found is None:
+            record(start_event(self._dataset, entered))
+        steps = steps_for(config.train.on_nonfinite, record, self._console.warn)
+        watchers: list[Watcher] = [Metrics(record), ActivityEvents(record), self._console, steps]
+        if self._world.size > 1:
+            watchers.insert(0, InStep(self._world, config, interruption))
+        if folder is not None:
+            every, stopping = config.train.checkpoint_every, lambda: interruption.noted
+            watchers.append(
+                Checkpoints(
+                    folder.path, lambda start: state.checkpoint(start, folder.metrics()), len(entered), every, stopping
+                )
+            )
+        watchers.append(interruption)
+        start = Start() if found is None else found.start
+        Comparison(config, self._dataset, entered, watchers, start, steps).run()

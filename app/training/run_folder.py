@@ -11,14 +11,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
+from app.claims import hold
 from app.errors import AppError
+from app.files import write_whole
 from app.static.model_file import SavedModel, write_model
 from app.training.config import Config, dump_config
 
+CONFIG, METRICS = "config.yaml", "metrics.jsonl"
 MODEL = "model"
 """What the names of the files of the network for use begin with."""
 
@@ -26,16 +29,52 @@ MODEL = "model"
 class RunFolder:
     """Writes what a run leaves behind; metrics are on disk as soon as they are known."""
 
-    def __init__(self, config: Config, name: str):
-        with _writing(Path(config.output or "runs")):
-            self.path = _chosen(config.output) if config.output else _new(Path("runs") / f"{name}-{_now()}")
-        with _writing(self.path):
-            try:
-                self._metrics = (self.path / "metrics.jsonl").open("x", encoding="utf-8")
-            except FileExistsError:
-                raise AppError(f"{self.path} holds a run already; choose another output= or remove it first") from None
-            (self.path / "config.yaml").write_text(dump_config(config), encoding="utf-8")
+    def __init__(self, path: Path, metrics: TextIO):
+        self.path = path
+        self._metrics = metrics
         self._weights: list[Path] = []
+        if not hold(metrics):
+            metrics.close()
+            raise AppError(f"another process is at work on {path}; wait for it, or end it")
+
+    @classmethod
+    def new(cls, config: Config, name: str) -> RunFolder:
+        """The folder of a run that begins; the metrics come last, so that where they are, all else is."""
+        with _writing(Path(config.output or "runs")):
+            path = _chosen(config.output) if config.output else _new(Path("runs") / f"{name}-{_now()}")
+        with _writing(path):
+            try:
+                if (path / METRICS).exists():
+                    raise FileExistsError
+                (path / CONFIG).write_text(dump_config(config), encoding="utf-8")
+                return cls(path, (path / METRICS).open("x", encoding="utf-8"))
+            except FileExistsError:
+                raise AppError(
+                    f"{path} holds a run already; choose another output=, go on with it (--resume) or remove it first"
+                ) from None
+
+    @classmethod
+    def again(cls, path: Path) -> RunFolder:
+        """The folder of a run that goes on, which nobody else is at work on."""
+        if not (path / METRICS).is_file() or not (path / CONFIG).is_file():
+            others = f"; the newest runs near it: {near}" if (near := ", ".join(_runs_near(path))) else ""
+            raise AppError(f"{path} holds no run that could go on: it has no {METRICS} or no {CONFIG}{others}")
+        with _writing(path / METRICS):
+            return cls(path, (path / METRICS).open("a", encoding="utf-8"))
+
+    def go_on(self, config: Config, metrics: bytes) -> None:
+        """Take up a run that was interrupted, when this was its configuration, and these were its metrics."""
+        write_whole(self.path / CONFIG, dump_config(config).encode())
+        with _writing(self.path / METRICS):
+            if not self.metrics().startswith(metrics):
+                self._metrics.truncate(0)
+                self._metrics.write(metrics.decode())
+            self._metrics.truncate(len(metrics))
+
+    def metrics(self) -> bytes:
+        """What metrics.jsonl holds."""
+        self._metrics.flush()
+        return (self.path / METRICS).read_bytes()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -44,10 +83,9 @@ class RunFolder:
         self._metrics.close()
 
     def record(self, event: Mapping[str, Any]) -> None:
-        """Append one line to metrics.jsonl. JSON knows no infinity and no NaN: they become null."""
-        line = json.dumps({key: _finite(value) for key, value in event.items()}, allow_nan=False)
-        with _writing(self.path / "metrics.jsonl"):
-            self._metrics.write(line + "\n")
+        """Append one line to metrics.jsonl."""
+        with _writing(self.path / METRICS):
+            self._metrics.write(event_line(event) + "\n")
             self._metrics.flush()
 
     def save_weights(self, operator: str, weights: Mapping[str, np.ndarray]) -> None:
@@ -67,8 +105,17 @@ class RunFolder:
 
     def save_summary(self, text: str) -> None:
         """Write the summary as it is printed."""
-        with _writing(self.path / "summary.txt"):
-            (self.path / "summary.txt").write_text(text + "\n", encoding="utf-8")
+        self.save_text("summary.txt", text + "\n")
+
+    def save_text(self, name: str, text: str) -> None:
+        """Write a file of text under a name."""
+        with _writing(self.path / name):
+            (self.path / name).write_text(text, encoding="utf-8")
+
+
+def event_line(event: Mapping[str, Any]) -> str:
+    """An event as JSON, which knows no infinity and no NaN: they become null."""
+    return json.dumps({key: _finite(value) for key, value in event.items()}, allow_nan=False)
 
 
 @contextmanager
@@ -91,6 +138,12 @@ def _now() -> str:
 def _endings() -> Iterator[str]:
     """What tells names apart that would be the same: nothing, -2, -3 …"""
     return ("" if number == 1 else f"-{number}" for number in itertools.count(1))
+
+
+def _runs_near(path: Path) -> list[str]:
+    """The newest runs in a folder, or beside it."""
+    found = {file.parent for near in (path, path.parent) for file in near.glob(f"*/{METRICS}")}
+    return [str(run) for run in sorted(found, key=lambda run: (run / METRICS).stat().st_mtime)[:-4:-1]]
 
 
 def _chosen(output: str) -> Path:

@@ -18,8 +18,14 @@ Ink = NDArray[np.float32]
 
 def prepare(picture: NDArray[np.float32]) -> NDArray[np.uint8]:
     """A picture of (rows, columns, colours) as 28 x 28 bytes, the digit light on black."""
-    ink = _cut(find_ink(picture))
-    return _centred(_fitted(ink))
+    return prepare_ink(find_ink(picture))
+
+
+def prepare_ink(ink: Ink) -> NDArray[np.uint8]:
+    """Ink, wherever it lies and however large it is, as 28 x 28 bytes."""
+    if not (ink > _INK).any():
+        raise DataError("it shows nothing: there is no ink")
+    return _centred(_fitted(_cut(ink)))
 
 
 def find_ink(picture: NDArray[np.float32]) -> Ink:

@@ -15,6 +15,8 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """What is opened: formats that hold pixels alone. (Others are programs, which a reader would have to run.)"""
 LARGEST_FILE, LARGEST_PICTURE = 100_000_000, 100_000_000
 """Bytes of a file, and pixels of a picture."""
+ANY_FILE, FOR_EACH_BYTE = 16_000_000, 1000
+"""Pixels that any file may claim, and for each of its bytes: a page scanned in black and white has hundreds."""
 SIDE = 800
 """Pixels of the longer side to which larger pictures are reduced at once."""
 
@@ -24,12 +26,12 @@ def read_picture(path: Any) -> NDArray[np.float32]:
     from PIL import Image, ImageOps, UnidentifiedImageError  # imported late: few programs read pictures
 
     source = Path(path)
-    _check_file(source)
+    size = _size_of(source)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a picture's size it warns, too, which is checked here
             with Image.open(source, formats=FORMATS) as image:
-                _check_size(path, *image.size)
+                _check_claim(path, image.size, size)
                 return _colours(_reduced(ImageOps.exif_transpose(image)))
     except UnidentifiedImageError:
         raise DataError(f"{path}: it is no picture of a kind that is read: {', '.join(FORMATS)}") from None
@@ -39,7 +41,7 @@ def read_picture(path: Any) -> NDArray[np.float32]:
         raise DataError(f"{path}: it is a damaged picture: {error}") from error
 
 
-def _check_file(source: Path) -> None:
+def _size_of(source: Path) -> int:
     try:
         if not source.exists():
             raise DataError(f"{source}: there is no such file")
@@ -50,13 +52,14 @@ def _check_file(source: Path) -> None:
         raise DataError(f"{source}: it cannot be read: {error}") from error
     if size > LARGEST_FILE:
         raise DataError(f"{source}: it has {size:,} bytes, more than the {LARGEST_FILE:,} that are read")
+    return size
 
 
-def _check_size(path: Any, width: int, height: int) -> None:
-    if width * height > LARGEST_PICTURE:
-        raise DataError(
-            f"{path}: it claims {width:,} x {height:,} pixels, more than the {LARGEST_PICTURE:,} that are read"
-        )
+def _check_claim(path: Any, claimed: tuple[int, int], size: int) -> None:
+    width, height = claimed
+    most = min(LARGEST_PICTURE, max(ANY_FILE, FOR_EACH_BYTE * size))
+    if width * height > most:
+        raise DataError(f"{path}: it claims {width:,} x {height:,} pixels, more than the {most:,} that are read of it")
 
 
 def _reduced(image: Any) -> Any:

@@ -18,6 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 MEMORY, ONE_INPUT = 1024, 10  # megabytes, seconds
+READERS = [
+    *("app.data", "app.vision", "app.saving", "app.static.model_file", "app.graph.written", "app.custom.written"),
+    *("app.training.config", "app.training.yaml_text", "app.training.checkpoints", "app.reporting"),
+    *("gzip", "tarfile", "_compression", "yaml", "PIL"),
+]
+"""The modules whose paths are looked for."""
 
 
 def main() -> int:
@@ -36,7 +42,8 @@ def main() -> int:
     if arguments.again:
         from fuzz_targets import TARGETS
 
-        print("taken" if TARGETS[names[0]](arguments.again.read_bytes()) else "refused with a DataError")
+        target = TARGETS[names[0]]
+        print("taken" if target(arguments.again.read_bytes()) else f"refused with a {target.error.__name__}")
         return 0
     if importlib.util.find_spec("atheris") is None:
         print('atheris is not installed: .venv/bin/pip install -e ".[fuzz]"', file=sys.stderr)
@@ -65,11 +72,11 @@ def run(name: str, seconds: int) -> int:
     counted = re.search(r"Done (\d+) runs in (\d+) second", done.stderr)
     covered = re.findall(r" cov: (\d+) ft: (\d+) corp: (\d+)", done.stderr)
     if done.returncode or not counted:
-        print(f"{name:<10} FAILED\n{done.stderr[-4000:]}", flush=True)
+        print(f"{name:<20} FAILED\n{done.stderr[-4000:]}", flush=True)
         return 1
     edges, _, inputs = covered[-1] if covered else ("?", "?", "?")
     print(
-        f"{name:<10} {int(counted[1]):>10,} inputs in {counted[2]} s, {edges} edges covered by {inputs}: no fault",
+        f"{name:<20} {int(counted[1]):>10,} inputs in {counted[2]} s, {edges} edges covered by {inputs}: no fault",
         flush=True,
     )
     return 0
@@ -79,7 +86,7 @@ def fuzz(name: str, corpus: str, *limits: str) -> int:
     """What runs in the process of one target."""
     import atheris
 
-    with atheris.instrument_imports(include=["app.data", "gzip", "tarfile", "_compression"]):
+    with atheris.instrument_imports(include=READERS):
         from fuzz_targets import TARGETS
 
     target = TARGETS[name]

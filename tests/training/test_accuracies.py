@@ -13,10 +13,10 @@ from app.data import Dataset, cache, load
 from app.errors import DataError
 from app.training import config as config_module
 from app.training.activation import find_activation
-from app.training.comparison import Comparison, Contestant
+from app.training.comparison import Comparison
 from app.training.config import CONFIGS, load_config
-from app.training.console import Console
-from app.training.learner import make_learner
+from app.training.learners import make_learner
+from app.training.watcher import Contestant
 
 README = Path(config_module.__file__).parents[2] / "README.md"
 DOCUMENT = [0.838, 0.872, 0.886, 0.893, 0.896]
@@ -36,9 +36,8 @@ def accuracies(mnist: Dataset, file: str, *overrides: str) -> list[float]:
     config = load_config(CONFIGS / file, overrides)
     activation = find_activation(config.model.activation)
     contestant = Contestant(activation.name, make_learner(config, activation, mnist.train_images.shape[1]))
-    console = Console(len(activation.name), config.train.epochs)
     with threadpool_limits(1):  # threads that wait for each other take minutes where tests run side by side
-        Comparison(config, mnist, [contestant], console, lambda event: None, lambda: None).run()
+        Comparison(config, mnist, [contestant], []).run()
     return [epoch.accuracy for epoch in contestant.epochs]
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from app.data import Batches, Dataset
-from app.training.comparison import Comparison, Contestant, Epoch
+from app.training.comparison import Comparison, Start
 from app.training.config import Config, TrainConfig
-from app.training.console import Console
+from app.training.watcher import Contestant, Epoch, Metrics, Place, Watcher
 
 
 class Pretended:
@@ -41,6 +41,9 @@ class Pretended:
     def weights(self) -> dict[str, np.ndarray]:
         return {}
 
+    def state(self) -> dict[str, np.ndarray]:
+        return {}
+
 
 def numbered(train: int, test: int) -> Dataset:
     """Images whose label says which they are."""
@@ -50,12 +53,37 @@ def numbered(train: int, test: int) -> Dataset:
     )
 
 
-def compared(dataset: Dataset, *names: str, check: Any = lambda: None, seconds: Any = None, **settings: Any) -> Any:
+class Remembers(Watcher):
+    """A watcher that remembers what it was told, in words."""
+
+    def __init__(self, every: int | None = None):
+        self.every = every
+        self.told: list[tuple[Any, ...]] = []
+
+    def begin(self, place: Place) -> None:
+        self.told.append(("begin", place.contestant.operator, place.epoch, place.done))
+
+    def report(self, place: Place, loss: float, accuracy: float) -> None:
+        self.told.append(("report", place.done))
+
+    def piece(self, place: Place, losses: np.ndarray, accuracies: np.ndarray) -> None:
+        self.told.append(("piece", place.done, len(losses)))
+
+    def epoch(self, place: Place, result: Epoch) -> None:
+        self.told.append(("epoch", result.accuracy))
+
+    def end(self) -> None:
+        self.told.append(("end",))
+
+
+def compared(
+    dataset: Dataset, *names: str, watcher: Watcher | None = None, seconds: Any = None, **settings: Any
+) -> Any:
     log: list[tuple[Any, ...]] = []
     events: list[dict[str, Any]] = []
     config = Config(train=TrainConfig(**settings))
     entered = [Contestant(name, Pretended(name, log, seconds)) for name in names]
-    Comparison(config, dataset, entered, Console(5, config.train.epochs), events.append, check).run()
+    Comparison(config, dataset, entered, [Metrics(events.append), watcher or Watcher()]).run()
     return log, events, entered
 
 
@@ -128,32 +156,64 @@ def test_slow_iterations_are_checked_for_a_stop_one_by_one(monkeypatch: pytest.M
         def perf_counter(self) -> float:
             return self.now
 
-    clock, checked = Clock(), []
+    clock, watcher = Clock(), Remembers()
     monkeypatch.setattr("app.training.comparison.time", clock)
-    log, _, _ = compared(
-        numbered(6, 2),
-        "a",
-        epochs=1,
-        batch_size=1,
-        log_every=100,
-        seconds=clock,
-        check=lambda: checked.append(clock.now),
-    )
-    assert [len(entry[2]) for entry in log if entry[1] == "train"] == [1] * 6
-    assert checked == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+    settings: dict[str, Any] = {"epochs": 1, "batch_size": 1, "log_every": 100, "seconds": clock}
+    compared(numbered(6, 2), "a", watcher=watcher, **settings)
+    assert [size for kind, _, size in pieces(watcher)] == [1] * 6
 
 
-def test_a_stop_leaves_the_epochs_that_were_finished():
-    log: list[tuple[Any, ...]] = []
+def pieces(watcher: Remembers) -> list[tuple[Any, ...]]:
+    return [told for told in watcher.told if told[0] == "piece"]
 
-    def stop_in_the_second_epoch() -> None:
-        if sum(entry[1] == "end of epoch" for entry in log) == 3:
-            raise KeyboardInterrupt
 
-    entered = [Contestant(name, Pretended(name, log)) for name in "ab"]
-    config = Config(train=TrainConfig(epochs=5))
-    comparison = Comparison(config, numbered(4, 2), entered, Console(1, 5), log.append, stop_in_the_second_epoch)
-    comparison.record = lambda event: None
+def test_a_watcher_is_told_of_all_in_order():
+    watcher = Remembers()
+    compared(numbered(4, 2), "a", "b", watcher=watcher, epochs=1, batch_size=2, log_every=2)
+    of_each = [("report", 1), ("piece", 1, 1), ("piece", 2, 1), ("epoch", 0.5)]
+    assert watcher.told == [("begin", "a", 0, 0), *of_each, ("begin", "b", 0, 0), *of_each, ("end",)]
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 7])
+def test_a_watcher_is_told_wherever_it_asks(every: int):
+    watcher = Remembers(every)
+    compared(numbered(14, 2), "a", watcher=watcher, epochs=2, batch_size=2, log_every=5)
+    halts = {place for _, place, _ in pieces(watcher)}
+    assert halts >= {*range(every, 8, every), 7}
+    assert sum(size for _, _, size in pieces(watcher)) == 14
+
+
+def test_what_a_watcher_raises_ends_the_run_and_all_are_told():
+    class Stops(Watcher):
+        def epoch(self, place: Place, result: Epoch) -> None:
+            if place.epoch == 1:
+                raise KeyboardInterrupt
+
+    last = Remembers()
+    entered = [Contestant(name, Pretended(name, [])) for name in "ab"]
     with pytest.raises(KeyboardInterrupt):
-        comparison.run()
-    assert [len(contestant.epochs) for contestant in entered] == [1, 1]
+        Comparison(Config(), numbered(4, 2), entered, [Stops(), last]).run()
+    assert [len(contestant.epochs) for contestant in entered] == [2, 1]
+    assert last.told[-1] == ("end",)
+
+
+@pytest.mark.parametrize(
+    ("start", "rest"),
+    [
+        (Start(0, 1, 0), [("b", 0), ("a", 1), ("b", 1)]),
+        (Start(0, 0, 3), [("a", 0), ("b", 0), ("a", 1), ("b", 1)]),
+        (Start(1, 1, 4), [("b", 1)]),
+        (Start(2, 0, 0), []),
+    ],
+)
+def test_a_run_goes_on_where_it_is_told_to(start: Start, rest: list[tuple[str, int]]):
+    log: list[tuple[Any, ...]] = []
+    watcher = Remembers()
+    entered = [Contestant(name, Pretended(name, log)) for name in "ab"]
+    config = Config(train=TrainConfig(epochs=2, batch_size=2))
+    Comparison(config, numbered(8, 2), entered, [watcher], start).run()
+    assert [told[1:3] for told in watcher.told if told[0] == "begin"] == rest
+    assert len(trained(log, "a") + trained(log, "b")) == 4 * len(rest) - start.done
+    whole = compared(numbered(8, 2), "b", epochs=2, batch_size=2)[0]
+    seen = trained(log, "b")
+    assert seen == trained(whole, "b")[len(trained(whole, "b")) - len(seen) :]

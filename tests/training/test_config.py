@@ -159,9 +159,13 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
         (
             "epochs: 3",
             "$.epochs: unknown key; did you mean 'train.epochs'? "
-            "Known keys here: seed, data, model, train, engine, baseline, output",
+            "Known keys here: seed, data, model, train, engine, baseline, costs, report, dist, output",
         ),
-        ("<<: {seed: 1}", "$.<<: unknown key. Known keys here: seed, data, model, train, engine, baseline, output"),
+        (
+            "<<: {seed: 1}",
+            "$.<<: unknown key. "
+            "Known keys here: seed, data, model, train, engine, baseline, costs, report, dist, output",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_place_and_what_is_allowed(file: Path, text: str, message: str):
@@ -195,6 +199,11 @@ def test_an_error_starts_with_the_file_that_it_is_in(file: Path):
 )
 def test_a_mistake_on_the_command_line_is_named_as_such(file: Path, override: str, message: str):
     assert error(file, "seed: 1", override) == f"the command line, {override}: {message}"
+
+
+def test_a_byte_on_the_command_line_that_is_no_text_is_shown_as_such(file: Path):
+    told = error(file, "seed: 1", "\udc80train.epochs=3")
+    assert told == "the command line, '\\udc80train.epochs=3': expected key=value, such as train.epochs=3"
 
 
 def test_an_override_of_a_thousand_levels_is_refused(file: Path):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
+import resource
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +23,7 @@ ROOT = Path(config_module.__file__).parents[2]
 
 
 QUICK = str(ROOT / "configs" / "quick.yaml")
-ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "output=run")
+ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "output=run", "report=false")
 
 
 # --- Ctrl-C ---
@@ -50,7 +47,7 @@ def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path:
     assert process.returncode == 130
     assert err == "\nStopping. Ctrl-C again stops at once.\ninterrupted\n"
     files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
-    files |= {"weights-relu.safetensors", "model.json", "model.safetensors"}
+    files |= {"weights-relu.safetensors", "model.json", "model.safetensors", "checkpoints"}
     assert {file.name for file in (tmp_path / "run").iterdir()} == files
     summary = (tmp_path / "run" / "summary.txt").read_text()
     assert re.search(
@@ -58,6 +55,17 @@ def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path:
     )
     assert re.search(r"^custom\.relu +\d\.\d{4} ", summary, re.M)
     assert summary in read + out
+
+
+def test_sigterm_does_the_same(start: Callable[..., Any], tmp_path: Path):
+    process = start(*ENDLESS)
+    wait_for(process.stdout, "test accuracy")
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143  # as shells report for a program that SIGTERM ended
+    assert err == "Stopping. A second signal stops at once.\nterminated\n"
+    assert "Go on with: python train.py --resume run\n" in out
+    assert list((tmp_path / "run" / "checkpoints").iterdir())
 
 
 def test_ctrl_c_before_the_first_epoch_is_over(start: Callable[..., Any], tmp_path: Path):
@@ -149,6 +157,22 @@ def test_a_full_disk_behind_standard_output_is_one_line(type_it: Callable[..., A
     assert (run.status, run.err) == (1, "error: [Errno 28] No space left on device\n")
 
 
+def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
+    start: Callable[..., Any], tmp_path: Path
+):
+    words = (*ENDLESS, "train.epochs=2", "train.batch_size=2000")
+    full = start(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000)))
+    out, err = full.communicate(timeout=60)
+    assert full.returncode == 1
+    assert err == "error: run/checkpoints/000001.safetensors cannot be written: File too large\n"
+    assert "Go on with: python train.py --resume run\n" in out
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    again = start("--resume", "run")
+    out, err = again.communicate(timeout=60)
+    assert (again.returncode, err) == (0, "")
+    assert "No checkpoint was written yet" in out
+
+
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_closed_standard_streams_do_no_harm(closed: str, tmp_path: Path):
@@ -158,22 +182,3 @@ def test_closed_standard_streams_do_no_harm(closed: str, tmp_path: Path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator")
-
-
-# --- The bar ---
-
-
-def test_a_bar_is_drawn_on_a_terminal_and_nowhere_else(start: Callable[..., Any], train: Callable[..., Any]):
-    terminal, its_end = pty.openpty()
-    fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
-    words = ("--no-baseline", "train.epochs=1", "engine=reference", "output=run")
-    process = start("--config", QUICK, *words, stderr=its_end)
-    os.close(its_end)
-    out, _ = process.communicate(timeout=60)
-    drawn = os.read(terminal, 1 << 16).decode()
-    os.close(terminal)
-    assert process.returncode == 0
-    assert "custom.relu  epoch 1/1:   0%|" in drawn
-    assert "%|" not in out
-    run = train(folder="quiet")
-    assert "%|" not in run.out + run.err

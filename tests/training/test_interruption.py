@@ -8,11 +8,12 @@ import threading
 
 import pytest
 
+from app.command_line import Terminated
 from app.training.interruption import Interruption
 
 
-def press() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
+def press(number: int = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
 
 
 def test_the_first_is_noted_until_there_is_a_good_moment(capfd: pytest.CaptureFixture[str]):
@@ -80,3 +81,18 @@ def test_another_thread_can_train_too():
     thread.start()
     thread.join()
     assert errors == []
+
+
+def test_sigterm_is_noted_too_and_told_apart(capfd: pytest.CaptureFixture[str]):
+    with pytest.raises(Terminated), Interruption() as interruption:  # noqa: PT012
+        press(signal.SIGTERM)
+        assert interruption.noted
+        interruption.check()
+    assert capfd.readouterr().err == "Stopping. A second signal stops at once.\n"
+
+
+def test_a_second_signal_of_the_other_kind_strikes_at_once_as_well():
+    with pytest.raises(KeyboardInterrupt), Interruption():  # noqa: PT012
+        press(signal.SIGTERM)
+        press(signal.SIGINT)
+        pytest.fail("it should have been interrupted")

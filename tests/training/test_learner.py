@@ -12,7 +12,7 @@ from app.data import Batches, Dataset, epoch_order, load
 from app.errors import OperatorError
 from app.training.activation import Activation, find_activation
 from app.training.config import Config
-from app.training.learner import Learner, make_learner
+from app.training.learners import Learner, make_learner
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.data import Dataset
-from app.training.comparison import Contestant, Epoch
 from app.training.config import Config, ModelConfig, TrainConfig
-from app.training.report import introduction, ratio, summary
+from app.training.telling.summary import introduction, outcome, ratio, summary
+from app.training.watcher import Contestant, Epoch
 
 
 def contestant(operator: str, *seconds: float, accuracy: float = 0.9, loss: float = 0.3) -> Contestant:
@@ -79,3 +79,21 @@ def test_the_introduction_says_what_is_trained_on_what(full: Dataset):
 def test_the_introduction_says_how_operators_run_where_the_engine_tells(full: Dataset):
     text = introduction(Config(), full, [contestant("custom.relu"), contestant("relu")])
     assert "custom.relu  how custom.relu runs" in text.splitlines()
+
+
+def test_a_table_that_is_too_wide_has_a_line_for_each_cell(full: Dataset):
+    entered = [contestant("custom.relu", 1, 2, 3), contestant("relu", 1, 2, 3)]
+    config = Config(train=TrainConfig(epochs=3))
+    wide = summary(config, full, entered)
+    assert summary(config, full, entered, len(wide.splitlines()[0])) == wide
+    cells = ["  test accuracy  0.9000", "  seconds per epoch (median)  2.000", "  ratio  1.00"]
+    assert summary(config, full, entered, 40).splitlines() == ["custom.relu", *cells, "relu", *cells]
+
+
+def test_the_outcome_is_the_summary_for_programs():
+    entered = [contestant("a", 2, 4), contestant("b", 1, loss=float("nan")), contestant("c")]
+    found = outcome(Config(train=TrainConfig(epochs=2)), entered[:2])
+    first = {"operator": "a", "epochs": 2, "test_accuracy": 0.9, "test_loss": 0.3, "seconds": 3, "ratio": 2.0}
+    second = {"operator": "b", "epochs": 1, "test_accuracy": 0.9, "test_loss": None, "seconds": 1}
+    assert found == {"event": "summary", "finished": False, "operators": [first, second]}
+    assert outcome(Config(), entered)["operators"][2] == {"operator": "c", "epochs": 0}

@@ -25,7 +25,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_the_configuration_reads_back():
     config = Config(seed=7, output="out/deep")
-    with RunFolder(config, "name") as folder:
+    with RunFolder.new(config, "name") as folder:
         assert folder.path == Path("out/deep")
     assert load_config("out/deep/config.yaml") == config
 
@@ -34,19 +34,19 @@ def test_runs_that_begin_in_one_second_do_not_share_a_folder(monkeypatch: pytest
     monkeypatch.setattr("app.training.run_folder._now", lambda: "now")
     paths = []
     for _ in range(3):
-        with RunFolder(Config(), "name") as folder:
+        with RunFolder.new(Config(), "name") as folder:
             paths.append(str(folder.path))
     assert paths == ["runs/name-now", "runs/name-now-2", "runs/name-now-3"]
 
 
 def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    with RunFolder(Config(output="~/run"), "name") as folder:
+    with RunFolder.new(Config(output="~/run"), "name") as folder:
         assert folder.path == tmp_path / "home" / "run"
 
 
 def test_metrics_are_on_disk_at_once_and_strict_json():
-    with RunFolder(Config(output="run"), "name") as folder:
+    with RunFolder.new(Config(output="run"), "name") as folder:
         folder.record({"event": "x", "loss": float("nan"), "accuracy": 0.1})
         folder.record({"event": "x", "loss": float("-inf"), "accuracy": 1.0})
         lines = Path("run/metrics.jsonl").read_text().splitlines()
@@ -61,7 +61,7 @@ def test_weights_read_back_with_the_name_of_their_operator():
         "layers.0.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
         "layers.0.bias": np.zeros(3, np.float32),
     }
-    with RunFolder(Config(output="run"), "name") as folder:
+    with RunFolder.new(Config(output="run"), "name") as folder:
         folder.save_weights("custom.relu", weights)
     with safe_open("run/weights-custom.relu.safetensors", "numpy") as file:
         assert file.metadata() == {"operator": "custom.relu"}
@@ -71,7 +71,7 @@ def test_weights_read_back_with_the_name_of_their_operator():
 
 
 def test_every_file_can_be_read_by_whom_the_umask_allows():
-    with RunFolder(Config(output="run"), "name") as folder:
+    with RunFolder.new(Config(output="run"), "name") as folder:
         folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
         folder.save_summary("text")
         folder.save_model(SavedModel(Program(), [], [], {}))
@@ -92,14 +92,14 @@ def test_every_file_can_be_read_by_whom_the_umask_allows():
     ],
 )
 def test_files_of_weights_are_named_after_their_operators(operator: str, file: str):
-    with RunFolder(Config(output="run"), "name") as folder:
+    with RunFolder.new(Config(output="run"), "name") as folder:
         folder.save_weights(operator, {"a": np.zeros(1, np.float32)})
     (written,) = Path("run").glob("weights-*")
     assert written.name == file.replace("weights--", "weights-")
 
 
 def test_operators_that_would_share_a_file_do_not():
-    with RunFolder(Config(output="run"), "name") as folder:
+    with RunFolder.new(Config(output="run"), "name") as folder:
         for number, operator in enumerate(["a/b.py:f", "a-b.py:f"]):
             folder.save_weights(operator, {"a": np.full(1, number, np.float32)})
     names = sorted(file.name for file in Path("run").glob("weights-*"))
@@ -107,16 +107,16 @@ def test_operators_that_would_share_a_file_do_not():
 
 
 def test_a_run_is_not_begun_twice_in_one_folder():
-    RunFolder(Config(output="run"), "name").__exit__(None, None, None)
+    RunFolder.new(Config(output="run"), "name").__exit__(None, None, None)
     before = Path("run/config.yaml").read_text()
-    with pytest.raises(AppError, match="run holds a run already; choose another output= or remove it first"):
-        RunFolder(Config(output="run", seed=9), "name")
+    with pytest.raises(AppError, match="run holds a run already; choose another output=, go on with it"):
+        RunFolder.new(Config(output="run", seed=9), "name")
     assert Path("run/config.yaml").read_text() == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_an_error_that_names_the_file():
-    with RunFolder(Config(output="run"), "name") as folder:
+    with RunFolder.new(Config(output="run"), "name") as folder:
         Path("run/summary.txt").symlink_to("/dev/full")
         Path("run/weights-relu.safetensors").symlink_to("/dev/full")
         with pytest.raises(AppError, match=r"^run/summary.txt cannot be written: No space left on device$"):

@@ -143,7 +143,9 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
             else:
                 yield note("a row's result depends on the other rows, as of a norm over the batch")
             return
-    hint = "" if declared or subject.found.kind in ("PyLayer", "Function") else "; row_by_row=True could say so"
+    hint = (
+        "" if declared or subject.found.kind in ("PyLayer", "Function", "Layer") else "; row_by_row=True could say so"
+    )
     yield ok(f"each row is computed by itself{hint}")
 
 

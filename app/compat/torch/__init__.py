@@ -2,7 +2,19 @@
 
 from app import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from app.compat.missing import missing
-from app.compat.torch import accelerator, autograd, backends, cuda, library, linalg, nn, optim, testing, utils
+from app.compat.torch import (
+    accelerator,
+    autograd,
+    backends,
+    cuda,
+    distributed,
+    library,
+    linalg,
+    nn,
+    optim,
+    testing,
+    utils,
+)
 from app.compat.torch._compile import compile
 from app.compat.torch._creation import CREATORS
 from app.compat.torch._device import device
@@ -36,6 +48,7 @@ __all__ = [
     "cuda",
     "default_generator",
     "device",
+    "distributed",
     "dtype",
     "enable_grad",
     "finfo",

@@ -29,7 +29,7 @@ def on_numbers(function: Any) -> OnNumbers | None:
         tree, axes = on_one_element(tree, known)
     except UnprovenError:
         return None
-    return OnNumbers(_dividing_as(function, _made(function, tree)), axes)
+    return OnNumbers(_dividing_as(function, _made(function, tree)), axes, keeps_type=True)
 
 
 def stops_on_numbers(function: Any) -> tuple[int, str] | None:

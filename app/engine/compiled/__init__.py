@@ -1,5 +1,1 @@
 """The compiled engine: a Program is optimised by the passes, written out as Python source, and compiled by Numba."""
-
-from app.engine.compiled import numba_alone
-
-numba_alone.load()

@@ -28,8 +28,10 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 
-from app.engine.compiled import blas, runtime
+from app.engine.compiled import blas, numba_alone, runtime
 from app.engine.compiled.fingerprint import fingerprint
+
+numba_alone.load()
 
 LIMIT = 256
 """The number of sources that are kept; the ones that were unused for longest go first."""

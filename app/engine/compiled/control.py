@@ -130,7 +130,7 @@ class _Opened:
         steps = [self._keep(name, kept[name]) for name in self.body.inputs if name in kept]
         for op in self.body.block.ops:
             step = self.lower_one(self._renamed(op))
-            if step.in_python:
+            if step.in_python or step.kind == "in_place":
                 reason = step.verdict.removeprefix("Python call: ")
                 raise NotNativeError(reason if op.bodies else f"{op.definition.label} inside it: {reason}")
             step.share = WHOLE

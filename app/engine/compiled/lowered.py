@@ -24,7 +24,7 @@ class Step:
 
     op: Operator
     kind: str
-    """loop, product, filling, returning, copy, alias, constant, python; if, while or keep."""
+    """loop, product, filling, returning, copy, alias, constant, python, in_place; if, while or keep."""
     verdict: str
     """For people: compiled, inlined or Python call, and why."""
     share: Any = WHOLE

@@ -16,6 +16,7 @@ from app.ops.form import (
     Elementwise,
     Filling,
     Fused,
+    InPlace,
     Loop,
     Product,
     Reduction,
@@ -34,6 +35,7 @@ def lower(program: Program, keep: Collection[str], why_not: Callable[[Operator, 
     for op in program.global_block().ops:
         lowered.steps.append(_lower_one(op, lowered, why_not))
         lowered.kept.update(n for n in op.outputs if is_kept_of_iterations(lowered.shapes[n]))
+    _leave_to_python(lowered)
     _materialise(lowered, keep)
     _gather(lowered)
     _check_kept(lowered, keep)
@@ -76,6 +78,8 @@ def _step(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered],
         return Step(op, "constant", "inlined: a number")
     if isinstance(form, Alias):
         return _alias(op, lowered)
+    if isinstance(form, InPlace):
+        return Step(op, "in_place", "Python that compiled code calls")
     share = _share(lowered, op)
     if isinstance(form, (Elementwise, Fused, Reduction, Spread, Constant)):
         what = "inlined: in a loop" + (f" with {len(form.body) - 1} others" if isinstance(form, Fused) else "")
@@ -117,6 +121,17 @@ def _share(lowered: Lowered, op: Operator) -> Any:
     if shape[0].times or shape[0].plus < SMALL:
         return WHOLE
     return shape[0].plus
+
+
+def _leave_to_python(lowered: Lowered) -> None:
+    """Where something has to run between compiled parts, run there, too, what compiled code would have called."""
+    if any(step.in_python for step in lowered.steps):
+        for step in lowered.steps:
+            if step.kind == "in_place":
+                step.kind, step.verdict = (
+                    "python",
+                    "Python call: it would be called by compiled code, were all compiled",
+                )
 
 
 def _materialise(lowered: Lowered, keep: Collection[str]) -> None:

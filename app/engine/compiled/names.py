@@ -35,8 +35,9 @@ class Names:
 
 
 RESERVED = (
-    "np", "njit", "begin", "fetch_ahead", "meet", "note", "report", "stay_apart", "product32", "product64",
-    "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo", "hi", "iteration",
-    "result", "train", "min", "range", "row", "folded", "forget", "keep", "kept_rows", "u", "i", "inf", "nan",
+    "np", "njit", "begin", "call_python", "fetch_ahead", "meet", "note", "report", "stay_apart", "product32",
+    "product64", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo", "hi",
+    "iteration", "result", "train", "min", "range", "row", "folded", "forget", "keep", "kept_rows", "u", "i", "inf",
+    "nan",
 )  # fmt: skip
 """Words that mean something in every source."""

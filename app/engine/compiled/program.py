@@ -11,6 +11,7 @@ import numpy as np
 
 from app.engine import reference
 from app.engine.compiled import blas, cache, runtime
+from app.engine.compiled.answers import Answers
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.crew import helping
 from app.engine.compiled.kept import KeptRows, fill_absent
@@ -23,7 +24,7 @@ from app.engine.compiled.sizes import N, UnknownSizeError
 from app.engine.compiled.source import Source, generate
 from app.engine.compiled.verdict import why_not
 from app.engine.scope import Scope
-from app.errors import OperatorError, ShapeError
+from app.errors import AppError, OperatorError, ShapeError
 from app.graph.passes import optimise
 from app.graph.program import Program
 from app.graph.running import run_operator
@@ -79,16 +80,19 @@ class CompiledProgram:
         scope: Scope,
         results: dict[str, np.ndarray],
     ) -> None:
+        buffers = self._buffers_for(min(batch, order.size))
         arrays = [
             *(np.ascontiguousarray(data[name]) for name in self.source.data),
             *(self._persistable(name, scope) for name in self.source.persistables),
-            *self._buffers_for(min(batch, order.size)),
+            *buffers,
             *self._kept.arguments,
             *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
-        self._on_threads(self.module.train, (order, first, last, batch, *arrays))
+        array = partial(self._array, buffers=buffers, scope=scope)
+        self._on_threads(self.module.train, (order, first, last, batch, *arrays), array)
 
-    def _on_threads(self, function: Any, arguments: tuple[Any, ...]) -> None:
+    def _on_threads(self, function: Any, arguments: tuple[Any, ...], array: Callable[[str, int], np.ndarray]) -> None:
+        """Run a function on all threads; `array` gives the variables of a step for which it calls Python meanwhile."""
         shards = blas.threads()
         shared = runtime.sharing(shards)
         raised: list[tuple[int, BaseException]] = []
@@ -101,7 +105,7 @@ class CompiledProgram:
                 raised.append((shard, error))
                 shared[runtime.ABORTED] = 1
 
-        with blas.single():
+        with blas.single(), runtime.answering(shared, Answers(self.lowered, array, raised)):
             cache.ready(self.module, function, (0, shards, shared, *arguments))
             with helping(work, shards - 1):
                 work(0)
@@ -110,7 +114,7 @@ class CompiledProgram:
     def _raise(self, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:
         if raised:
             shard, error = raised[0]
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) or isinstance(error, AppError):
                 raise error
             running = runtime.running(shared, shard)
             users = self.lowered.steps[running].users if running >= 0 else []
@@ -193,10 +197,12 @@ class CompiledProgram:
         own = {n: np.array(values[n]) if n in changing else values[n] for n in step.op.inputs if n}
         run_operator(step.op, own)
         for name in step.op.outputs:
-            values[name] = own[name]
+            if name in views:  # what a compiled part made, and the next ones go on with, in new values
+                views[name][...] = own[name]
+            values[name] = views.get(name, own[name])
 
     def _run_part(self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope) -> None:
-        function, arguments, alive = self._call_of(part, n, values, views, scope)
+        function, arguments, _alive = self._call_of(part, n, values, views, scope)
         raised: list[tuple[int, BaseException]] = []
         try:
             cache.ready(self.module, function, arguments)
@@ -227,7 +233,10 @@ class CompiledProgram:
         return getattr(self.module, part.name), arguments, alive
 
     def calls(self, feed: dict[str, np.ndarray], scope: Scope) -> tuple[list[Callable[[], Any]], Any]:
-        """What one batch is, as calls in order that may be made again and again, and the values: for measuring."""
+        """What one batch is, as calls in order, and the values that they left; made again, they take as long again.
+
+        They read what is in the data by then, but of what a Python call makes, what it made at first.
+        """
         n = self._batch_size(feed)
         values, views = reference.Values(self.lowered.program.global_block(), feed, scope), self._views(n)
         part_at = {part.first: part for part in self.source.parts}
@@ -246,13 +255,17 @@ class CompiledProgram:
 
     def _views(self, n: int) -> dict[str, np.ndarray]:
         buffers = self._buffers_for(n)
-        views = {}
-        for name in [*self.plan.place, *self.lowered.roots]:
-            root = self.lowered.root(name)
-            if root in self.plan.place:
-                shape = [size.at(n) for size in self.lowered.shapes[name]]
-                views[name] = buffers[self.plan.place[root]][: int(np.prod(shape))].reshape(shape)
-        return views
+        names = [*self.plan.place, *self.lowered.roots]
+        return {name: self._view(name, n, buffers) for name in names if self.lowered.root(name) in self.plan.place}
+
+    def _view(self, name: str, n: int, buffers: Sequence[np.ndarray]) -> np.ndarray:
+        """A variable in the buffer that it lies in."""
+        shape = [size.at(n) for size in self.lowered.shapes[name]]
+        return buffers[self.plan.place[self.lowered.root(name)]][: prod(shape)].reshape(shape)
+
+    def _array(self, name: str, n: int, buffers: Sequence[np.ndarray], scope: Scope) -> np.ndarray:
+        """A variable wherever it lies while compiled code runs."""
+        return scope.values[name] if self.lowered.persists(name) else self._view(name, n, buffers)
 
     def _surprising(self, outputs: Sequence[str], values: Any, n: int) -> bool:
         """Whether a Python call returned another shape than was declared; the rest then runs operator by operator."""

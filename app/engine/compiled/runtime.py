@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -167,6 +168,40 @@ def note(shared: Any, shard: int, step: int) -> None:
     shared[RUNNING + LINE * shard + 1] = step
 
 
+# Python that compiled code calls, in the middle of a run
+
+_answers: dict[int, Callable[[int, int], bool]] = {}
+"""What is called, by the address of the array that the threads of the run share."""
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+def _answer(address: int, step: int, n: int) -> int:
+    return _answers[address](step, n)
+
+
+llvm.add_symbol("opsmith_answer", ctypes.cast(_answer, ctypes.c_void_p).value or 0)
+_ask: Any = types.ExternalFunction("opsmith_answer", types.int64(types.int64, types.int64, types.int64))
+
+
+@contextmanager
+def answering(shared: np.ndarray, answer: Callable[[int, int], bool]) -> Iterator[None]:
+    """Inside, `answer` is what compiled code calls; it is told the number of the step and the size of the batch.
+
+    It must not raise; True ends the run.
+    """
+    _answers[shared.ctypes.data] = answer
+    try:
+        yield
+    finally:
+        del _answers[shared.ctypes.data]
+
+
+@njit(nogil=True)
+def call_python(shared: Any, n: int) -> bool:
+    """Call Python from the first thread, for the step that it noted."""
+    return _ask(shared.ctypes.data, shared[RUNNING] + shared[RUNNING + 1], n) != 0
+
+
 # What loops keep of their iterations: memory that grows, known by an array of its address, its size and its rows
 
 ADDRESS, BYTES, ROWS = 0, 1, 2
@@ -254,5 +289,5 @@ def sharing(shards: int) -> np.ndarray:
     return shared
 
 
-CALLED = (product32, product64, fetch_ahead, meet, begin, note, report, forget, keep, kept_rows)
+CALLED = (product32, product64, fetch_ahead, meet, begin, note, report, call_python, forget, keep, kept_rows)
 """All functions that generated source may call: what compiled code depends on besides the source."""

@@ -18,6 +18,9 @@ WINDOW = 12
 FREE = ("alias", "constant")
 """Kinds of steps that do nothing."""
 
+OUTSIDE = ""
+"""What Python that compiled code calls may change besides values, so that its calls keep the order of the Program."""
+
 Touched = defaultdict[str, set[tuple[bool, Any]]]
 """How each variable was used since the threads last met: whether written, and by which share."""
 
@@ -72,7 +75,7 @@ def _find_share(lowered: Lowered, step: Step, touched: Touched, alone: dict[str,
     """Whether a step can run before the next meeting; what one thread does alone, the least busy one takes."""
     if step.kind in FREE:
         return True
-    for share in sorted(alone, key=lambda s: alone[s]) if step.alone else [step.share]:
+    for share in _shares(step, alone):
         step.share = share
         if not any(_clash(w, s, other) for name, w, s in _uses(lowered, step) for other in touched[name]):
             if share in alone:
@@ -81,11 +84,20 @@ def _find_share(lowered: Lowered, step: Step, touched: Touched, alone: dict[str,
     return False
 
 
+def _shares(step: Step, alone: dict[str, int]) -> list[Any]:
+    """The shares in which a step may run, the best one first."""
+    if step.kind == "in_place":
+        return [WHOLE]
+    return sorted(alone, key=lambda s: alone[s]) if step.alone else [step.share]
+
+
 def _uses(lowered: Lowered, step: Step) -> list[Use]:
     uses: list[Use] = [(lowered.root(n), True, step.share) for n in step.op.outputs]
     for name in (n for n in step.reads if n not in lowered.constants):
         share = step.share if step.alone or reads_aligned(lowered, step, name) else None
         uses.append((lowered.root(name), False, share))
+    if step.kind == "in_place":
+        uses.append((OUTSIDE, True, WHOLE))
     return uses
 
 

@@ -25,6 +25,8 @@ u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops 
 
 KEEPING = "from app.engine.compiled.runtime import forget, keep, kept_rows  # what loops keep of their iterations\n"
 
+CALLING = "from app.engine.compiled.runtime import call_python\n"
+
 
 @dataclass
 class Source:
@@ -70,8 +72,9 @@ class _Generator:
             self._train(parts, data, persistables)
         functions = sorted(self.writer.functions)
         names = [f"# functions of operators: {', '.join(functions)}", ""] if functions else []
-        growing = [KEEPING] if lowered.kept else []
-        text = "\n".join([HEAD, *growing, *names, *self.writer.lines]) + "\n"
+        more = [KEEPING] if lowered.kept else []
+        more += [CALLING] if any(step.kind == "in_place" for step in lowered.steps) else []
+        text = "\n".join([HEAD, *more, *names, *self.writer.lines]) + "\n"
         return Source(text, self.writer.functions, parts, data, persistables, sorted(lowered.kept), whole)
 
     def _is_read(self, name: str) -> bool:

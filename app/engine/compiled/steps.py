@@ -35,7 +35,7 @@ class StepWriter:
         if step.alone:
             self.line(depth, f"if shard == {self.writer.loner(step.share)}:")
             depth += 1
-        if step.users or any(part.kind in ("filling", "returning") for part in step.everything):
+        if step.users or any(part.kind in ("filling", "returning", "in_place") for part in step.everything):
             self.line(depth, f"note(shared, shard, u({index}))")
         self._kind(step, depth)
 
@@ -47,6 +47,7 @@ class StepWriter:
             "returning": self._returning,
             "copy": self._copy,
             "keep": self._keep,
+            "in_place": self._in_place,
             "if": self._if,
             "while": self._while,
         }[step.kind]
@@ -138,6 +139,10 @@ class StepWriter:
             self.line(depth + 1, "report(shared, shard)")
             self.line(depth + 1, "return True")
             self.loops.copy(result, output, step, depth)
+
+    def _in_place(self, step: Step, depth: int) -> None:
+        self.line(depth, "if call_python(shared, n):")
+        self.line(depth + 1, "return True")
 
     def _copy(self, step: Step, depth: int) -> None:
         source, target = self.name(str(step.op.inputs[0])), self.name(step.op.outputs[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 from app import nn, saving
 from app.compat.missing import missing
-from app.custom.lookup import find_operator
+from app.custom.lookup import make_operator
 from app.graph import disable_static, dynamic_mode, enable_static, in_dynamic_mode
 from app.nn import Layer, Sequential
 from app.tensor import Parameter, Tensor, grad, no_grad, to_tensor
@@ -44,11 +44,11 @@ class Linear(nn.Linear):
         dtype: str = "float32",
     ):
         super().__init__(input_dim, output_dim, param_attr, bias_attr)
-        self._act = act
+        self._act = None if act is None else make_operator(act)
 
     def forward(self, x: Any) -> Any:
         out = super().forward(x)
-        return out if self._act is None else find_operator(self._act)(out)
+        return out if self._act is None else self._act(out)
 
 
 enabled, enable_dygraph, disable_dygraph = in_dynamic_mode, disable_static, enable_static

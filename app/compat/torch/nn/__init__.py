@@ -1,7 +1,7 @@
 """torch.nn"""
 
 from app.compat.missing import missing
-from app.compat.torch.nn import functional, init, parameter, utils
+from app.compat.torch.nn import functional, init, parallel, parameter, utils
 from app.compat.torch.nn._containers import ModuleDict, ModuleList, ParameterList, Sequential
 from app.compat.torch.nn._layers import MODULES, Dropout, Embedding, Flatten, Identity, Linear, PReLU, Unflatten
 from app.compat.torch.nn._module import Module
@@ -29,6 +29,7 @@ __all__ = [
     "Unflatten",
     "functional",
     "init",
+    "parallel",
     "parameter",
     "utils",
 ]

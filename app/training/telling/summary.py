@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 from app.data import Dataset
 from app.data.dataset import CLASSES
-from app.training.comparison import Contestant
 from app.training.config import Config
+from app.training.watcher import Contestant
 
 
-def introduction(config: Config, dataset: Dataset, entered: Sequence[Contestant]) -> str:
-    """What is trained, on what."""
+def introduction(config: Config, dataset: Dataset, entered: Sequence[Contestant], ranks: str = "") -> str:
+    """What is trained, on what; `ranks` is a line about those that share the work, if there are many."""
     train, test = len(dataset.train_images), len(dataset.test_images)
     checked = "verified" if dataset.verified else "not verified"
     widths = "-".join(map(str, [dataset.train_images.shape[1], *config.model.hidden, CLASSES]))
@@ -22,6 +23,7 @@ def introduction(config: Config, dataset: Dataset, entered: Sequence[Contestant]
         f"Data: {train:,} training and {test:,} test images, {dataset.origin} ({checked})",
         *_sample_note(dataset),
         f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
+        *([ranks] if ranks else []),
     ]
     width = max(len(contestant.operator) for contestant in entered)
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
@@ -30,8 +32,8 @@ def introduction(config: Config, dataset: Dataset, entered: Sequence[Contestant]
     return "\n".join([*lines, ""])
 
 
-def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant]) -> str:
-    """The table that ends a run: what each operator reached and cost."""
+def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant], columns: int | None = None) -> str:
+    """The table that ends a run: what each operator reached and cost, in so many columns if there are no more."""
     notes = _sample_note(dataset)
     if any(len(contestant.epochs) < config.train.epochs for contestant in entered):
         finished = ", ".join(f"{contestant.operator} {len(contestant.epochs)}" for contestant in entered)
@@ -39,7 +41,7 @@ def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant]) -> 
     lost = [c.operator for c in entered if c.epochs and not math.isfinite(c.epochs[-1].loss)]
     if lost:
         notes.append(f"The loss of {' and '.join(lost)} is no number any more: try a smaller train.learning_rate.")
-    return "\n".join([*_table(entered), *notes])
+    return "\n".join([*_table(entered, columns), *notes])
 
 
 def ratio(one: Contestant, other: Contestant) -> float:
@@ -48,7 +50,24 @@ def ratio(one: Contestant, other: Contestant) -> float:
     return statistics.median(a.seconds / b.seconds for a, b in pairs)
 
 
-def _table(entered: Sequence[Contestant]) -> list[str]:
+def outcome(config: Config, entered: Sequence[Contestant]) -> dict[str, Any]:
+    """What the summary says, as an event."""
+    finished = all(len(contestant.epochs) == config.train.epochs for contestant in entered)
+    return {"event": "summary", "finished": finished, "operators": [_figures(c, entered[-1]) for c in entered]}
+
+
+def _figures(contestant: Contestant, baseline: Contestant) -> dict[str, Any]:
+    figures: dict[str, Any] = {"operator": contestant.operator, "epochs": len(contestant.epochs)}
+    if contestant.epochs:
+        last = contestant.epochs[-1]
+        figures |= {"test_accuracy": last.accuracy, "test_loss": last.loss if math.isfinite(last.loss) else None}
+        figures["seconds"] = _median_seconds(contestant)
+    if contestant.epochs and baseline.epochs and baseline is not contestant:
+        figures["ratio"] = ratio(contestant, baseline)
+    return figures
+
+
+def _table(entered: Sequence[Contestant], columns: int | None) -> list[str]:
     finished = [contestant for contestant in entered if contestant.epochs]
     if not finished:
         return ["No epoch was finished, so there is nothing to show."]
@@ -58,12 +77,23 @@ def _table(entered: Sequence[Contestant]) -> list[str]:
         baseline = finished[-1]
         rows = [[*row, cell] for row, cell in zip(rows, ["ratio", *_ratios(finished, baseline)], strict=True)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if columns is not None and sum(widths) + 2 * len(widths) - 2 > columns:
+        return _upright(rows)
     return [
         "  ".join(
             [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         )
         for row in rows
     ]
+
+
+def _upright(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The table with a line for each cell."""
+    (_, *heads), *others = rows
+    lines = []
+    for name, *cells in others:
+        lines += [name, *(f"  {head}  {cell}" for head, cell in zip(heads, cells, strict=True))]
+    return lines
 
 
 def _ratios(finished: Sequence[Contestant], baseline: Contestant) -> list[str]:

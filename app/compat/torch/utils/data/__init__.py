@@ -11,6 +11,8 @@ from app import io
 from app.compat.missing import missing
 from app.compat.torch._creation import CREATORS
 from app.compat.torch._random import default_generator
+from app.compat.torch.utils.data import distributed
+from app.compat.torch.utils.data.distributed import DistributedSampler
 from app.io import (
     ChainDataset,
     ConcatDataset,
@@ -135,6 +137,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
@@ -145,6 +148,7 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "distributed",
     "get_worker_info",
     "random_split",
 ]

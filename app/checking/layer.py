@@ -1,0 +1,58 @@
+"""A Layer as an operator: its parameters are inputs like others, so that checks draw numbers for them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from app.errors import ConfigError
+from app.nn import Layer
+
+
+class LayerAsOperator:
+    """A Layer as a function of its inputs and, after them, of its parameters."""
+
+    def __init__(self, layer: Layer | Callable[[], Layer], name: str):
+        self.layer = layer if isinstance(layer, Layer) else _made(layer, name)
+        held = dict(self.layer.named_parameters())
+        self.shapes = {path.replace(".", "_"): tuple(value.shape) for path, value in held.items()}
+        self._places = [_place_of(self.layer, path) for path in held]
+        taken = inspect.signature(self.layer.forward).parameters.values()
+        inputs = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+        own = [inspect.Parameter(path, inspect.Parameter.POSITIONAL_OR_KEYWORD) for path in self.shapes]
+        self.parameters = (*inputs, *own)
+
+    def __call__(self, *values: Any) -> Any:
+        count = len(values) - len(self._places)
+        with self._holding(values[count:]):
+            return self.layer(*values[:count])
+
+    @contextmanager
+    def _holding(self, values: Sequence[Any]) -> Iterator[None]:
+        """The layer with these values in the place of its parameters."""
+        before = [getattr(layer, name) for layer, name in self._places]
+        try:
+            self._set(values)
+            yield
+        finally:
+            self._set(before)
+
+    def _set(self, values: Sequence[Any]) -> None:
+        for (layer, name), value in zip(self._places, values, strict=True):
+            object.__setattr__(layer, name, value)  # the layer's own would no longer take it for a parameter
+
+
+def _made(kind: Callable[[], Layer], name: str) -> Layer:
+    try:
+        return kind()
+    except Exception as error:  # a user's own
+        raise ConfigError(f"{name} cannot be made without arguments ({type(error).__name__}: {error})") from error
+
+
+def _place_of(layer: Layer, path: str) -> tuple[Layer, str]:
+    *owners, name = path.split(".")
+    for owner in owners:
+        layer = dict(layer.named_children())[owner]
+    return layer, name

@@ -1,0 +1,94 @@
+"""torch.distributed: processes that mpiexec starts"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app import distributed as _below
+from app.compat.missing import missing
+from app.compat.table import taken
+from app.dist.errors import DistError
+
+_TAKEN = taken(_below, "all_gather all_gather_object barrier get_rank get_world_size is_initialized")
+globals().update(_TAKEN)
+
+__all__ = [
+    *_TAKEN,
+    "ReduceOp",
+    "all_reduce",
+    "broadcast",
+    "destroy_process_group",
+    "get_backend",
+    "init_process_group",
+    "is_available",
+    "reduce",
+]
+
+
+class ReduceOp:
+    """How numbers of many ranks become one."""
+
+    SUM, MAX, MIN, PRODUCT, AVG = "sum", "max", "min", "prod", "avg"
+
+
+class _Work:
+    """What an operation gives that was asked not to wait: it has."""
+
+    def wait(self) -> bool:
+        return True
+
+    def is_completed(self) -> bool:
+        return True
+
+
+def is_available() -> bool:
+    """Whether many processes can work together."""
+    return True
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: Any = None,
+    world_size: int = -1,
+    rank: int = -1,
+    **options: Any,
+) -> None:
+    """Meet the other processes, over MPI whatever the backend is called; mpiexec says how many there are."""
+    there = _below.get_world_size()
+    if world_size not in (-1, there):
+        raise DistError(
+            f"init_process_group: found world_size={world_size}, and {there} process{'es' * (there > 1)}; start the "
+            f"program with `mpiexec -n {world_size} python -m app run program.py`"
+        )
+    _below.init_parallel_env()
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """Nothing: processes part when they end."""
+
+
+def get_backend(group: Any = None) -> str:
+    """What messages travel over."""
+    return "mpi"
+
+
+def all_reduce(tensor: Any, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    """Replace a Tensor's numbers, at every rank, by the sum over all ranks, or another reduction."""
+    _below.all_reduce(tensor, op)
+    return _Work() if async_op else None
+
+
+def reduce(tensor: Any, dst: int = 0, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    """The same, at the rank `dst` alone."""
+    _below.reduce(tensor, dst, op)
+    return _Work() if async_op else None
+
+
+def broadcast(tensor: Any, src: int = 0, group: Any = None, async_op: bool = False) -> Any:
+    """Replace a Tensor's numbers by those of the rank `src`."""
+    _below.broadcast(tensor, src)
+    return _Work() if async_op else None
+
+
+__getattr__ = missing(__name__)

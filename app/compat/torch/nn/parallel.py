@@ -1,0 +1,36 @@
+"""torch.nn.parallel"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from app.compat.missing import missing
+from app.compat.torch.nn._module import Module
+from app.nn.parallel import Averaging
+
+__all__ = ["DistributedDataParallel"]
+
+
+class DistributedDataParallel(Module):
+    """A module that all ranks share: it starts with the values of rank 0, and gradients are averaged."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, **settings: Any):
+        super().__init__()
+        self.module = module
+        self._averaging = Averaging(module)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        if self.training:
+            self._averaging.send_untrained()
+        return self.module(*inputs, **named)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within the block gradients are added up at each rank alone; the next backward pass averages all of it."""
+        with self._averaging.paused():
+            yield
+
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,31 @@
+"""The exponential function: a `PyLayer`, whose forward and backward work on Tensors.
+
+The way for what is composed of operators that exist, with a gradient of its own: here the result, which backward
+needs, is kept instead of being computed again. Programs of Paddle that have a PyLayer bring it along as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import app
+
+
+class Exp(app.autograd.PyLayer):
+    """e to the power of x."""
+
+    like, onnx = "exp", "Exp"
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = app.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        (y,) = ctx.saved_tensor()
+        return dy * y
+
+
+exp = Exp  # operators of the shelf are found under the name of their file

@@ -1,0 +1,31 @@
+"""PReLU: an operator with a parameter that learns, as a `Layer` around an operator of two inputs.
+
+The way for what has weights of its own. A network makes a Layer anew for each of its hidden layers, so that each has
+its own slope, which is trained, and saved with the other weights. The gradients of both inputs are derived.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import app
+
+
+@app.custom_op(elementwise=True)
+def sloped(x: float, slope: float) -> float:
+    """The value where it is above zero, else times the slope."""
+    return x if x > 0 else x * slope
+
+
+class PReLU(app.nn.Layer):
+    """A leaky ReLU whose slope is learned, from 0.25 on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope = self.create_parameter([1], default_initializer=app.nn.initializer.Constant(0.25))
+
+    def forward(self, x: Any) -> Any:
+        return sloped(x, self.slope)
+
+
+prelu = PReLU  # operators of the shelf are found under the name of their file

@@ -1,0 +1,54 @@
+"""A tap for debugging: it hands on what it is given, and tells what went by, forward and backward.
+
+The way for a look inside a network while it runs, with all that Python can do. Put it around another operator, as in
+`app.relu(tap(x, label="before relu"))`. Each 100th call is printed, as is each with what is no number or infinite;
+`seen` keeps what there was of the last thousand.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, deque
+from typing import Any
+
+import numpy as np
+
+import app
+
+seen: deque[dict[str, object]] = deque(maxlen=1000)
+"""What went by: which tap, which way, how many calls before it, and statistics of the numbers."""
+
+_calls: Counter[tuple[str, str]] = Counter()
+
+
+@app.custom_op(infer=lambda x, **settings: x)
+def tap(x: np.ndarray, label: str = "tap", every: int = 100) -> np.ndarray:
+    """The value itself; `every=0` prints nothing but alarms."""
+    note(label, "forward", x, every)
+    return x.copy()
+
+
+@tap.backward
+def tap_grad(dy: np.ndarray, label: str, every: int) -> np.ndarray:
+    note(label, "backward", dy, every)
+    return dy.copy()
+
+
+def note(label: str, way: str, array: np.ndarray, every: int) -> None:
+    """Keep, and perhaps print, what an array is like."""
+    numbers = array[np.isfinite(array)]
+    odd = array.size - numbers.size
+    call, _calls[label, way] = _calls[label, way], _calls[label, way] + 1
+    about = {what: float(f(numbers)) if numbers.size else 0.0 for what, f in STATISTICS.items()}
+    seen.append({"label": label, "way": way, "call": call, **about, "not finite": odd})
+    if odd or (every and call % every == 0):
+        words = "  ".join(f"{what} {value:.4g}" for what, value in about.items())
+        print(f"{label}  {way:8}  call {call}  {words}  not finite {odd}", file=sys.stderr)
+
+
+def zeros(array: np.ndarray) -> float:
+    """The share of numbers that are zero."""
+    return float(np.mean(array == 0))
+
+
+STATISTICS: dict[str, Any] = {"mean": np.mean, "std": np.std, "min": np.min, "max": np.max, "zeros": zeros}

@@ -1,0 +1,156 @@
+"""The networks that a run trained, side by side: from pictures to the probabilities of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.custom.references import parted
+from app.engine import Executor, Scope
+from app.errors import AppError, FileError, MissingFileError
+from app.graph import Program, names, program_guard, static_mode
+from app.graph.written import DAMAGES
+from app.nn import functional
+from app.reporting import events
+from app.static import data
+from app.tensor import Tensor, no_grad
+from app.training.activation import Activation, find_activation
+from app.training.config import Config, load_config
+from app.training.network import Network
+from app.training.run_folder import CONFIG
+
+Run = Callable[[np.ndarray], list[np.ndarray]]
+"""From pictures to the values of each hidden layer, and then the probabilities."""
+Weights = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a network says of pictures: a row for each."""
+
+    hidden: list[np.ndarray]
+    """The values of each hidden layer's units, after the activation."""
+    probabilities: np.ndarray
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network with the weights that a run left, run by that run's engine."""
+
+    operator: str
+    accuracy: float | None
+    """The share of the test pictures that it read at the end of the run; None where the run did not come to that."""
+    run: Run
+
+    def __call__(self, pictures: np.ndarray) -> Answer:
+        """What it says of pictures, which are rows of bytes."""
+        *hidden, probabilities = self.run(pictures)
+        return Answer(hidden, probabilities)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run's folder, opened: how it was configured, and its networks, in the order in which they were compared."""
+
+    path: Path
+    config: Config
+    networks: list[TrainedNetwork] = field(default_factory=list)
+
+
+def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> TrainedRun:
+    """Open the folder of a run on pictures of so many pixels. Operators in a user's files are run only if named."""
+    if not folder.is_dir():
+        raise MissingFileError(f"there is no folder {folder}; name the folder of a run, such as those in runs/")
+    if not (folder / CONFIG).is_file():
+        raise MissingFileError(f"{folder} is no folder of a run: it has no {CONFIG}")
+    config = load_config(folder / CONFIG)
+    kept = _kept_weights(folder)
+    if not kept:
+        raise MissingFileError(f"{folder} has no weights-*.safetensors: no network of that run was kept")
+    accuracies = {
+        event.operator: event.test_accuracy for event in events.read(folder) if isinstance(event, events.Epoch)
+    }
+    networks = []
+    for operator in sorted(kept, key=[config.model.activation, config.baseline, *kept].index):
+        file, weights = kept[operator]
+        build = _eager if config.engine == "eager" else _program
+        run = build(config, _activation(operator, folder, custom_ops), pixels, weights, file)
+        networks.append(TrainedNetwork(operator, accuracies.get(operator), run))
+    return TrainedRun(folder, config, networks)
+
+
+def _kept_weights(folder: Path) -> dict[str, tuple[Path, Weights]]:
+    """For each operator, the file of its network's weights and what that holds."""
+    from safetensors import SafetensorError, safe_open
+
+    kept: dict[str, tuple[Path, Weights]] = {}
+    for file in sorted(folder.glob("weights-*.safetensors")):
+        try:
+            with safe_open(file, "numpy") as opened:
+                operator = (opened.metadata() or {})["operator"]
+                kept[operator] = (file, {name: opened.get_tensor(name) for name in opened.keys()})  # noqa: SIM118
+        except (SafetensorError, OSError, *DAMAGES) as error:
+            raise FileError(f"{file} is no file of a run's weights, or is damaged: {error}") from error
+    return kept
+
+
+def _activation(name: str, folder: Path, custom_ops: Sequence[str]) -> Activation:
+    """The operator of a run; code of a user's is run only from a file that was named."""
+    if ":" not in name:
+        return find_activation(name)
+    file, function = name.rsplit(":", 1)
+    for given in custom_ops:
+        home, only = parted(given)
+        if Path(home).name == Path(file).name and only in (None, function):
+            return replace(find_activation(f"{home}:{function}"), name=name)
+    raise AppError(
+        f"{folder} was trained with {name}: code that is run only if you name it. "
+        f"If you trust it, say where it lies: --custom-op {name}"
+    )
+
+
+def _program(config: Config, activation: Activation, pixels: int, weights: Weights, file: Path) -> Run:
+    """The network as a Program, with the engine that the run was configured for."""
+    main, scope, executor = Program(), Scope(), Executor(engine=config.engine)
+    with names.guard(), program_guard(main, Program()), static_mode():
+        image = data("image", [None, pixels], "uint8")
+        network = Network(config.model, activation, pixels, config.data.pixel_range)
+        fetch = [value.name for value in _values(network, image)]
+    parameters = dict(network.named_parameters())
+    _check(weights, {path: tuple(p.shape) for path, p in parameters.items()}, file)
+    scope.values = {parameter.name: weights[path] for path, parameter in parameters.items()}
+    return lambda pictures: [np.asarray(v) for v in executor.run(main, {image.name: pictures}, fetch, scope=scope)]
+
+
+def _eager(config: Config, activation: Activation, pixels: int, weights: Weights, file: Path) -> Run:
+    """The network as Tensors."""
+    network = Network(config.model, activation, pixels, config.data.pixel_range)
+    _check(weights, {path: tuple(p.shape) for path, p in network.named_parameters()}, file)
+    network.set_state_dict(weights)
+
+    def run(pictures: np.ndarray) -> list[np.ndarray]:
+        with no_grad():
+            return [value.numpy() for value in _values(network, Tensor(pictures))]
+
+    return run
+
+
+def _values(network: Network, image: Any) -> list[Any]:
+    *hidden, scores = network.outputs(image)
+    return [*hidden, functional.softmax(scores)]
+
+
+def _check(weights: Weights, shapes: Mapping[str, tuple[int, ...]], file: Path) -> None:
+    """Whether a file holds what the configuration beside it asks for."""
+    for name, shape in shapes.items():
+        if name not in weights:
+            raise FileError(f"{file} has no {name}, which the network in config.yaml has; it has {', '.join(weights)}")
+        if weights[name].shape != shape or weights[name].dtype != np.float32:
+            found = f"{weights[name].dtype}{list(weights[name].shape)}"
+            raise FileError(
+                f"{file}: {name} is {found}, and for this network and its pictures it is float32{list(shape)}"
+            )

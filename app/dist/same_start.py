@@ -1,0 +1,40 @@
+"""Before ranks begin: do all of them work on the same?
+
+Ranks that were started with another configuration, other data or other operators would compute gradients of
+different things, whose sums look like any others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from itertools import zip_longest
+
+from app.dist.errors import DistError
+from app.dist.world import World
+
+
+def compare(world: World, what: Mapping[str, str]) -> None:
+    """Refuse to go on if a text differs from that of rank 0; `what` gives each text a name, such as 'configuration'."""
+    digests = {name: digest(text) for name, text in what.items()}
+    first, *others = world.gather(digests)
+    for rank, theirs in enumerate(others, start=1):
+        different = [name for name in [*first, *theirs] if first.get(name) != theirs.get(name)]
+        if different:
+            texts = world.gather(what.get(different[0], ""))
+            difference = _first_difference(texts[rank], texts[0])
+            raise DistError(
+                f"{world.name(rank)} was started with another {different[0]} than rank 0: {difference}. "
+                "All ranks have to be started alike"
+            )
+
+
+def digest(text: str) -> str:
+    """What stands for a text where it is compared."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _first_difference(theirs: str, ours: str) -> str:
+    lines = zip_longest(theirs.splitlines(), ours.splitlines(), fillvalue="nothing")
+    there, here = next((a.strip(), b.strip()) for a, b in lines if a != b)
+    return f"there {there}, here {here}"

@@ -1,0 +1,141 @@
+"""Eager training on many ranks: a layer whose gradients, after each backward pass, are the average over all ranks.
+
+Every rank builds the same network and the same optimiser, and reads its own part of the data. As the layers start
+with the parameters of rank 0 and take the same steps, they stay the same, bit for bit. A batch of n rows that is cut
+into equal parts gives the gradient of the whole, as each part's loss is a mean. Where the parts are unequal, weight
+the loss by `rows here * ranks / rows of all`: the average counts every rank alike, whatever its number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from app.dist import world as worlds
+from app.dist.errors import DistError
+from app.dist.messages import BUCKET, in_messages
+from app.nn.layer import Layer
+from app.tensor.backward import afterwards
+from app.tensor.versions import note_change
+
+
+class Averaging:
+    """Keeps a network the same at all ranks: its first values are those of rank 0, its gradients the average."""
+
+    def __init__(self, network: Any, world: worlds.World | None = None):
+        self._network, self._world = network, world or worlds.current()
+        self.on = self._world.size > 1
+        self._due = False
+        parameters = list(network.parameters())
+        self._trained = [p for p in parameters if not p.stop_gradient]
+        self._untrained = [*(p for p in parameters if p.stop_gradient), *network.buffers()]
+        if not self.on:
+            return
+        self._check_same()
+        self._send([*self._trained, *self._untrained])
+        for parameter in self._trained:
+            parameter.register_hook(self._arriving)
+
+    def _check_same(self) -> None:
+        """Refuse networks that differ, whose numbers would be mixed up on their way."""
+        mine = [f"{path} {list(p.shape)} {p._array.dtype.name}" for path, p in self._network.named_parameters()]
+        first, *others = self._world.gather(mine)
+        for rank, theirs in enumerate(others, start=1):
+            if theirs != first:
+                here, there = next((a, b) for a, b in zip([*first, "none"], [*theirs, "none"], strict=False) if a != b)
+                raise DistError(
+                    f"DataParallel: {self._world.name(rank)} has another network than rank 0: its parameter is "
+                    f"{there}, where that of rank 0 is {here}. Every rank has to build the same"
+                )
+
+    def send_untrained(self) -> None:
+        """Give every rank what rank 0 has of values that no gradient changes, such as running means."""
+        if self.on and self._untrained:
+            self._send(self._untrained)
+
+    def _send(self, tensors: list[Any]) -> None:
+        in_place([tensor._array for tensor in tensors], self._world.broadcast)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Within the block nothing is averaged."""
+        before, self.on = self.on, False
+        try:
+            yield
+        finally:
+            self.on = before
+
+    def _arriving(self, gradient: Any) -> None:
+        if self.on and not self._due:
+            self._due = True
+            afterwards(self.average)
+
+    def average(self) -> None:
+        """Replace the gradients by their averages; one that no rank has stays None."""
+        self._due = False
+        there = np.array([p.grad is not None for p in self._trained], np.float32)
+        arrays = [np.zeros_like(p._array) if p.grad is None else p.grad._array for p in self._trained]
+        in_place([*arrays, there], self._world.allreduce)
+        for parameter, array, ranks in zip(self._trained, arrays, there, strict=True):
+            if ranks:
+                array /= array.dtype.type(self._world.size)
+                if parameter.grad is None:
+                    parameter.grad = parameter.result_class(array)
+
+
+def in_place(arrays: list[np.ndarray], exchange: Any) -> None:
+    """Do something with arrays together, those that do not lie in one piece too."""
+    whole = [array if array.flags.c_contiguous else array.copy() for array in arrays]
+    in_messages(whole, BUCKET, exchange)()
+    for array, changed in zip(arrays, whole, strict=True):
+        if array is not changed:
+            array[...] = changed
+        note_change(array)
+
+
+class DataParallel(Layer):
+    """A layer, shared by all ranks: see the top of this file. Alone, it is the layer inside."""
+
+    def __init__(
+        self,
+        layers: Layer,
+        strategy: Any = None,
+        comm_buffer_size: int = 25,
+        last_comm_buffer_size: int = 1,
+        find_unused_parameters: bool = False,
+        group: Any = None,
+    ):
+        super().__init__()
+        self._layers = layers
+        self._averaging = Averaging(layers)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        if self.training:
+            self._averaging.send_untrained()
+        return self._layers(*inputs, **named)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within the block gradients are added up at each rank alone; the next backward pass averages all of it."""
+        with self._averaging.paused():
+            yield
+
+    def scale_loss(self, loss: Any) -> Any:
+        """The loss as it is: gradients are averaged whatever it is."""
+        return loss
+
+    def apply_collective_grads(self) -> None:
+        """Nothing is left to do: gradients are averaged at the end of the backward pass."""
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """That of the layer inside, so that it is loaded with or without this one."""
+        return self._layers.state_dict(*args, **kwargs)
+
+    def set_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Give the layer inside its values."""
+        return self._layers.set_state_dict(*args, **kwargs)
+
+    set_dict = load_dict = set_state_dict

@@ -1,0 +1,43 @@
+"""Pieces of a page as a tree: text that is put into it stays text, whatever it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+Child = Element | str | None
+
+
+def tag(name: str, *children: Child | Iterable[Child], **attributes: object) -> Element:
+    """An element. `class_` is written `class`, `aria_label` `aria-label`; attributes that are None are left out."""
+    written = {_spelled(key): _plain(str(value)) for key, value in attributes.items() if value is not None}
+    element = Element(name, written)
+    for child in children:
+        put(element, [child] if child is None or isinstance(child, (str, Element)) else child)
+    return element
+
+
+def put(element: Element, children: Iterable[Child]) -> None:
+    """Put children into an element, after those that it has."""
+    for child in children:
+        if isinstance(child, Element):
+            element.append(child)
+        elif child and len(element):
+            element[-1].tail = (element[-1].tail or "") + _plain(child)
+        elif child:
+            element.text = (element.text or "") + _plain(child)
+
+
+def as_html(element: Element) -> str:
+    """The element as HTML."""
+    return ElementTree.tostring(element, encoding="unicode", method="html")
+
+
+def _spelled(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
+
+
+def _plain(text: str) -> str:
+    """Text without what is not seen: control characters, and those that turn the direction of writing."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)

@@ -1,0 +1,76 @@
+"""How a run ends, whichever way: what it keeps, and what it says of itself."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator, Sequence
+
+from app.data import Dataset
+from app.deployment.for_use import model_for_use
+from app.errors import AppError, OperatorError
+from app.reporting.leaving import leave_report
+from app.training.activation import Activation
+from app.training.config import Config
+from app.training.interruption import Interruption
+from app.training.run_folder import RunFolder
+from app.training.telling.console import Console
+from app.training.telling.summary import outcome, summary
+from app.training.watcher import Contestant
+
+
+class Ending:
+    """Keeps the summary, the weights and the network for use, and prints the summary."""
+
+    def __init__(
+        self,
+        config: Config,
+        dataset: Dataset,
+        activations: Sequence[Activation],
+        contestants: Sequence[Contestant],
+        folder: RunFolder,
+        console: Console,
+        interruption: Interruption,
+    ):
+        self._config, self._dataset, self._activations = config, dataset, activations
+        self._contestants, self._folder, self._console = contestants, folder, console
+        self._interruption = interruption
+
+    @contextlib.contextmanager
+    def of(self) -> Iterator[None]:
+        """What is done in the block is a run. If something ends it, that is raised, whatever goes wrong after it."""
+        try:
+            yield
+        except BaseException as error:
+            with contextlib.suppress(AppError, OSError):  # the disk that ended the run is still full
+                self._end(can_go_on=not isinstance(error, OperatorError))
+            raise
+        self._end(can_go_on=False)
+
+    def _end(self, can_go_on: bool) -> None:
+        at_once = self._interruption.struck  # a second signal: what is kept now may be half changed, and takes time
+        try:
+            if not at_once:
+                self._keep()
+        finally:
+            text = summary(self._config, self._dataset, self._contestants, self._console.columns)
+            if can_go_on and any(len(c.epochs) < self._config.train.epochs for c in self._contestants):
+                text += f"\nGo on with: python train.py --resume {shlex.quote(str(self._folder.path))}"
+            told = outcome(self._config, self._contestants)
+            self._console.conclude(text, told, str(self._folder.path))
+        if not at_once:
+            leave_report(self._folder.path, self._dataset, self._contestants, self._config, self._console)
+
+    def _keep(self) -> None:
+        self._folder.save_summary(summary(self._config, self._dataset, self._contestants))
+        for contestant in self._contestants:
+            self._folder.save_weights(contestant.operator, contestant.learner.weights())
+        self._save_model()
+
+    def _save_model(self) -> None:
+        """Keep the network for use, if its operator is one that a file can refer to."""
+        pixels, weights = self._dataset.train_images.shape[1], self._contestants[0].learner.weights()
+        try:
+            self._folder.save_model(model_for_use(self._config, self._activations[0], pixels, weights))
+        except OperatorError as error:
+            self._console.warn(f"note: no model for `python -m app predict` was kept: {error}")

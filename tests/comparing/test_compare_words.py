@@ -1,0 +1,91 @@
+"""The end of a comparison, as a person reads it."""
+
+from __future__ import annotations
+
+from made_outcomes import outcome
+
+from app.comparing.outcome import Difference, differences
+from app.comparing.words import alone, plain, printed, table, verdicts
+from app.training.costs import Cost
+
+SLOW = [[2.0, 2.0], [2.0, 2.1], [2.1, 2.0]]
+EVEN = [[1.0, 1.0]] * 3
+RIGHT = [range(s, s + 20) for s in range(3)]
+WRONG = [range(s, s + 80 + s) for s in range(3)]
+
+
+def lines(found: list[Difference], seeds: int) -> list[str]:
+    return printed(verdicts(found, seeds))
+
+
+def test_the_table():
+    relu = outcome("relu", RIGHT, EVEN, how="all 23 operators native")
+    swish = outcome("my_ops.py:swish", WRONG, SLOW, how="all 22 operators native; swish inlined")
+    assert table([relu, swish], differences([relu, swish])) == [
+        "operator           test accuracy  seconds per epoch        ratio to relu  engine",
+        "relu             0.9800 ± 0.0000              1.000                 1.00  all 23 operators native",
+        "my_ops.py:swish  0.9190 ± 0.0010              2.000  2.03 (1.97 to 2.10)  swish inlined",
+    ]
+
+
+def test_one_seed_has_no_spread_and_no_interval_of_one_epoch():
+    one, other = outcome("a", [range(10)], [[1.0]]), outcome("b", [range(10)], [[1.5]])
+    assert table([one, other], differences([one, other]))[1:] == [
+        "a                0.9900              1.000        1.00",
+        "b                0.9900              1.500        1.50",
+    ]
+
+
+def test_what_differs():
+    found = differences([outcome("relu", RIGHT, EVEN), outcome("bad", WRONG, SLOW)])
+    assert lines(found, 3) == [
+        "differs  bad is less accurate than relu: -0.0610 (-0.0635 to -0.0585), p < 0.0001",
+        "differs  bad is slower than relu: an epoch takes 2.03 times as long (1.97 to 2.10), p < 0.0001",
+        "Tested over the seeds, and over the test images; "
+        "that anything is said to differ by mere chance is at most 5% probable.",
+    ]
+
+
+def test_sentences_stand_by_themselves_as_well():
+    slow = [outcome("relu", RIGHT, EVEN, weights="w"), outcome("mine", RIGHT, SLOW, weights="w")]
+    assert plain(verdicts(differences(slow), 3))[:2] == [
+        "Same: mine trained to the weights of relu, to the last bit.",
+        "Differs: mine is slower than relu: an epoch takes 2.03 times as long (1.97 to 2.10), p < 0.0001.",
+    ]
+
+
+def test_the_other_way_round():
+    accuracy, speed, _ = lines(differences([outcome("bad", WRONG, SLOW), outcome("good", RIGHT, EVEN)]), 3)
+    assert accuracy.startswith("differs  good is more accurate than bad: +0.0610")
+    assert speed.startswith("differs  good is faster than bad: an epoch takes 0.49 times as long")
+
+
+def test_what_is_noise():
+    accuracy, speed, _ = lines(differences([outcome("a", RIGHT, EVEN), outcome("b", RIGHT, EVEN)]), 3)
+    assert accuracy == "noise    between the accuracies of b and a: +0.0000 (-0.0007 to +0.0007), p = 1"
+    assert speed == "noise    between the speeds of b and a: an epoch takes 1.00 times as long (0.97 to 1.03), p = 1"
+
+
+def test_what_is_the_same():
+    same = [outcome(name, RIGHT, EVEN, weights="w") for name in ("relu", "custom.relu")]
+    assert lines(differences(same), 3)[0] == "same     custom.relu trained to the weights of relu, to the last bit"
+
+
+def test_few_seeds_are_told_to_be_few():
+    *_, how, more = lines(differences([outcome("a", [[]]), outcome("b", [[]])]), 1)
+    assert how.startswith("Tested for this one seed;")
+    assert more == "Of other seeds nothing is known: --seeds 5 tells."
+    *_, how, more = lines(differences([outcome("a", [[], []]), outcome("b", [[], []])]), 2)
+    assert how.startswith("Tested over the seeds,")
+    assert more == "Two seeds tell little about accuracies: --seeds 5 tells more."
+
+
+def test_costs_by_size_and_a_dash_where_it_took_too_long():
+    costs = [Cost("relu", 1000, 1.2e-6, 0.8e-6), Cost("slow", 1000, 0.5, 0.25), Cost("relu", 4000, 4e-6, 99.96e-6)]
+    assert alone(costs) == [
+        "The operator alone, on one thread: microseconds forward + backward",
+        "numbers              1,000        4,000",
+        "relu             1.2 + 0.8  4.0 + 100.0",
+        "slow     500,000 + 250,000            -",
+    ]
+    assert alone([]) == []

@@ -1,0 +1,152 @@
+"""The operators on the shelf are right, short, documented, and do what their page says of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import app
+from app.__main__ import main
+from app.checking.checks import examine
+from app.checking.examples import inputs_for
+from app.checking.finding import find
+from app.custom import shelf
+from app.custom.lookup import SHIPPED, find_operator, make_operator, on_the_shelf, values_taken
+from app.custom.shelf import tap as tapping
+from app.custom.shelf.gated import gated
+from app.custom.shelf.prelu import PReLU
+from app.errors import ConfigError
+from app.training.activation import find_activation
+
+FOLDER = Path(shelf.__file__).parent
+PAGE = (FOLDER.parents[2] / "docs" / "shelf.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| \[`custom\.(\w+)`\]\((\S+)\) \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_check_holds_and_the_engine_does_what_the_page_says(name: str):
+    (operator,) = find(f"custom.{name}")
+    verdicts = list(examine(inputs_for(operator)))
+    assert len(verdicts) >= 13
+    assert [v for v in verdicts if v.failed] == []
+    (said,) = [row[3] for row in ROWS if row[0] == name]
+    engine = [v.words for v in verdicts if v.check == "inlined"]
+    assert len(engine) == 2
+    assert all(re.match(rf"\S+: {said}: ", words) for words in engine)
+
+
+def test_the_page_has_a_row_for_each_of_them_and_leads_to_its_file():
+    assert sorted(row[0] for row in ROWS) == sorted(SHIPPED)
+    assert all(link == f"../app/custom/shelf/{name}.py" for name, link, *_ in ROWS)
+    assert len({way for _, _, way, _ in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_file_is_short_and_says_which_way_it_shows_and_when_to_choose_it(name: str):
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    told = ast.get_docstring(ast.parse(text)) or ""
+    assert len(text.splitlines()) <= 55
+    assert re.search(r"(The|shortest) way", told)
+    assert len(told.splitlines()) >= 3
+
+
+@pytest.mark.parametrize("name", ["swish", "exp", "prelu"])
+def test_a_file_of_the_shelf_can_be_checked_as_one_of_the_user_s(name: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["check", str(FOLDER / f"{name}.py"), "--only", "gradient,shapes"]) == 0
+    assert "2 hold" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_file_of_the_shelf_works_where_a_user_copies_it_to(name: str, tmp_path: Path):
+    copy = tmp_path / f"my_{name}.py"
+    copy.write_text((FOLDER / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8")
+    x = np.linspace(-2, 2, 6, dtype="float32").reshape(2, 3)
+    values = [app.to_tensor(x)] * max(len(values_taken(on_the_shelf(f"custom.{name}"))), 1)
+    mine, theirs = make_operator(f"{copy}:{name}"), make_operator(f"custom.{name}")
+    assert np.array_equal(mine(*values).numpy(), theirs(*values).numpy())
+
+
+def test_classes_are_found_as_what_a_network_can_use():
+    x = app.to_tensor([0.0, 1.0])
+    assert find_operator("custom.exp")(x).numpy() == pytest.approx([1, np.e])
+    assert find_operator("custom.prelu") is PReLU
+    assert isinstance(make_operator("custom.prelu"), PReLU)
+    assert make_operator("custom.prelu") is not make_operator("custom.prelu")
+
+
+def test_an_operator_of_two_inputs_is_no_activation():
+    with pytest.raises(
+        ConfigError, match=r"^custom\.gated takes 2 values \(x, gate\), and between two layers there is"
+    ):
+        find_activation("custom.gated")
+    with pytest.raises(ConfigError) as error:
+        find_activation("custom.gatd")
+    assert "did you mean 'custom.gated'?" in str(error.value)
+    assert "custom.gated," not in str(error.value)
+    assert "custom.exp, custom.leaky_relu, custom.legendre3, custom.prelu, custom.relu," in str(error.value)
+
+
+def test_a_gate_lets_through_all_nothing_or_a_part():
+    y = gated(app.to_tensor([3.0, 3.0, 3.0]), app.to_tensor([30.0, -30.0, 0.0]))
+    assert y.numpy() == pytest.approx([3, 0, 1.5], abs=1e-6)
+
+
+# --- The tap ---
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """What the tap keeps, from nothing on."""
+    kept: list[dict[str, object]] = []
+    monkeypatch.setattr(tapping, "seen", kept)
+    tapping._calls.clear()
+    return kept
+
+
+@pytest.mark.parametrize("engine", ["eager", "reference", "compiled"])
+def test_a_tap_sees_every_pass_in_every_engine(engine: str, seen: list[dict[str, object]]):
+    array = np.array([[-1, 0], [3, 2]], "float32")
+    if engine == "eager":
+        x = app.to_tensor(array, stop_gradient=False)
+        (tapping.tap(x, label="here") * 2).sum().backward()
+        assert x.grad.numpy().tolist() == [[2, 2], [2, 2]]
+    else:
+        x = app.static.data("x", [None, 2])
+        x.stop_gradient = False
+        y = tapping.tap(x, label="here") * 2
+        fetched = [y, *app.static.gradients(y, x)]
+        _, gradient = app.static.Executor(engine=engine).run(feed={"x": array}, fetch_list=fetched)
+        assert gradient.tolist() == [[2, 2], [2, 2]]
+    forward, backward = seen
+    assert forward == {
+        "label": "here",
+        "way": "forward",
+        "call": 0,
+        "mean": 1.0,
+        "min": -1.0,
+        "max": 3.0,
+        "zeros": 0.25,
+        "std": pytest.approx(np.std([-1, 0, 3, 2])),
+        "not finite": 0,
+    }
+    assert (backward["way"], backward["mean"], backward["std"]) == ("backward", 2.0, 0.0)
+
+
+def test_a_tap_prints_each_hundredth_call_and_every_alarm(
+    seen: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+):
+    x = app.to_tensor([1.0, 2.0])
+    for _ in range(201):
+        tapping.tap(x)
+    tapping.tap(app.to_tensor([1.0, np.nan, np.inf]), every=0)
+    tapping.tap(x, every=0)
+    printed = capsys.readouterr()
+    calls = [re.search(r"call (\d+) .* not finite (\d+)$", line) for line in printed.err.splitlines()]
+    assert [call and call.groups() for call in calls] == [("0", "0"), ("100", "0"), ("200", "0"), ("201", "2")]
+    assert printed.out == ""
+    assert len(seen) == 203
+    assert tapping.tap(app.zeros([0, 3])).shape == [0, 3]

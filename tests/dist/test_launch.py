@@ -1,0 +1,139 @@
+"""What an MPI launcher leaves in the environment, each rank's share of the cores, and a network that is simulated."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.dist import cores
+from app.dist.launch import Launch, launched
+from app.dist.simulated import Network, allreduce, broadcast
+from app.dist.world import Alone, World, current, entered, place, set_current, using
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({}, None),
+        ({"PMI_RANK": "1", "PMI_SIZE": "4"}, Launch(1, 4)),
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, Launch(0, 2)),
+        ({"PMIX_RANK": "3", "SLURM_NTASKS": "8"}, Launch(3, 8)),
+        ({"PMIX_RANK": "3"}, Launch(3, 0)),
+        ({"PMI_RANK": "0", "PMI_SIZE": "1"}, None),
+        ({"SLURM_NTASKS": "8"}, None),
+        ({"PMI_RANK": "no number"}, None),
+    ],
+)
+def test_launchers_tell_ranks_who_they_are(
+    variables: dict[str, str], found: Launch | None, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert launched() == found
+
+
+def test_a_process_that_nobody_launched_is_alone_and_imports_nothing_of_mpi():
+    check = "from app.dist.world import current; import sys; current(); sys.exit('mpi4py' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_world_can_be_put_in_place_of_the_one_that_is_found():
+    set_current(None)
+    assert entered() is None
+    assert place() == (0, 1)
+    assert isinstance(current(), Alone)
+    other = Alone()
+    with using(other) as world:
+        assert current() is world is other
+    assert current() is not other
+
+
+class Pretended:
+    """A rank that hears what the others would say."""
+
+    host = "here"
+
+    def __init__(self, *others: Any):
+        self._others = others
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value, *self._others] if isinstance(value[1], list) else [value]
+
+
+def share(monkeypatch: pytest.MonkeyPatch, mine: set[int], *others: tuple[str, list[int]], **settings: str) -> str:
+    for name in (*cores.BLAS, *cores.NUMBA):
+        monkeypatch.setenv(name, "")  # so that what is set is undone
+        monkeypatch.delenv(name)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(cores, "_cores", lambda: mine)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)  # that of the tests is left alone
+    monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda *args, **kwargs: None)
+    return cores.share(Pretended(*others)).partition("each: ")[2]
+
+
+def test_ranks_of_a_machine_divide_its_cores(monkeypatch: pytest.MonkeyPatch):
+    eight = list(range(8))
+    assert share(monkeypatch, set(eight), ("here", eight)) == "4 for BLAS, 4 for Numba"
+    assert share(monkeypatch, set(eight), ("here", eight), ("here", eight)) == "2 for BLAS, 2 for Numba"
+    assert share(monkeypatch, set(eight), ("there", eight)) == "8 for BLAS, 8 for Numba"
+    assert share(monkeypatch, {0, 1}, ("here", [0, 1]), ("here", [0, 1])) == "1 for BLAS, 1 for Numba"
+
+
+def test_a_rank_that_is_bound_to_cores_has_them_for_itself(monkeypatch: pytest.MonkeyPatch):
+    assert share(monkeypatch, {0, 1}, ("here", [2, 3])) == "2 for BLAS, 2 for Numba"
+
+
+def test_what_the_user_has_set_is_kept(monkeypatch: pytest.MonkeyPatch):
+    said = share(monkeypatch, {0, 1}, ("here", [0, 1]), OMP_NUM_THREADS="2")
+    assert said == "BLAS as OMP_NUM_THREADS=2 says, 1 for Numba"
+
+
+def test_collectives_cost_rounds_and_bytes():
+    assert allreduce(2, 1000) == (2, 1000)
+    assert allreduce(8, 1000) == (6, 1750)
+    assert broadcast(3, 900) == (4, 1200)
+
+
+def test_what_is_begun_on_a_busy_wire_waits_its_turn():
+    network = Network(2, latency=0.01, bandwidth=1e6)
+    assert network.allreduce(10_000) == pytest.approx(0.03)
+    assert network.barrier() == pytest.approx(0.01)
+    start = time.perf_counter()
+    first, second = network.arrival(0.02), network.arrival(0.02)
+    assert second - first == pytest.approx(0.02)
+    network.wait(second)
+    assert 0.04 <= time.perf_counter() - start < 1
+
+
+def test_no_network_that_is_simulated_adds_nothing():
+    assert Network(4).allreduce(1 << 20) == 0
+
+
+def test_a_world_of_one_does_nothing():
+    world: World = Alone()
+    assert world.gather("me") == ["me"]
+    world.barrier()
+    world.start_allreduce(None).wait()  # type: ignore[arg-type]
+    assert (world.rank, world.size, world.said) == (0, 1, "")
+
+
+def test_the_script_for_slurm_is_one_and_trains_by_a_configuration_that_is_there():
+    script = ROOT / "examples" / "train.sbatch"
+    assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
+    text = script.read_text(encoding="utf-8")
+    assert "train.py --config configs/mpi.yaml" in text
+    assert (ROOT / "configs" / "mpi.yaml").exists()

@@ -1,0 +1,44 @@
+"""Whatever happens to one rank, all end within ten seconds, with one message that says which it was and why.
+
+More that can happen, on four ranks, is in tests/soak/.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rank_failures import FAILURES, WHO, check, fail
+from ranks import ROOT, main, program, run
+
+
+@pytest.mark.parametrize("name", ["is killed", "raises an error of ours", "stalls"])
+def test_all_end_when_a_rank(name: str, tmp_path: Path):
+    check(fail(tmp_path, 2, FAILURES[name][0]), name)
+
+
+def test_an_exception_that_nobody_expected_is_shown_with_its_way(tmp_path: Path):
+    ended = fail(tmp_path, 2, "raise ValueError('no such thing')")
+    first, *way, last = ended.messages
+    assert re.fullmatch(f"error: {WHO}: Traceback .*", first)
+    assert any("raise ValueError('no such thing')" in line for line in way)
+    assert last == "ValueError: no such thing"
+    assert "app/" not in ended.err
+
+
+def test_what_all_ranks_say_is_said_once_as_by_one_process(tmp_path: Path):
+    lines = ["world.barrier()", "raise DistError('no such file')"]
+    ended = run(2, program(tmp_path, main(lines)), folder=tmp_path)
+    assert (ended.status, ended.messages) == (1, ["error: no such file"])
+
+
+def test_ranks_that_were_started_by_another_mpi_are_told(tmp_path: Path):
+    pretended = {**os.environ, "PYTHONPATH": str(ROOT), "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+    words = [sys.executable, program(tmp_path, main(["pass"]))]
+    done = subprocess.run(words, env=pretended, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the launcher started 2 ranks, but each of them meets 1: mpi4py uses MPICH")

@@ -1,0 +1,70 @@
+"""A Program in parts that are called singly, over and over: what one batch is made of, for measuring it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import app
+from app.engine import Executor, Scope
+from app.engine.compiled.program import CompiledProgram
+from app.graph import Program, names, program_guard, static_mode
+
+
+def built(operator: Any) -> tuple[Program, list[str]]:
+    main = Program()
+    with names.guard(), program_guard(main, Program()), static_mode():
+        x = app.static.data("x", [None, 4])
+        x.stop_gradient = False
+        y = operator(x)
+        (dx,) = app.static.gradients([y], [x])
+    return main, [y.name, dx.name]
+
+
+@app.custom_op
+def opaque(x: np.ndarray) -> np.ndarray:
+    return np.sort(x, axis=0)[::-1] * 2.0  # sorting along an axis is beyond Numba
+
+
+@opaque.backward
+def opaque_grad(x: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    return dy * 2.0 + 0.0 * x
+
+
+def assert_as_the_reference_engine(program: Program, fetch: list[str], x: np.ndarray, values: Any) -> None:
+    expected = Executor().run(program, {"x": x}, fetch, scope=Scope())
+    for name, value in zip(fetch, expected, strict=True):
+        np.testing.assert_allclose(values[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_calls_made_again_see_what_was_put_into_the_data():
+    program, fetch = built(app.tanh)
+    native = CompiledProgram(program, fetch, whole=False)
+    assert not native.source.whole
+    x = np.random.default_rng(0).standard_normal((5, 4), np.float32)
+    calls, values = native.calls({"x": x}, Scope())
+    assert_as_the_reference_engine(program, fetch, x, values)
+    x += 1.0
+    for call in calls:
+        call()
+    assert_as_the_reference_engine(program, fetch, x, values)
+
+
+def test_python_calls_are_calls_among_them():
+    program, fetch = built(lambda x: app.tanh(opaque(x * 3.0)) + x)
+    native = CompiledProgram(program, fetch, whole=False)
+    x = np.random.default_rng(0).standard_normal((5, 4), np.float32)
+    calls, values = native.calls({"x": x}, Scope())
+    assert len(calls) > 3
+    for call in calls:
+        call()
+    assert_as_the_reference_engine(program, fetch, x, values)
+
+
+def test_a_program_in_parts_runs_as_any_other():
+    program, fetch = built(app.sigmoid)
+    x = np.random.default_rng(0).standard_normal((3, 4), np.float32)
+    found = CompiledProgram(program, fetch, whole=False).run_once({"x": x}, Scope())
+    for one, other in zip(found, Executor().run(program, {"x": x}, fetch, scope=Scope()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)

@@ -1,0 +1,120 @@
+"""Eager training on two ranks: the same layer at both, and the gradients of the whole batch, under three names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ranks import program, run
+
+OURS = """
+import json, sys
+import numpy as np
+import app
+from app.distributed import *
+
+init_parallel_env()
+rank, ranks = get_rank(), get_world_size()
+app.seed(rank)  # other initial weights at each rank, until DataParallel gives them those of rank 0
+layer = DataParallel(app.nn.Sequential(app.nn.Linear(3, 4), app.nn.Tanh(), app.nn.BatchNorm1D(4), app.nn.Linear(4, 1)))
+trained = [p for p in layer.parameters() if not p.stop_gradient]
+optimizer = app.optimizer.SGD(0.1, parameters=layer.parameters())
+rows = np.random.default_rng(0).standard_normal((8, 3)).astype("float32")
+mine = app.to_tensor(rows[rank * 4:(rank + 1) * 4])
+before = [p.numpy().tolist() for p in layer.parameters()]
+
+with layer.no_sync():
+    layer(mine).sum().backward()
+alone = layer.parameters()[0].grad.numpy().tolist()
+layer(mine).sum().backward()
+both = layer.parameters()[0].grad.numpy().tolist()
+optimizer.step()
+optimizer.clear_grad()
+
+told = []
+all_gather_object(told, {"before": before, "alone": alone, "both": both, "rows": mine.tolist(),
+                         "after": [p.numpy().tolist() for p in trained]})
+tensor = app.to_tensor([rank + 1.0, 5.0])
+all_reduce(tensor, ReduceOp.MAX)
+average = app.to_tensor([rank + 1.0])
+all_reduce(average, ReduceOp.AVG)
+at_one = app.to_tensor([rank + 1.0])
+reduce(at_one, 1)
+of_one = app.to_tensor([rank + 1.0])
+broadcast(of_one, 1)
+listed = []
+all_gather(listed, app.to_tensor([rank]))
+barrier()
+samples = list(app.io.DistributedBatchSampler(range(6), 2))
+numbers = [t.tolist() for t in (tensor, average, at_one, of_one, *listed)]
+places = [rank, ParallelEnv().local_rank, ranks]
+all_gather_object(told2 := [], {"numbers": numbers, "samples": samples, "rank": places})
+if rank == 0:
+    print(json.dumps([told, told2]))
+"""
+
+TORCH = """
+import json
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+model = DistributedDataParallel(torch.nn.Linear(2, 1))
+x = torch.tensor([[1.0, 2.0]]) * (dist.get_rank() + 1)
+model(x).sum().backward()
+found = torch.tensor([1.0])
+dist.all_reduce(found, op=dist.ReduceOp.SUM)
+told = [None] * dist.get_world_size()
+dist.all_gather_object(told, [model.module.weight.tolist(), model.module.weight.grad.tolist(), found.item()])
+if dist.get_rank() == 0:
+    print(json.dumps([told, list(model.state_dict())]))
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder: Path = tmp_path_factory.mktemp("ranks")
+    ended = run(2, program(folder, OURS), folder=folder)
+    assert (ended.status, ended.err) == (0, "")
+    return json.loads(ended.out)
+
+
+def test_every_rank_starts_with_the_values_of_rank_0(told: Any):
+    assert told[0][0]["before"] == told[0][1]["before"]
+
+
+def test_gradients_are_the_average_over_ranks_and_steps_the_same(told: Any):
+    first, second = told[0]
+    assert first["alone"] != second["alone"]  # within no_sync
+    assert first["both"] == second["both"]  # the average of all that was added up
+    assert first["after"] == second["after"]
+
+
+def test_the_basic_operations(told: Any):
+    first, second = told[1]
+    assert first["numbers"] == [[2.0, 5.0], [1.5], [1.0], [2.0], [0], [1]]
+    assert second["numbers"] == [[2.0, 5.0], [1.5], [3.0], [2.0], [0], [1]]
+    assert (first["rank"], second["rank"]) == ([0, 0, 2], [1, 1, 2])
+    assert (first["samples"], second["samples"]) == ([[0, 2], [4]], [[1, 3], [5]])
+
+
+def test_programs_of_pytorch_run_on_many_ranks(tmp_path: Path):
+    ended = run(2, "-m", "app", "run", program(tmp_path, TORCH), folder=tmp_path)
+    assert (ended.status, ended.err) == (0, "")
+    (first, second), names = json.loads(ended.out)
+    assert first == second
+    assert first[1:] == [[[1.5, 3.0]], 2.0]
+    assert names == ["module.weight", "module.bias"]
+
+
+def test_an_exception_in_a_program_ends_all_ranks(tmp_path: Path):
+    text = "import app.distributed as d\nd.init_parallel_env()\nif d.get_rank():\n    [][1]\nd.barrier()\n"
+    ended = run(2, program(tmp_path, text), folder=tmp_path)
+    assert ended.status == 1
+    assert ended.messages[0].startswith("error: rank 1 of 2 (")
+    assert ended.messages[-1] == "IndexError: list index out of range"

@@ -1,0 +1,31 @@
+"""Four ranks, on however few cores: all that can befall one of them (tests/rank_failures.py), and an eager program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rank_failures import FAILURES, check, fail
+from ranks import ROOT, run
+
+seconds: list[float] = []
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_all_four_end_when_a_rank(name: str, tmp_path: Path):
+    ended = fail(tmp_path, 4, FAILURES[name][0])
+    check(ended, name)
+    seconds.append(ended.seconds)
+
+
+def test_the_longest_is_kept(figure: Callable[[str, float], None]):
+    figure("rank failures", len(seconds))
+    figure("rank failures seconds", round(max(seconds), 1))
+
+
+def test_a_program_of_pytorch_prints_the_same_on_four_ranks_as_on_one(tmp_path: Path):
+    script = ROOT / "examples" / "tutorials" / "torch_distributed.py"
+    printed = [run(ranks, "-m", "app", "run", str(script), folder=tmp_path) for ranks in (1, 4)]
+    assert [(ended.status, ended.err) for ended in printed] == [(0, ""), (0, "")]
+    assert printed[0].out == printed[1].out

@@ -1,0 +1,35 @@
+"""Three and four ranks train as one process does, on however few cores: five epochs, both shapes, uneven shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import training_on_ranks
+from ranks import run
+from training_on_ranks import Job, Result
+
+FIVE = ("train.epochs=5", "model.activation=custom.tanh", "train.eval_batch_size=101")
+JOBS = [  # of a smooth operator: which side of a kink a number is on is a matter of rounding
+    Job([*FIVE, "dist.shape=allreduce"], images=10_000),
+    Job([*FIVE, "dist.shape=pserver", "train.optimizer=momentum", "train.learning_rate=0.002"], images=5_003),
+    Job([*FIVE, "dist.shape=allreduce", "engine=reference", "train.batch_size=3", "model.hidden=[9]"], images=50),
+]
+_worst: dict[int, float] = {}
+
+
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_losses_are_those_of_one_process(ranks: int, tmp_path: Path, figure: Callable[[str, str], None]):
+    (tmp_path / "jobs.json").write_text(json.dumps([asdict(job) for job in JOBS]))
+    ended = run(ranks, training_on_ranks.__file__, "jobs.json", "results.json", folder=tmp_path, timeout=900)
+    assert (ended.status, ended.messages) == (0, [])
+    for job, many in zip(JOBS, json.loads((tmp_path / "results.json").read_text()), strict=True):
+        one = training_on_ranks.train(replace(job, settings=[*job.settings, "engine=reference"]), ranks=False)
+        np.testing.assert_allclose(Result(**many).figures(), one.figures(), rtol=1e-5, atol=1e-7)
+        apart = np.abs(np.array(many["losses"]) / np.array(one.losses) - 1).max()
+        _worst[ranks] = max(_worst.get(ranks, 0.0), float(apart))
+    figure("ranks apart", ", ".join(f"{apart:.0e} at {n} ranks" for n, apart in sorted(_worst.items())))
