@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,17 @@ def test_arithmetic_and_elementwise_functions_mean_the_same_for_numbers(function
     expected = np.array(source(*arrays))
     found = np.array([single(*row) for row in zip(*arrays, strict=True)]).T
     np.testing.assert_allclose(found.reshape(expected.shape), expected)
+
+
+@njit
+def decorated(x: Any) -> Any:
+    return x * 2
+
+
+def test_the_source_of_what_is_made_is_that_of_the_user():
+    for function in (maximum, decorated):
+        made = on_numbers(function).function
+        assert inspect.getsource(made).strip().endswith(inspect.getsource(function).strip().splitlines()[-1].strip())
 
 
 def summed(x: Any) -> Any:

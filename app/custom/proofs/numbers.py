@@ -62,6 +62,7 @@ def _made(function: Any, tree: ast.FunctionDef) -> FunctionType:
     for argument in tree.args.args:
         argument.annotation = None
     source = getattr(function, "py_func", function)
+    ast.increment_lineno(tree, source.__code__.co_firstlineno - 1)  # whoever looks for its source finds the user's
     names = {**source.__globals__, **inspect.getclosurevars(source).nonlocals}
     exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), source.__code__.co_filename, "exec"), names)
     made: FunctionType = names[tree.name]
