@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from app.custom.functions import by_position, is_compiled
@@ -20,6 +21,14 @@ def returning(
     """
     if not is_compiled(function):
         return None
+    return _proven(function, tuple(order), takes, row_by_row, exact)
+
+
+@lru_cache(maxsize=256)
+def _proven(
+    function: Any, order: tuple[str, ...], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool
+) -> Returning:
+    """Made once for a function: a compiler knows layers that are alike by their operators having the same one."""
     arrays, numbers = function, on_numbers(function)
     if order:
         arrays = by_position(arrays, order)

@@ -11,6 +11,7 @@ from numba import njit
 
 import app
 from app import static
+from app.custom.form import returning
 from app.custom.proofs import on_numbers, stops_on_numbers
 from app.errors import OperatorError
 
@@ -259,3 +260,9 @@ def test_the_shipped_relu_is_inlined():
 
     assert on_numbers(relu_forward) is not None
     assert on_numbers(relu_backward) is not None
+
+
+def test_layers_that_use_one_function_share_what_is_made_of_it():
+    function = njit(flat)
+    first, second = (returning(function, (), None, False) for _ in range(2))
+    assert first is second  # so that a compiler sees that the layers are alike
