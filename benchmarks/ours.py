@@ -25,7 +25,7 @@ def train(data, work, operator, engine="compiled"):
 def prepare(data, work, operator, engine="compiled"):
     """A learner that has compiled what it will run."""
     settings = [f"seed={work.seed}", f"engine={engine}", f"model.hidden={list(work.hidden)}"]
-    settings += [f"train.batch_size={work.batch}", f"train.learning_rate={work.rate}"]
+    settings += [f"train.batch_size={work.batch}", f"train.learning_rate={work.rate}", "report=false"]
     config = load_config(CONFIGS / "seed.yaml", settings)
     learner = make_learner(config, find_activation(operator), PIXELS)
     learner.warm_up(shuffled(data, work, 0)[:1])

@@ -168,6 +168,14 @@ def note(shared: Any, shard: int, step: int) -> None:
     shared[RUNNING + LINE * shard + 1] = step
 
 
+@njit(nogil=True)
+def write_down(results: Any, row: int, value: Any) -> None:
+    """Keep what a fetched variable is in this iteration."""
+    stay_apart()
+    for i in range(value.size):
+        results[row, i] = value[i]
+
+
 # Python that compiled code calls, in the middle of a run
 
 _answers: dict[int, Callable[[int, int], bool]] = {}
@@ -289,5 +297,18 @@ def sharing(shards: int) -> np.ndarray:
     return shared
 
 
-CALLED = (product32, product64, fetch_ahead, meet, begin, note, report, call_python, forget, keep, kept_rows)
+CALLED = (
+    product32,
+    product64,
+    fetch_ahead,
+    meet,
+    begin,
+    note,
+    report,
+    call_python,
+    forget,
+    keep,
+    kept_rows,
+    write_down,
+)
 """All functions that generated source may call: what compiled code depends on besides the source."""

@@ -18,7 +18,8 @@ import numpy as np
 from numba import njit
 from numpy import inf, nan  # as Python prints these numbers
 
-from app.engine.compiled.runtime import begin, fetch_ahead, meet, note, product32, product64, report, stay_apart
+from app.engine.compiled.runtime import begin, fetch_ahead, meet, note, product32, product64, report
+from app.engine.compiled.runtime import stay_apart, write_down
 
 u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
 '''
@@ -151,10 +152,8 @@ class _Generator:
             if not lowered.shapes[name]:
                 self.line(3, f"{result}[iteration - first, 0] = {value}[0]")
                 continue
-            flat = self.writer.flat(name)
-            self.line(3, f"{flat} = {value}.reshape({value}.size)")
-            self.line(3, f"for i in range({value}.size):")
-            self.line(4, f"{result}[iteration - first, i] = {flat}[i]")
+            flat = value if len(lowered.shapes[name]) == 1 else f"{value}.reshape({value}.size)"
+            self.line(3, f"write_down({result}, iteration - first, {flat})")
         self.line(1, "return False")
 
     def _calls(self, parts: Sequence[Part]) -> None:

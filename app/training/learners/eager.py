@@ -33,6 +33,7 @@ class EagerLearner:
     def __init__(self, config: Config, activation: Activation, pixels: int):
         self._world = world.Alone() if config.dist.shape == "none" else world.current()
         self._activation = activation
+        self._counts = config.report
         self._activity: list[Activity] = []
         self._streams = random.Streams(config.seed)
         with self._streams.drawing():
@@ -96,6 +97,7 @@ class EagerLearner:
     def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any, list[Any]]:
         """The loss, the accuracy, and what the hidden layers gave."""
         *hidden, scores = self._network.outputs(image)
+        hidden = hidden if self._counts else []
         labels = Tensor(label)
         return functional.cross_entropy(scores, labels), accuracy(scores, labels), hidden
 

@@ -29,7 +29,7 @@ class Learner(Protocol):
         """The loss and the accuracy of each batch, changing nothing."""
 
     def activity(self) -> list[Activity]:
-        """What the units of each hidden layer did on the images that were measured last."""
+        """What the units of each hidden layer did on the images that were measured last; nothing without a report."""
 
     def scores(self, batches: Batches) -> np.ndarray:
         """The scores of the classes, a row for each image, changing nothing."""

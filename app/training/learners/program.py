@@ -46,7 +46,7 @@ class ProgramLearner:
             self.fetch = [functional.cross_entropy(scores, label).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)
             with program_guard(self.test, self.startup):
-                layers = [self.test.global_block().var(layer.name) for layer in hidden]
+                layers = [self.test.global_block().var(layer.name) for layer in hidden if config.report]
                 self._counts = [count.name for layer in layers for count in counted(layer)]
             parameters = dict(network.named_parameters())
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))

@@ -53,12 +53,16 @@ def _kept_rows(kept: np.ndarray, like: np.ndarray) -> np.ndarray:
     return runtime.array_of(kept, (like.size,), like.dtype.name)
 
 
+def _write_down(results: np.ndarray, row: int, value: np.ndarray) -> None:
+    results[row, : value.size] = value
+
+
 def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
     """The native form with every function of its source as the plain Python that it was written in."""
     names = vars(native.module)
     names.update({name: getattr(value, "py_func", value) for name, value in names.items()})
     names.update(product32=_product, product64=_product, meet=_Meeting(shards))
-    names.update(keep=_keep, kept_rows=_kept_rows)
+    names.update(keep=_keep, kept_rows=_kept_rows, write_down=_write_down)
     names.update(stay_apart=lambda: None, fetch_ahead=lambda data, rows, i: None)
     return native
 
