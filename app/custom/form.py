@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Any
 
 from app.custom.functions import by_position, is_compiled
 from app.custom.proofs import on_numbers, works_row_by_row
+from app.custom.untouched import writes_into
 from app.ops.form import Returning
 
 
@@ -33,4 +35,5 @@ def _proven(
     if order:
         arrays = by_position(arrays, order)
         numbers = numbers and replace(numbers, function=by_position(numbers.function, order))
-    return Returning(arrays, takes, row_by_row, works_row_by_row(function), exact, numbers)
+    writes = writes_into(function, range(len(inspect.signature(function.py_func).parameters)))
+    return Returning(arrays, takes, row_by_row, works_row_by_row(function), exact, writes, numbers)

@@ -323,7 +323,7 @@ def test_so_many_connections_at_once_and_no_more(server: Server, monkeypatch: py
         time.sleep(0.02)
 
 
-def test_a_client_that_goes_while_it_is_answered_is_no_error(server: Server):
+def test_a_client_that_goes_while_it_is_answered_is_no_error(server: Server, capfd: pytest.CaptureFixture[str]):
     head = f"POST /answer HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\nContent-Length: {LENGTH}\r\n"
     head += "Content-Type: application/octet-stream\r\n\r\n"
     for _ in range(5):
@@ -331,6 +331,8 @@ def test_a_client_that_goes_while_it_is_answered_is_no_error(server: Server):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close with a reset
         connection.sendall(head.encode() + BODY)
         connection.close()
+    assert asked(server, "GET", "/about")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_a_mistake_in_the_server_is_a_line_for_whoever_started_it(

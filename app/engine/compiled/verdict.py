@@ -9,7 +9,6 @@ from numba import njit, typeof, types
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
-from app.custom.untouched import writes_into
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.lowered import Lowered
@@ -30,6 +29,8 @@ def why_not(op: Operator, lowered: Lowered) -> str:
     settings = list(op.attributes.values())
     if isinstance(form, Elementwise):
         return _trial(form.function, numbers, settings)[0]
+    if form.writes:
+        return f"{form.function.__name__} writes into what it is given"
     if any(not lowered.shapes[n] for n in (*names, *op.outputs)):
         return "it works on values without axes"
     arrays = [types.Array(t, len(lowered.shapes[n]), "C") for t, n in zip(numbers, names, strict=True)]
@@ -51,8 +52,6 @@ def _trial(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, l
 def _compile(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, list[list[Any]]]:
     dispatcher = function if hasattr(function, "py_func") else njit(function)
     signature = (*given, *map(typeof, settings))
-    if writes_into(dispatcher, [place for place, kind in enumerate(given) if isinstance(kind, types.Array)]):
-        return f"{dispatcher.py_func.__name__} writes into what it is given", []
     try:
         dispatcher.compile(signature)
         returned = dispatcher.overloads[signature].signature.return_type
