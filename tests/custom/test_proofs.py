@@ -42,6 +42,19 @@ def test_arithmetic_and_elementwise_functions_mean_the_same_for_numbers(function
     np.testing.assert_allclose(found.reshape(expected.shape), expected)
 
 
+def extremes(x: Any, y: Any) -> Any:
+    return np.maximum(x, np.minimum(y, np.float32(2))), np.minimum(y, x)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_greater_of_two_numbers_is_numpys_with_zeros_infinities_and_what_is_not_a_number(kind: Any):
+    edges = np.array([-np.inf, -1, -0.0, 0.0, 1, np.inf, np.nan], kind)
+    x, y = (grid.reshape(-1) for grid in np.meshgrid(edges, edges))
+    single = njit(on_numbers(extremes).function)
+    found = np.array([single(*pair) for pair in zip(x, y, strict=True)], kind).T
+    np.testing.assert_array_equal(found, np.array(extremes(x, y)))
+
+
 @njit
 def decorated(x: Any) -> Any:
     return x * 2

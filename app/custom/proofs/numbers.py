@@ -24,7 +24,7 @@ def on_numbers(function: Any) -> OnNumbers | None:
         return None
     tree, known = parsed
     if not _has_loops(tree):
-        return None if _beyond_numbers(tree, known) else OnNumbers(_made(function, _Choosing(known).visit(tree)))
+        return None if _beyond_numbers(tree, known) else OnNumbers(_chosen(function, tree, known))
     try:
         tree, axes = on_one_element(tree, known)
     except UnprovenError:
@@ -56,14 +56,14 @@ def _beyond_elements(tree: ast.FunctionDef, known: Known) -> ast.stmt | ast.expr
     return None
 
 
-def _made(function: Any, tree: ast.FunctionDef) -> FunctionType:
-    """The function of a tree that was made of another function's."""
+def _made(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
+    """The function of a tree that was made of another function's; `more` are names that it has besides."""
     tree.decorator_list, tree.args.defaults, tree.returns = [], [], None
     for argument in tree.args.args:
         argument.annotation = None
     source = getattr(function, "py_func", function)
     ast.increment_lineno(tree, source.__code__.co_firstlineno - 1)  # whoever looks for its source finds the user's
-    names = {**source.__globals__, **inspect.getclosurevars(source).nonlocals}
+    names = {**source.__globals__, **inspect.getclosurevars(source).nonlocals, **more}
     exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), source.__code__.co_filename, "exec"), names)
     made: FunctionType = names[tree.name]
     made.__defaults__ = source.__defaults__
@@ -81,15 +81,47 @@ def _dividing_as(function: Any, made: FunctionType) -> Callable[..., Any]:
     return dispatcher
 
 
+# Choices between two numbers
+
+
+def _chosen(function: Any, tree: ast.FunctionDef, known: Known) -> FunctionType:
+    """The function with its choices between arrays made choices between numbers."""
+    from numba import njit
+
+    choosing = _Choosing(known)
+    return _made(function, choosing.visit(tree), **{name: njit(_CHOICES[name]) for name in choosing.used})
+
+
+def _maximum(x: Any, y: Any) -> Any:
+    return x if (x >= y) | (x != x) else y
+
+
+def _minimum(x: Any, y: Any) -> Any:
+    return x if (x <= y) | (x != x) else y
+
+
+_CHOICES = {"np.maximum": _maximum, "np.minimum": _minimum}
+"""What is not a number wins, as in NumPy's; by names that no function can have itself."""
+
+
 class _Choosing(ast.NodeTransformer):
-    """np.where of single numbers, which Numba makes arrays for, becomes Python's own choice between two values."""
+    """np.where of numbers, which Numba makes arrays for, becomes Python's choice between two values; and so do
+    np.maximum and np.minimum, for which some of its versions do not make instructions on vectors."""
 
     def __init__(self, known: Known):
         self._known = known
+        self.used: set[str] = set()
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        return ast.IfExp(*node.args) if meaning(node.func, self._known) is np.where else node
+        function = meaning(node.func, self._known)
+        if function is np.where:
+            return ast.IfExp(*node.args)
+        for name in _CHOICES:
+            if function is getattr(np, name.removeprefix("np.")):
+                self.used.add(name)
+                node.func = ast.Name(name, ast.Load())
+        return node
 
 
 # Arithmetic on whole arrays

@@ -1,0 +1,104 @@
+"""What a gradient's function does not read is not kept for it: custom operators need no more than built-in ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import static
+from app.custom import custom_op
+from app.custom.shelf.relu import relu
+from app.engine.compiled.buffers import plan_buffers
+from app.engine.compiled.lowering import lower
+from app.engine.compiled.passes import PASSES
+from app.engine.compiled.schedule import schedule
+from app.engine.compiled.untaken import without_untaken
+from app.engine.compiled.verdict import why_not
+from app.graph.passes import optimise
+
+
+@custom_op(elementwise=True)
+def of_one_number(x: Any) -> Any:
+    return max(x, 0.0)
+
+
+@of_one_number.backward
+def _(y: Any, dy: Any) -> Any:
+    return dy if y > 0 else 0.0
+
+
+@custom_op
+@njit
+def of_arrays(x: Any) -> Any:
+    return np.maximum(x, np.float32(0))
+
+
+@of_arrays.backward
+@njit
+def _(y: Any, dy: Any) -> Any:
+    return np.where(y > 0, dy, np.float32(0))
+
+
+def _trained(activation: Callable[[Any], Any]) -> Any:
+    x = static.data("x", [None, 8])
+    hidden = activation(static.nn.fc(x, 6))
+    loss = app.mean(static.nn.fc(hidden, 3))
+    app.optimizer.SGD(0.1).minimize(loss)
+    return loss
+
+
+def _memory(activation: Callable[[Any], Any]) -> list[int]:
+    """The sizes of the buffers of a small network, in a batch of 10."""
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        loss = _trained(activation)
+    low = lower(optimise(program, [loss.name], PASSES), [loss.name], why_not)
+    schedule(low)
+    return sorted(buffer.elements(10) for buffer in plan_buffers(low, [loss.name]).buffers)
+
+
+@pytest.mark.parametrize("activation", [of_one_number, of_arrays, relu])
+def test_a_custom_relu_needs_the_memory_of_the_builtin_one(activation: Callable[[Any], Any]):
+    assert _memory(activation) == _memory(app.relu)
+
+
+@custom_op(elementwise=True)
+def total(x: Any, y: Any) -> Any:
+    return x + y
+
+
+@total.backward
+def _(dout: Any) -> Any:
+    return dout, dout
+
+
+def test_an_input_stays_where_nothing_that_is_read_has_its_shape():
+    x, narrow = static.data("x", [None, 4]), static.data("narrow", [None, 1])
+    x.stop_gradient = narrow.stop_gradient = False
+    static.append_backward(app.mean(total(x, narrow)), parameter_list=[x, narrow])
+    program = without_untaken(static.default_main_program())
+    [gradient] = [op for op in program.global_block().ops if op.type == "total_grad"]
+    shapes = [program.global_block().var(name).shape for name in gradient.inputs]
+    assert shapes == [(-1, 1), (-1, 4)], "of x, narrow and the gradient of the sum, x is as good as the last"
+
+
+def test_values_are_those_of_before():
+    x = static.data("x", [None, 4])
+    x.stop_gradient = False
+    loss = app.mean(of_one_number(x) * x)
+    [(_, gradient)] = static.append_backward(loss, parameter_list=[x])
+    before = static.default_main_program()
+    after = without_untaken(before)
+    assert sum(len(op.inputs) for op in after.global_block().ops) < sum(
+        len(o.inputs) for o in before.global_block().ops
+    )
+    fed = {"x": np.random.default_rng(0).normal(size=(5, 4)).astype("float32")}
+    executor = static.Executor()
+    found = [executor.run(program, feed=fed, fetch_list=[loss.name, gradient.name]) for program in (before, after)]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
