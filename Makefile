@@ -29,7 +29,10 @@ demo: $(READY)  ## open a page on which one draws digits, and the newest run's n
 	$(RUN) -m app demo $(ARGS)
 
 train-mpi: $(READY)  ## train on several ranks, each with its part of every batch (N=2)
-	$(MPIEXEC) -n $(N) $(RUN) train.py --config configs/mpi.yaml $(ARGS)
+	@case "$(N)" in "" | 0 | *[!0-9]*) echo 'N is a number of ranks, as in make train-mpi N=2; found N=$(N)' >&2; exit 2 ;; esac
+	@command -v "$(MPIEXEC)" > /dev/null || { \
+	  echo 'There is no $(MPIEXEC). The one of another MPI library: make train-mpi MPIEXEC=mpiexec' >&2; exit 2; }
+	$(MPIEXEC) -n $(N) $(RUN) train.py $(if $(findstring --resume,$(ARGS)),,--config configs/mpi.yaml) $(ARGS)
 
 test: $(READY)  ## run the tests (ARGS="-k word" for some of them)
 	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup $(ARGS)

@@ -3,9 +3,11 @@
 import sys
 
 try:
-    from app.training.command import main
+    from app.experiment.command import main
 except KeyboardInterrupt:  # importing takes long enough to be interrupted
     sys.exit(130)
+except ModuleNotFoundError as error:  # as of a Python that is not the one of .venv
+    sys.exit(f"error: {sys.executable} has no package {error.name}: run `make train`, or .venv/bin/python after `make`")
 
 if __name__ == "__main__":
     sys.exit(main())

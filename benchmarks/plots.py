@@ -31,6 +31,7 @@ def bars(rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(8, 0.28 * len(good) + 0.8))
     drawn = axes.barh([_plain(row["title"]) for row in good], [row["best"] for row in good], color=colours)
     axes.bar_label(drawn, fmt="%.3f", padding=3)
+    axes.margins(x=0.12)  # room for the figure of the longest bar
     axes.set_xlabel("seconds per epoch (best of eight after the first)")
     _save(figure, path)
 

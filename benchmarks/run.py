@@ -87,6 +87,7 @@ def write(results: dict[str, Any]) -> None:
     if part := results.get("contenders"):
         texts["benchmarks: machine"] = report.machine_text(part["machine"], part["sample"])
         texts["benchmarks: table"] = report.table(part["rows"])
+        texts["benchmarks: short"] = report.short_table(part["rows"])
         texts["benchmarks: paired"] = report.paired_table(part["paired"])
         texts["benchmarks: calls"] = report.calls_table(part["calls"])
         texts["benchmarks: starts"] = report.starts_text(part["starts"])

@@ -15,13 +15,21 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
+EXTRAS = {"costs": "The operator alone", "report": "report.html"}
+"""Settings that take long to compile, and what a page shows where its trainings are not spared them."""
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A folder that looks like the checkout."""
-    for name in ("train.py", "app", "configs", "examples"):
+def checkout(tmp_path: Path, page: Path) -> Path:
+    """A folder that looks like the checkout, whose quick.yaml leaves out what the page does not show."""
+    for name in ("train.py", "app", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "configs").mkdir()
+    shown = page.read_text(encoding="utf-8")
+    spared = "".join(f"\n{key}: false\n" for key, sign in EXTRAS.items() if sign not in shown)
+    for file in (ROOT / "configs").iterdir():
+        text = file.read_text(encoding="utf-8")
+        (tmp_path / "configs" / file.name).write_text(text + spared if file.stem == "quick" else text, encoding="utf-8")
     return tmp_path
 
 

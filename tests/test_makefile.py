@@ -76,6 +76,31 @@ def test_a_target_runs_its_command_in_the_virtual_environment(target: str, comma
     assert make(ROOT, "-n", target, "ARGS=seed=1").splitlines()[-1] == f".venv/bin/python {command}"
 
 
+def test_ranks_train_by_mpi_yaml_or_go_on(checkout: Path):
+    words = ["train-mpi", "PYTHON=./my python", "MPIEXEC=true", "N=3"]
+    command = "true -n 3 .venv/bin/python train.py"
+    assert f"{command} --config configs/mpi.yaml seed=1\n" in make(checkout, *words, "ARGS=seed=1")
+    assert make(checkout, *words, "ARGS=--resume runs/x").splitlines()[-1].split() == [
+        *command.split(),
+        "--resume",
+        "runs/x",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("N=0", "N is a number of ranks, as in make train-mpi N=2; found N=0"),
+        ("N=two", "found N=two"),
+        ("MPIEXEC=no-such-mpiexec", "There is no no-such-mpiexec. The one of another MPI library: make train-mpi"),
+    ],
+)
+def test_what_mpiexec_would_not_understand_is_an_error_with_advice(checkout: Path, word: str, message: str):
+    process = start(checkout, "train-mpi", "PYTHON=./my python", "MPIEXEC=true", word)
+    assert message in process.communicate(timeout=60)[1]
+    assert process.returncode == 2
+
+
 def test_ci_runs_the_test_command_of_the_readme():
     assert re.search(r"^ *make test\b", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()

@@ -18,7 +18,7 @@ LINES = [line for language, text in BLOCKS if language == "sh" for line in text.
 COMMANDS = [command for line in LINES if (command := line.partition("#")[0].strip())]
 
 # What makes a training short, whatever the README asks of it; settings that come later win.
-SHORT = ["data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8]"]
+SHORT = ["data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8]", "costs=false"]
 UNCOMPILED = ["engine=reference"]  # for all but the default configuration
 
 # Commands that are not run here, with the target of make that test_makefile.py runs a pretended one of.

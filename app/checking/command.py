@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from app.checking.checks import CHECKS, examine
@@ -15,6 +18,8 @@ from app.checking.subject import Subject
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
 from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
+
+_SIZES = re.compile(r"\[[\d, ]*\]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,11 +79,22 @@ def _show(one: Found, subject: Subject | None, verdicts: list[Verdict], number: 
     given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
     between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
     print(("\n" if number else "") + one.label + given + between)
-    for v in verdicts:
+    for v in _without_repeats(verdicts):
         print(f"  {v.state:6}  {v.check:13}  {v.words}")
     counts = {state: sum(v.state == state for v in verdicts) for state in (OK, NOTE)}
     bad = [v.check for v in verdicts if v.failed]
     print(f"  {_ending(bad, counts)}", flush=True)
+
+
+def _without_repeats(verdicts: list[Verdict]) -> Iterator[Verdict]:
+    """The verdicts; what one says again with other sizes, as all do where backward raises, points to the first."""
+    told: dict[str, str] = {}
+    for v in verdicts:
+        words = _SIZES.sub("", v.words)
+        before = next((check for error, check in told.items() if error in words), None)
+        if v.failed and before is None:
+            told[words] = v.check
+        yield v if before is None or not v.failed else replace(v, words=f"for the same reason as {before}")
 
 
 def _ending(bad: list[str], counts: dict[str, int]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.checking.finding import Found
 from app.checking.subject import Input, Subject
-from app.errors import ConfigError, OperatorError
+from app.errors import AppError, ConfigError, OperatorError
 
 _FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
 _OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
@@ -112,7 +112,8 @@ def _first_that_runs(
                 tried = max(_tried(Subject(found, tuple(inputs), settings=settings, like=like), ranges))
             except Exception as error:
                 first = str(error).partition("\n")[0]
-                why = why or f"{', '.join(map(str, inputs))}: {type(error).__name__}: {first}"
+                kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
+                why = why or f"{', '.join(map(str, inputs))}: {kind}{first}"
                 continue
             score, _, subject = tried
             if best is None or score > best[0]:
@@ -123,20 +124,28 @@ def _first_that_runs(
             return best[1]
     raise OperatorError(
         f"no inputs were found that it runs on. With {why}. Say their shapes, --shape 4,8 --shape 8 (one for each "
-        "input, 4:int64 for whole numbers), and settings with --set name=value"
+        "input, 4:int64 for whole numbers), the numbers that they are drawn from, --range=-1,1, and settings with "
+        "--set name=value"
     )
 
 
 def _tried(subject: Subject, ranges: Sequence[tuple[float, float]]) -> Iterator[tuple[int, int, Subject]]:
     """How well an operator runs on inputs from each range, until all is well; the earlier of equals counts for more."""
+    refused: list[Exception] = []
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number, (low, high) in enumerate(ranges):
             within = replace(subject, low=low, high=high)
-            score = _score(within)
+            try:
+                score = _score(within)
+            except Exception as error:  # of numbers that it refuses, perhaps, or of a shape
+                refused.append(error)
+                continue
             yield score, -number, within
             if score == _ALL_WELL:
                 return
+    if len(refused) == len(ranges):
+        raise refused[0]
 
 
 def _score(subject: Subject) -> int:

@@ -17,18 +17,18 @@ from app.comparing.words import Verdict, alone, plain, printed, table, verdicts
 from app.data import Batches, Dataset, load
 from app.errors import AppError
 from app.reporting.leaving import leave_report
-from app.reporting.recording import ActivityEvents, start_event
 from app.training.activation import Activation, find_activation
 from app.training.comparison import Comparison
 from app.training.config import Config
 from app.training.costs import SIZES, Cost, measure_costs
 from app.training.interruption import Interruption
 from app.training.learners import make_learner
+from app.training.metrics import Metrics, start_event
 from app.training.run_folder import RunFolder
 from app.training.stepping.finite import steps_for
 from app.training.stepping.steps import warm_up
 from app.training.telling.summary import introduction
-from app.training.watcher import Contestant, Metrics
+from app.training.watcher import Contestant
 
 COST_SIZES = (*SIZES, 1_000_000)
 COST_SECONDS = 0.3
@@ -110,7 +110,7 @@ class _Run:
         turns = [*entered[first:], *entered[:first]]
         self.console.begin_seed(seed, self.finished, len(self.seeds), [c.operator for c in entered], self.config.train)
         steps = steps_for(self.config.train.on_nonfinite, record, self.console.warn)
-        watchers = [Metrics(record), ActivityEvents(record), self.console, steps, self.interruption]
+        watchers = [Metrics(record), self.console, steps, self.interruption]
         Comparison(self._with(seed), self.dataset, turns, watchers, steps=steps).run()
         for outcome, contestant in zip(self.outcomes, entered, strict=True):
             self._note(outcome, contestant)

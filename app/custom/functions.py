@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from traceback import walk_tb
 from types import FunctionType
 from typing import Any
 
@@ -65,7 +66,7 @@ def call_function(
         return function(*args, **kwargs)
     except Exception as error:
         label = about + (operator if isinstance(operator, str) else operator.label)
-        raise _told(error, label, function_name(function)) from error
+        raise _told(error, label, function) from error
 
 
 def let_through(
@@ -82,21 +83,29 @@ def let_through(
     try:
         return function(*args, **kwargs)
     except AppError as error:
-        raise _told(error, about + operator.label, function_name(function)) from error
+        raise _told(error, about + operator.label, function) from error
     except Exception as error:
         add_note(error, f"{about}{operator.label}: raised in its function {function_name(function)}")
         raise
 
 
-def _told(error: Exception, label: str, name: str) -> AppError:
-    """An error that says in which function of which operator another was raised."""
+def _told(error: Exception, label: str, function: Callable[..., Any]) -> AppError:
+    """An error that says in which function of which operator another was raised, and in which line of it."""
+    name = function_name(function)
     if isinstance(error, AppError):
         return type(error)(f"{label}: in its function {name}: {error}")
     hint = ""
     if isinstance(error, ValueError) and "ambiguous" in str(error):
         hint = " (a function of one number needs custom_op(elementwise=True))"
-    words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}"
+    words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}{_line_of(error, function)}"
     return _told_as(_builtin(type(error)), words)
+
+
+def _line_of(error: Exception, function: Callable[..., Any]) -> str:
+    """` (my_ops.py:7)`: where in the function's own file the error was raised, or passed through; '' if nowhere."""
+    file = getattr(getattr(inspect.unwrap(python_function(function)), "__code__", None), "co_filename", None)
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+    return f" ({os.path.basename(file)}:{lines[-1]})" if file and lines else ""
 
 
 def _builtin(kind: type[BaseException]) -> type[BaseException]:
@@ -129,7 +138,8 @@ def returned_arrays(
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != wanted:
         raise OperatorError(
-            f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}"
+            f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}, "
+            f"one for each {'input' if optional else 'output'}"
         )
     return [None if r is None and optional else _as_array(r, i, label, function) for i, r in enumerate(results)]
 
@@ -147,7 +157,7 @@ def _as_array(value: Any, position: int, label: str, function: Callable[..., Any
         found = "None" if value is None else f"{type(value).__name__} ({array.dtype})"
         raise DtypeError(
             f"{label}: its function {function_name(function)} returned {found} as output {position}, "
-            f"expected an array of {', '.join(NAMES)}"
+            f"expected an array of {', '.join(NAMES)}{'; is its return missing?' if value is None else ''}"
         )
     return array
 
@@ -169,9 +179,43 @@ def attach_backward(
     `keep_type` casts gradients to the types of the inputs, where else another type is an error; `materialize`
     passes zeros, where else None, as the gradient of an output that got none.
     """
+    gradient = OpDef(
+        definition.name + "_grad",
+        _gradient_kernel(definition, function, kernel or function, keep_type),
+        _like_the_inputs_of(definition),
+        inputs=[*definition.inputs, *(f"value{i}" for i in range(len(takes)))],
+        outputs=["d" + name for name in definition.inputs],
+        where=definition.where,
+    )
+    gradient.declare_attributes({name: definition.attributes[name] for name in attributes})
+    gradient.form = form
+    gradient.origin = Origin("gradient", {"operator": definition})
+    definition.own_gradient = gradient
+
+    source = python_function(function)
+    body = source if kernel is None else by_name(source, takes)
+    gradient.body = Body(_as_one_of_values(body, len(definition.inputs)))
+    derive_again(
+        gradient,
+        f"{definition.label} cannot be differentiated twice: its backward function works on arrays; "
+        "write it with the framework's operators (a PyLayer on Tensors) for second derivatives",
+    )
+
+    def rule(*values: Any) -> Any:
+        settings = dict(zip(attributes, values[len(values) - len(attributes) :], strict=True))
+        return apply(gradient, values[: len(values) - len(attributes)], settings)
+
+    definition.optional_gradients = not materialize
+    definition.gradient(rule, [*definition.inputs, *takes, *attributes])
+    return gradient
+
+
+def _gradient_kernel(
+    definition: OpDef, function: Callable[..., Any], call: Callable[..., Any], keep_type: bool
+) -> Callable[..., Any]:
+    """The user's function as the kernel of a gradient: on arrays, and with what it returns checked."""
     count = len(definition.inputs)
     label = f"the gradient of {definition.label}"
-    call = kernel or function
 
     def run(*values: Any, **settings: Any) -> Any:
         values = tuple(arrays_of(values))
@@ -186,34 +230,7 @@ def attach_backward(
         ]
         return checked[0] if count == 1 else tuple(checked)
 
-    gradient = OpDef(
-        definition.name + "_grad",
-        run,
-        _like_the_inputs_of(definition),
-        inputs=[*definition.inputs, *(f"value{i}" for i in range(len(takes)))],
-        outputs=["d" + name for name in definition.inputs],
-        where=definition.where,
-    )
-    gradient.declare_attributes({name: definition.attributes[name] for name in attributes})
-    gradient.form = form
-    gradient.origin = Origin("gradient", {"operator": definition})
-    definition.own_gradient = gradient
-
-    source = python_function(function)
-    gradient.body = Body(_as_one_of_values(source if kernel is None else by_name(source, takes), count))
-    derive_again(
-        gradient,
-        f"{definition.label} cannot be differentiated twice: its backward function works on arrays; "
-        "write it with the framework's operators (a PyLayer on Tensors) for second derivatives",
-    )
-
-    def rule(*values: Any) -> Any:
-        settings = dict(zip(attributes, values[len(values) - len(attributes) :], strict=True))
-        return apply(gradient, values[: len(values) - len(attributes)], settings)
-
-    definition.optional_gradients = not materialize
-    definition.gradient(rule, [*definition.inputs, *takes, *attributes])
-    return gradient
+    return run
 
 
 def _like_the_inputs_of(definition: OpDef) -> Callable[..., tuple[Spec, ...]]:

@@ -125,9 +125,14 @@ def for_tensors(result: Any, context: PyLayerContext) -> list[Any]:
         if all(g is None for g in others) and len(expanded) == wanted:
             return expanded
     raise CustomOperatorError(
-        f"{context._label}: backward returned {len(gradients)} gradients, but forward had {wanted} Tensors as input "
+        f"{context._label}: backward returned {_counted(len(gradients), 'gradient')}, "
+        f"but forward had {_counted(wanted, 'Tensor')} as input "
         f"(an incorrect number of gradients: expected {wanted}, got {len(gradients)})"
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _flat(values: Iterable[Any]) -> list[Any]:

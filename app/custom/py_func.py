@@ -31,6 +31,11 @@ from app.ops.dtype import is_float
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
 
+_ALSO_INPUT = (
+    "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give it an out of "
+    "its own, such as app.static.InputSpec.from_tensor(x)"
+)
+
 
 def py_func(
     func: Callable[..., Any],
@@ -122,10 +127,7 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     flows = definition.differentiable and any(v is not None and not v.stop_gradient for v in variables)
     for result in results:
         if definition.differentiable and any(result is v for v in variables):
-            raise OperatorError(
-                f"{definition.label}: {result.name} is both input and output, so its gradient would be taken at the "
-                "wrong value; give it an out of its own"
-            )
+            raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=result.name))
         result.stop_gradient = result.stop_gradient or not (flows and is_float(result.dtype))
     return block.append_op(definition, variables, {}, results)
 
@@ -138,6 +140,9 @@ def _declared(block: Block, out: Any, definition: OpDef) -> Variable:
 
 def _run(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     """Run the operator on Tensors; Tensors given as `out` become the results."""
+    for i, out in enumerate(outs):
+        if definition.differentiable and any(out is x for x in inputs):
+            raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=f"output {i}"))
     tensors = [v if isinstance(v, Tensor) else Tensor(np.asarray(v)) for v in inputs]
     returned = apply(definition, tensors, {}) if tensors else definition.kernel()
     results = [r if isinstance(r, Tensor) else Tensor(r) for r in _listed(returned)]
@@ -162,30 +167,11 @@ def _definition(
 ) -> OpDef:
     """The operator of a pair of functions; the same one at the same place, so that eager loops make it once."""
     name = f"py_func.{function_name(func)}"
-    label = f"operator {name} ({where})"
-    warned: set[int] = set()
-
-    def kernel(*arrays: np.ndarray) -> Any:
-        result = call_function(func, label, arrays_of(arrays), {})
-        checked = returned_arrays(result, len(outs), label, func)
-        for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
-            if array.dtype != spec.dtype:
-                raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")
-            if i not in warned and not _matches(array.shape, spec.shape):
-                warned.add(i)
-                warnings.warn(
-                    f"{label}: output {i} has shape {list(array.shape)}, but {list(spec.shape)} was declared; "
-                    "it is used as returned",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-        return checked[0] if len(checked) == 1 else tuple(checked)
-
     x_names = _numbered("x", inputs)
     out_names = _numbered("out", len(outs))
     definition = OpDef(
         name,
-        kernel,
+        _kernel(func, outs, f"operator {name} ({where})"),
         lambda *specs: outs,
         inputs=x_names,
         outputs=out_names,
@@ -210,6 +196,29 @@ def _definition(
         form = returning(backward_func, (), places, row_by_row, exact=True)
         attach_backward(definition, backward_func, takes, keep_type=False, materialize=False, form=form)
     return definition
+
+
+def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Callable[..., Any]:
+    """The user's function on arrays, with what it returns held against what was declared."""
+    warned: set[int] = set()
+
+    def kernel(*arrays: np.ndarray) -> Any:
+        result = call_function(func, label, arrays_of(arrays), {})
+        checked = returned_arrays(result, len(outs), label, func)
+        for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
+            if array.dtype != spec.dtype:
+                raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")
+            if i not in warned and not _matches(array.shape, spec.shape):
+                warned.add(i)
+                warnings.warn(
+                    f"{label}: output {i} has shape {list(array.shape)}, but {list(spec.shape)} was declared; "
+                    "it is used as returned",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+        return checked[0] if len(checked) == 1 else tuple(checked)
+
+    return kernel
 
 
 @makes("py_func")

@@ -23,7 +23,7 @@ def fetch(
     for source in sources:
         missing = [file for file in files if file not in contents]
         if missing:
-            say(f"Asking {source} for {len(missing)} file(s)")
+            say(f"Asking {source} for {len(missing)} {'file' if len(missing) == 1 else 'files'}")
         for file in missing:
             try:
                 fetched = source.fetch(file)

@@ -64,4 +64,10 @@ def load(
         say(f"{error}\nOnly the committed sample can be had: 10,000 training and 2,000 test images, not 70,000.")
         return replace(load_sample(), origin="the committed sample, since the full set could not be had")
     arrays = [idx.parse(content, file.dimensions, file.name) for file, content in zip(FILES, contents, strict=True)]
-    return Dataset.of(arrays, origin=f"MNIST in {cache}", verified=True)
+    return Dataset.of(arrays, origin=f"MNIST in {_near(cache)}", verified=True)
+
+
+def _near(folder: Path) -> Path:
+    """A folder as one would name it from here."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder != here and folder.is_relative_to(here) else folder

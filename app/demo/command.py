@@ -10,8 +10,8 @@ from app.demo.reading import Reader, advice
 from app.demo.server import Server
 from app.deployment.trained import TrainedRun, open_run
 from app.errors import AppError, MissingFileError
+from app.experiment.run import train
 from app.training.config import CONFIGS, load_config
-from app.training.run import train
 from app.training.run_folder import CONFIG
 from app.vision.digits import SIZE
 

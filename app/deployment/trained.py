@@ -15,9 +15,9 @@ from app.errors import AppError, FileError, MissingFileError
 from app.graph import Program, names, program_guard, static_mode
 from app.graph.written import DAMAGES
 from app.nn import functional
-from app.reporting import events
 from app.static import data
 from app.tensor import Tensor, no_grad
+from app.training import events
 from app.training.activation import Activation, find_activation
 from app.training.config import Config, load_config
 from app.training.network import Network

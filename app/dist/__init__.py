@@ -2,6 +2,7 @@
 
 `world` knows the other ranks and how messages reach them (MPI); alone, it is a world of one that does nothing.
 `parallel` puts collective operators into a Program written for one process; engines run them as any others.
+`pieces` does so, too, such that the number of ranks changes no bit of what comes of it.
 
 Nothing is imported here: what asks for the rank alone, as samplers do, need not wait for the rest.
 """

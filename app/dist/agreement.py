@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from app.dist.errors import DistError
-from app.dist.parallel import Place
+from app.dist.rewriting import Place
 from app.dist.world import current
 
 

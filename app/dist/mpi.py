@@ -20,6 +20,7 @@ from app.dist import cores
 from app.dist.errors import DistError, RankError
 from app.dist.host_memory import LARGE, shared_by
 from app.dist.launch import Launch, line, no_more
+from app.dist.leftovers import forget_names
 from app.dist.notices import Asking, Left, Missing, Notices, Waiting
 from app.dist.simulated import Network
 from app.dist.world import TIMEOUT, Pending, Reduction
@@ -74,6 +75,7 @@ class MPIWorld:
         self.local_rank = sum(host == self.host for host, _ in ranks[: self.rank])
         self._memory = shared_by(self._communicator, mpi)
         self.said = cores.share(self)
+        forget_names(self)
 
     def configure(self, timeout: float = TIMEOUT, latency: float = 0.0, bandwidth: float | None = None) -> None:
         self._timeout = timeout

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from app.data import Batches
-from app.dist.parallel import Place, is_share
-from app.dist.shards import shards
+from app.dist.cores import one_thread
+from app.dist.pieces import InPieces
+from app.dist.rewriting import Place, is_share
+from app.dist.shards import Shard, pieces_of, shards
 from app.engine import Executor, Scope
+from app.engine.reference import stacked
 from app.graph.program import Program, Variable
+
+Names = Sequence[Variable | str]
 
 
 class RankExecutor(Executor):
@@ -22,20 +27,36 @@ class RankExecutor(Executor):
         self._place = place
 
     def train_from_dataset(  # type: ignore[override]  # shares are cut of what lies in arrays alone
-        self,
-        program: Program,
-        dataset: Batches,
-        feed_list: Sequence[Variable | str],
-        fetch_list: Sequence[Variable | str],
-        scope: Scope,
+        self, program: Program | InPieces, dataset: Batches, feed_list: Names, fetch_list: Names, scope: Scope
     ) -> list[np.ndarray]:
         """Run a Program on the rank's share of every batch; gives each fetched variable's value at each batch."""
+        if isinstance(program, InPieces):
+            return self._in_pieces(program, dataset, feed_list, fetch_list, scope)
         if self._place.size == 1:
             return super().train_from_dataset(program, dataset, feed_list, fetch_list, scope)
-        parts: list[Any] = []
-        for share, batches in shards(dataset, self._place):
-            for name, variable in program.global_block().vars.items():
-                if is_share(name):
-                    scope.values[name] = np.asarray(share, variable.dtype)
-            parts.append(super().train_from_dataset(program, batches, feed_list, fetch_list, scope))
+        parts = [self._on(shard, program, feed_list, fetch_list, scope) for shard in shards(dataset, self._place)]
         return [np.concatenate(values) for values in zip(*parts, strict=True)]
+
+    def _in_pieces(
+        self, program: InPieces, dataset: Batches, feed_list: Names, fetch_list: Names, scope: Scope
+    ) -> list[np.ndarray]:
+        """Run the rank's pieces of every batch, and after each batch what makes one of them."""
+        for name in program.sums:  # anew: in the middle of a batch, something may have failed
+            total = program.piece.global_block().var(name)
+            scope.values[name] = np.zeros(total.shape, total.dtype)
+        rows: list[list[Any]] = []
+        with one_thread():
+            for index in range(len(dataset)):
+                for shard in pieces_of(dataset[index : index + 1], self._place, program.pieces):
+                    self._on(shard, program.piece, feed_list, (), scope)
+                rows.append(super().run(program.batch, fetch_list=fetch_list, scope=scope))
+        return stacked(rows, len(fetch_list))
+
+    def _on(
+        self, shard: Shard, program: Program, feed_list: Names, fetch_list: Names, scope: Scope
+    ) -> list[np.ndarray]:
+        """Run a Program on parts of batches that are alike."""
+        for name, variable in program.global_block().vars.items():
+            if is_share(name):
+                scope.values[name] = np.asarray(shard.share, variable.dtype)
+        return super().train_from_dataset(program, shard.batches, feed_list, fetch_list, scope)

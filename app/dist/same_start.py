@@ -37,4 +37,4 @@ def digest(text: str) -> str:
 def _first_difference(theirs: str, ours: str) -> str:
     lines = zip_longest(theirs.splitlines(), ours.splitlines(), fillvalue="nothing")
     there, here = next((a.strip(), b.strip()) for a, b in lines if a != b)
-    return f"there {there}, here {here}"
+    return f"{there}, not {here}"

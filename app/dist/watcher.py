@@ -21,6 +21,10 @@ STARTING = 60.0
 PASSING_ON = 0.2
 """Seconds for the launcher to pass on what was said, before it is asked to end all."""
 ARRIVED, STARTED, SPOKEN = b"a", b"s", b"e"
+CAUSES: dict[int, str] = {
+    signal.SIGKILL: "as by `kill -9`, or by a machine that runs out of memory",
+    signal.SIGBUS: "as where /dev/shm, which holds the memory that ranks share, is full",
+}
 ADVICE = "All ranks have ended; a run goes on from its last checkpoint with --resume."
 
 
@@ -80,9 +84,7 @@ def _rest(pipe: int) -> bytes:
 
 def _named(number: int) -> str:
     name = f"signal {number} ({signal.Signals(number).name})"
-    if number == signal.SIGKILL:
-        return f"{name}, as by `kill -9`, or by a machine that runs out of memory"
-    return name
+    return f"{name}, {CAUSES[number]}" if number in CAUSES else name
 
 
 def _abort(message: str, status: int) -> int:

@@ -376,6 +376,6 @@ class Program(Kept):
         return str(self.global_block())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Program) and self.global_block().says_the_same(other.global_block())
+        return self is other or (isinstance(other, Program) and self.global_block().says_the_same(other.global_block()))
 
     __hash__ = object.__hash__

@@ -83,6 +83,12 @@ class Stages:
                 found.append(Section(f"The main Program after {name}", text, after))
         return found or [Section(f"The main Program after {stage}", self._why_not or "One process runs it as it is.")]
 
+    def _data_parallel(self, stage: str) -> list[Section]:
+        """The Program of a rank; where batches are cut into pieces, that of a piece, and the one after them."""
+        batch = self.subject.of_batch
+        after = [Section(f"The Program after the pieces of a batch, after {stage}", str(batch), batch)] if batch else []
+        return [*self._after(stage), *after]
+
     def _passes(self, stage: str) -> list[Section]:
         if self._why_not:
             return [Section("What each pass did", self._why_not)]
@@ -119,7 +125,7 @@ NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {
     "build": Stages._build,
     "startup": Stages._startup,
     "main": Stages._main,
-    DATA_PARALLEL: Stages._after,
+    DATA_PARALLEL: Stages._data_parallel,
     "passes": Stages._passes,
     **dict.fromkeys(PASS_NAMES, Stages._after),
     "optimised": Stages._optimised,

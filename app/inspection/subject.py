@@ -45,6 +45,8 @@ class Subject:
     batch: int = BATCH
     of_rank: Program | None = None
     """The main Program as one rank of many runs it; None where one process runs it as it is."""
+    of_batch: Program | None = None
+    """What a rank runs after all its pieces of a batch; None where batches are not cut into pieces."""
 
     @property
     def runs(self) -> Program:
@@ -54,6 +56,7 @@ class Subject:
 
 def of_configuration(path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0) -> Subject:
     """The Programs that training with a configuration runs: at one of so many ranks, if it is for many."""
+    from app.dist.pieces import programs_of
     from app.training import network
     from app.training.activation import find_activation
     from app.training.config import load_config
@@ -66,8 +69,8 @@ def of_configuration(path: str, overrides: Sequence[str], ranks: int | None = No
     with static.watch(learner.__file__, network.__file__) as built:
         learning = learner.ProgramLearner(config, find_activation(config.model.activation), 28 * 28, place)
     name, size = Path(path).name, config.train.batch_size
-    of_rank = None if learning.main_here is learning.main else learning.main_here
-    return Subject(name, learning.startup_here, learning.main, learning.fetch, built, size, of_rank)
+    here = [] if learning.main_here is learning.main else programs_of(learning.main_here)
+    return Subject(name, learning.startup_here, learning.main, learning.fetch, built, size, *here)
 
 
 def of_model(model: SavedModel, name: str) -> Subject:

@@ -23,6 +23,51 @@ from app.ops.spec import UNKNOWN, Spec, may_stretch, spec_of
 class OpDef:
     """One operator: name, shape inference, kernel and gradient. Calling it applies it to values."""
 
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    variadic: str | None = None
+    """The name of the one input that stands for any number of them."""
+    attributes: dict[str, Any]
+    """The defaults of the attributes, by name."""
+    prepare: Callable[[list[Any]], Sequence[Any]] | None
+    """What is done to the inputs first. It may look at element types and at what Python numbers they are, alone."""
+    broadcasts: bool
+    """Elementwise with broadcasting: gradients of stretched inputs are summed back to their shape."""
+    many_outputs: bool
+    """The number of outputs depends on the attributes; a call always gives a tuple."""
+    optional_gradients: bool
+    """Rules take None, rather than zeros, for an output that got no gradient."""
+    checked: bool
+    """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
+    effects: bool
+    """The operator has to run although nothing may depend on its outputs."""
+    views: bool
+    """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
+    form: Any
+    """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
+    onnx: str | Callable[..., Any] | None
+    """The ONNX operator that does the same, or a rule that makes nodes of several (see `app.onnx.nodes`)."""
+    accumulates: Any = None
+    """For an update of the form `base - scale * term`: which inputs these are."""
+    step: OpDef | None = None
+    """For a product: the operator that takes such an update's step with it at once."""
+    rules: list[Rule]
+    reads: Reads
+    """Which values the rules read: others need no keeping."""
+
+    # Of custom operators alone
+
+    where: str
+    """The file and line that registered it."""
+    like: str
+    """The name of an operator that computes the same, for whoever checks this one."""
+    body: Any = None
+    """Its function as one of values, which may be written with operators (`Body`)."""
+    origin: Any = None
+    """What it was made of, and how it can be made again (see `app.custom.origin`)."""
+    own_gradient: OpDef | None = None
+    """The operator that its backward function became."""
+
     def __init__(
         self,
         name: str,
@@ -43,52 +88,18 @@ class OpDef:
         like: str = "",
         where: str = "",
     ):
-        self.name = name
-        self.kernel = kernel
-        self.infer = infer
-        self.outputs = tuple(outputs)
-        self.prepare = prepare
-        """What is done to the inputs first. It may look at element types and at what Python numbers they are, alone."""
-        self.broadcasts = broadcasts
-        """Elementwise with broadcasting: gradients of stretched inputs are summed back to their shape."""
-        self.many_outputs = many_outputs
-        """The number of outputs depends on the attributes; a call always gives a tuple."""
-        self.optional_gradients = optional_gradients
-        """Rules take None, rather than zeros, for an output that got no gradient."""
-        self.checked = checked
-        """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
-        self.effects = effects
-        """The operator has to run although nothing may depend on its outputs."""
-        self.views = views or isinstance(form, Alias)
-        """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
-        self.form = form
-        """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
-        self.onnx = onnx
-        """The ONNX operator that does the same, or a rule that makes nodes of several (see `app.onnx.nodes`)."""
-        self.like = like
-        """For a custom operator: the name of one that computes the same, for whoever checks it."""
-        self.body: Any = None
-        """For a custom operator: its function as one of values, which may be written with operators (`Body`)."""
-        self.accumulates: Any = None
-        """For an update of the form `base - scale * term`: which inputs these are."""
-        self.step: OpDef | None = None
-        """For a product: the operator that takes such an update's step with it at once."""
-        self.where = where
-        """For a custom operator, the file and line that registered it."""
-        self.origin: Any = None
-        """For a custom operator: what it was made of, and how it can be made again (see `app.custom.origin`)."""
-        self.own_gradient: OpDef | None = None
-        """For a custom operator: the operator that its backward function became."""
-        self.plans = Plans()
-        self.rules: list[Rule] = []
-        self.reads = Reads(())
-        """Which values the rules read: others need no keeping."""
+        self.name, self.kernel, self.infer = name, kernel, infer
         self.__doc__ = kernel.__doc__
-
-        self.variadic: str | None = None
-        self.attributes: dict[str, Any] = {}
-        names = self._read_signature(kernel) if inputs is None else list(inputs)
-        self.inputs = tuple(names)
+        self.outputs = tuple(outputs)
+        self.prepare, self.broadcasts, self.many_outputs = prepare, broadcasts, many_outputs
+        self.optional_gradients, self.checked, self.effects = optional_gradients, checked, effects
+        self.views = views or isinstance(form, Alias)
+        self.form, self.onnx = form, onnx
+        self.like, self.where = like, where
+        self.plans = Plans()
+        self.rules, self.reads = [], Reads(())
+        self.attributes = {}
+        self.inputs = tuple(self._read_signature(kernel) if inputs is None else inputs)
         self.declare_attributes(self.attributes)
 
     def declare_attributes(self, attributes: Mapping[str, Any]) -> None:

@@ -59,9 +59,7 @@ def momentum(
     param: Any, grad: Any, learning_rate: Any, velocity: Any, *, mu: float = 0.9, use_nesterov: bool = False
 ) -> Any:
     """One step along a velocity that remembers earlier gradients."""
-    new_velocity = mu * velocity + grad
-    step = grad + mu * new_velocity if use_nesterov else new_velocity
-    return param - learning_rate * step, new_velocity
+    return _momentum_one(param, grad, learning_rate, velocity, mu, use_nesterov)
 
 
 def _adagrad_one(param: Any, grad: Any, learning_rate: Any, moment: Any, epsilon: float) -> Any:

@@ -132,11 +132,8 @@ class AdamW(Adam):
         return super()._factor(group, parameter) * ratio
 
 
-class Adamax(Optimizer):
-    """Adam in which the largest gradient of late stands for the root of the mean square."""
-
-    definition = counted_updates.adamax
-    states = _states(moment=(SHAPED, 0.0), inf_norm=(SHAPED, 0.0), beta1_pow_acc=(NUMBER, 1.0))
+class _OfMoments(Optimizer):
+    """An optimiser with the settings of Adam, and no others."""
 
     def __init__(
         self,
@@ -151,6 +148,13 @@ class Adamax(Optimizer):
     ):
         settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
+
+
+class Adamax(_OfMoments):
+    """Adam in which the largest gradient of late stands for the root of the mean square."""
+
+    definition = counted_updates.adamax
+    states = _states(moment=(SHAPED, 0.0), inf_norm=(SHAPED, 0.0), beta1_pow_acc=(NUMBER, 1.0))
 
 
 class NAdam(Optimizer):
@@ -176,25 +180,11 @@ class NAdam(Optimizer):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
 
-class RAdam(Optimizer):
+class RAdam(_OfMoments):
     """Adam that adapts the size of its steps only once it has seen enough gradients to trust their mean square."""
 
     definition = counted_updates.radam
     states = _states(**_MOMENTS, step=(NUMBER, 0.0))
-
-    def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        parameters: Parameters = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ):
-        settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
-        super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
 
 class Rprop(Optimizer):

@@ -42,7 +42,8 @@ def _draw(chart: Chart, axes: Any) -> None:
     axes.set_ylabel(chart.y)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    if axes.get_legend_handles_labels()[1]:  # no epoch was finished
+        axes.legend(frameon=False, fontsize=8)
 
 
 def _as_it_is(text: str) -> str:

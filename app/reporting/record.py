@@ -12,9 +12,11 @@ import msgspec
 import numpy as np
 
 from app.errors import FileError
-from app.reporting import answers, events
+from app.reporting import answers
 from app.reporting.answers import Answers
+from app.training import events
 from app.training.config import Config, load_config
+from app.training.run_folder import CONFIG
 
 FIRST_LAYER = "layers.0.weight"
 
@@ -68,7 +70,7 @@ class Record:
 def read(folder: Path) -> Record:
     """What is known of the run in a folder."""
     found = list(events.read(folder))
-    path = folder / "config.yaml"
+    path = folder / CONFIG
     config = load_config(path)
     record = Record(folder, config, path.read_text(encoding="utf-8"))
     lists: dict[type, list[Any]] = {

@@ -10,6 +10,7 @@ from app.files import write_whole
 from app.reporting import answers
 from app.reporting.page import page
 from app.reporting.record import Record, read
+from app.training.stepping.steps import warnings_off
 from app.training.watcher import Contestant
 
 PAGE, CURVES = "report.html", "curves.png"
@@ -18,15 +19,17 @@ PAGE, CURVES = "report.html", "curves.png"
 def keep_answers(folder: Path, dataset: Dataset, contestants: Sequence[Contestant], batch_size: int) -> None:
     """Let the networks read the test images, and keep in the run's folder what they answer."""
     tests = Batches(dataset.test_images, dataset.test_labels, None, batch_size)
-    scores = {contestant.operator: contestant.learner.scores(tests) for contestant in contestants}
-    answers.keep(answers.answers(dataset, scores), folder)
+    with warnings_off():
+        scores = {contestant.operator: contestant.learner.scores(tests) for contestant in contestants}
+        answers.keep(answers.answers(dataset, scores), folder)
 
 
 def write_report(folder: Path) -> Path:
     """Make the report of what lies in a run's folder, and put it there; gives the page."""
     record = read(folder)
-    write_whole(folder / PAGE, page(record).encode())
-    _write_curves(record)
+    with warnings_off():
+        write_whole(folder / PAGE, page(record).encode())
+        _write_curves(record)
     return folder / PAGE
 
 

@@ -88,6 +88,7 @@ class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """How the ranks that mpiexec started share the work."""
 
     shape: Literal["none", "allreduce", "pserver"] = "none"
+    pieces: Count | None = None
     bucket: Bytes = 65536
     timeout: Rate = 120.0
     latency: Decay = 0.0

@@ -20,7 +20,7 @@ def unknown_key(data: Any, struct: type[msgspec.Struct], path: str = "$") -> str
         if key not in fields:
             nearest = nearest_of(key, fields) or (_in_a_section(key, fields) if path == "$" else None)
             hint = f"; did you mean {nearest!r}?" if nearest else "."
-            return f"{here}: unknown key{hint} Known keys here: {', '.join(fields)}"
+            return f"{_as_written(here)}: unknown key{hint} Known keys here: {', '.join(fields)}"
         if _is_struct(fields[key]) and (problem := unknown_key(value, fields[key], here)):
             return problem
     return None
@@ -36,7 +36,12 @@ def wrong_value(data: Any, struct: type[msgspec.Struct], path: str) -> str:
     if isinstance(data, str) and isinstance(allowed, inspect.LiteralType):
         nearest = nearest_of(data, map(str, allowed.values))
         hint = f"; did you mean {nearest!r}?" if nearest else ""
-    return f"{path}: found {found(data)}, expected {_expected(allowed)}{hint}"
+    return f"{_as_written(path)}: found {found(data)}, expected {_expected(allowed)}{hint}"
+
+
+def _as_written(path: str) -> str:
+    """`train.epochs`, as on a command line, for `$.train.epochs`."""
+    return path.removeprefix("$.")
 
 
 def found(value: Any) -> str:

@@ -46,7 +46,7 @@ class RunFolder:
             try:
                 if (path / METRICS).exists():
                     raise FileExistsError
-                (path / CONFIG).write_text(dump_config(config), encoding="utf-8")
+                _keep_config(path / CONFIG, dump_config(config).encode())
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
                 raise AppError(
@@ -80,7 +80,8 @@ class RunFolder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._metrics.close()
+        with _writing(self.path / METRICS):  # where the disk was full, a line may still be waiting
+            self._metrics.close()
 
     def record(self, event: Mapping[str, Any]) -> None:
         """Append one line to metrics.jsonl."""
@@ -95,8 +96,7 @@ class RunFolder:
         short = re.sub(r"[^\w.]+", "-", operator)[-60:].strip("-")
         names = (self.path / f"weights-{short}{end}.safetensors" for end in _endings())
         file = next(name for name in names if name not in self._weights)
-        with _writing(file):
-            file.write_bytes(save(dict(weights), metadata={"operator": operator}))
+        write_whole(file, save(dict(weights), metadata={"operator": operator}))
         self._weights.append(file)
 
     def save_model(self, model: SavedModel) -> None:
@@ -109,8 +109,7 @@ class RunFolder:
 
     def save_text(self, name: str, text: str) -> None:
         """Write a file of text under a name."""
-        with _writing(self.path / name):
-            (self.path / name).write_text(text, encoding="utf-8")
+        write_whole(self.path / name, text.encode())
 
 
 def event_line(event: Mapping[str, Any]) -> str:
@@ -153,6 +152,13 @@ def _chosen(output: str) -> Path:
         raise AppError(f"{path} is a file, and output= names a folder")
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def _keep_config(path: Path, text: bytes) -> None:
+    """Write the configuration of a run that begins; one of something else may be there, as where output=. is asked."""
+    if path.exists() and path.read_bytes() != text:
+        raise AppError(f"{path} is there already and would be replaced; choose another output= or remove it first")
+    write_whole(path, text)
 
 
 def _new(path: Path) -> Path:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.data import Dataset
+from app.dist.pieces import check_pieces
 from app.dist.same_start import compare
 from app.dist.world import World, current
 from app.errors import ConfigError
@@ -31,6 +32,13 @@ def ranks_of(config: Config) -> World:
             f"mpiexec started {world.size} ranks, but dist.shape is none, by which each would do the whole work: set "
             "dist.shape=allreduce, or start one process"
         )
+    if settings.pieces and config.engine == "eager":
+        raise ConfigError(
+            f"engine=eager has no Program that could be run in dist.pieces={settings.pieces}: set engine=compiled or "
+            "reference, or dist.pieces=null"
+        )
+    if settings.pieces:
+        check_pieces(settings.pieces, world.size)
     if settings.shape == "pserver" and config.engine == "eager":
         raise ConfigError(
             "engine=eager adds up gradients at every rank, and has no dist.shape=pserver: set dist.shape=allreduce, or "
@@ -58,6 +66,13 @@ def begin_alike(
             **sources,
         },
     )
+
+
+def ranks_told(world: World, config: Config) -> str:
+    """A line about the ranks of a run that may have many; '' for one that is not to."""
+    if world.size == 1 and config.dist.shape != "none":
+        return f"Ranks: 1, so dist.shape={config.dist.shape} shares nothing; mpiexec -n 2 (mpi4py's own) starts two"
+    return world.said
 
 
 class InStep(Watcher):

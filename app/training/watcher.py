@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,18 +66,3 @@ class Watcher:
 
     def end(self) -> None:
         """No more will come: the run is over, or something was raised."""
-
-
-class Metrics(Watcher):
-    """Tells what happens as events, which are dictionaries that JSON can hold."""
-
-    def __init__(self, record: Callable[[dict[str, Any]], None]):
-        self._record = record
-
-    def report(self, place: Place, loss: float, accuracy: float) -> None:
-        event = {"event": "iteration", "operator": place.contestant.operator, "epoch": place.epoch}
-        self._record({**event, "iteration": place.done - 1, "loss": loss, "accuracy": accuracy})
-
-    def epoch(self, place: Place, result: Epoch) -> None:
-        event = {"event": "epoch", "operator": place.contestant.operator, "epoch": place.epoch}
-        self._record({**event, "seconds": result.seconds, "test_accuracy": result.accuracy, "test_loss": result.loss})

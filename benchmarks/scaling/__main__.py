@@ -28,6 +28,10 @@ SLOWER = (
     {"ranks": 8, "widths": [64], "latency": 0.02, "bandwidth": 12.5e6},
 )
 """Networks that are simulated: of one of them, messages are slow; of one, bytes; of more ranks, both."""
+LARGER = {"widths": [1024], "batches": [1024, 512, 256]}
+PAIRS = 3
+"""How often one rank and two of them are measured in turn, with larger batches."""
+PIECES = {"widths": [100, 1024], "batches": [BATCH], "pieces": [None, 4, 12], "iterations": 4, "rounds": 60}
 _THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 
@@ -58,6 +62,8 @@ def _whole() -> dict[str, Any]:
     results["one"] = _measured(1, alone)["points"]
     many = {"widths": WIDTHS, "shapes": SHAPES, "batches": [BATCH]}
     results["many"] = [_measured(ranks, many) for ranks in RANKS]
+    results["larger"] = [_pair(LARGER) for _ in range(PAIRS)]
+    results["pieces"] = _in_pieces(PIECES)
     results["slower"] = [_slower(dict(network)) for network in SLOWER]
     return results
 
@@ -67,8 +73,22 @@ def _quick() -> dict[str, Any]:
     few = {"widths": [16], "rounds": 2, "iterations": 2}
     results["one"] = _measured(1, {**few, "shapes": ["none"], "batches": [BATCH, BATCH // 2]})["points"]
     results["many"] = [_measured(2, {**few, "shapes": ["allreduce"], "batches": [BATCH]})]
+    results["larger"] = [_pair({**few, "batches": [BATCH]})]
+    results["pieces"] = _in_pieces({**few, "batches": [BATCH], "pieces": [None, 2]})
     results["slower"] = [_slower({**few, "ranks": 2, "latency": 0.01})]
     return results
+
+
+def _pair(asked: dict[str, Any]) -> dict[str, Any]:
+    """One rank with whole batches and with the half of them, and right after it two ranks in both shapes."""
+    halves = [batch // 2 for batch in asked["batches"]]
+    one = {**asked, "shapes": ["none"], "batches": list(dict.fromkeys([*asked["batches"], *halves]))}
+    return {"one": _measured(1, one)["points"], "two": _measured(2, {**asked, "shapes": SHAPES})["points"]}
+
+
+def _in_pieces(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Batches as they are and in pieces, in turn, on one rank and on two."""
+    return [_measured(1, {**asked, "shapes": ["none"]}), _measured(2, {**asked, "shapes": ["allreduce"]})]
 
 
 def _slower(network: dict[str, Any]) -> dict[str, Any]:

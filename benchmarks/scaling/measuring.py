@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -63,15 +64,15 @@ def _points(world: World, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     rows = max(asked["batches"]) * _ITERATIONS
     images = random.integers(0, 256, (rows, PIXELS)).astype(np.uint8)
     labels = random.integers(0, CLASSES, rows)
-    for width in asked["widths"]:
-        for shape in asked["shapes"]:
-            settings = {"model": {"hidden": [width]}, "dist": {"shape": shape}}
+    for width, shape in product(asked["widths"], asked["shapes"]):
+        for pieces in asked.get("pieces", [None]):
+            settings = {"model": {"hidden": [width]}, "dist": {"shape": shape, "pieces": pieces}}
             learner = make_learner(msgspec.convert(settings, Config), find_activation("custom.relu"), PIXELS)
             learner.warm_up(Batches(images, labels, None, asked["batches"][0])[:1])
             for batch in asked["batches"]:
                 batches = Batches(images, labels, None, batch)[: asked.get("iterations", _ITERATIONS)]
                 seconds = _seconds(world, partial(learner.train, batches), asked.get("rounds", _ROUNDS)) / len(batches)
-                yield {"width": width, "shape": shape, "batch": batch, "seconds": seconds}
+                yield {"width": width, "shape": shape, "batch": batch, "pieces": pieces, "seconds": seconds}
 
 
 def _measure() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from benchmarks import report
@@ -23,6 +24,8 @@ NETWORKS = {
     "Ethernet, 10 Gbit/s": Network(30e-6, 1.25e9),
     "InfiniBand, 100 Gbit/s": Network(2e-6, 12.5e9),
 }
+IMAGES = 60_000
+"""Of an epoch."""
 LARGE, LARGE_BATCH = 100_000_000, 4096
 """Parameters of the large network, and its batch."""
 
@@ -35,6 +38,8 @@ def texts(results: dict[str, Any]) -> dict[str, str]:
         "alone": _alone(computing, results),
         "network": _network(results["many"]),
         "ranks": _ranks(computing, results),
+        "larger": _larger(results["larger"]),
+        "pieces": _pieces(results["pieces"]),
         "slower": _slower(computing, results),
         "stops": _stops(computing, network, results["batch"]),
     }
@@ -77,6 +82,36 @@ def _ranks(computing: dict[int, Computing], results: dict[str, Any]) -> str:
         derived = iteration(computing[width], batch, messages(arrays(width)), ranks, network, shape, cores)
         figures = [_ms(derived), _ms(seconds), f"{seconds / derived:.2f}", f"{one[width] / seconds:.2f}"]
         rows.append([str(width), str(ranks), shape, *figures])
+    return _table(rows)
+
+
+def _larger(pairs: Sequence[dict[str, Any]]) -> str:
+    """How many times one rank two are, batch by batch: the median of pairs that were measured one after the other."""
+    rows = [["width", "batch", "shape", "two ranks, ms", "times one rank", "one rank with half a batch: times"]]
+    for point in sorted(pairs[0]["two"], key=lambda p: (p["width"], p["batch"], p["shape"])):
+        width, batch, shape = point["width"], point["batch"], point["shape"]
+        found = [(_of(p["two"], width, batch, shape), p["one"]) for p in pairs]
+        times = [_of(one, width, batch) / two for two, one in found]
+        halves = [_of(one, width, batch) / _of(one, width, batch // 2) for _, one in found]
+        figures = [_ms(median(two for two, _ in found)), f"{median(times):.2f}", f"{median(halves):.2f}"]
+        rows.append([str(width), str(batch), shape, *figures])
+    return _table(rows)
+
+
+def _of(points: Sequence[dict[str, Any]], width: int, batch: int, shape: str = "none") -> float:
+    wanted = {"width": width, "batch": batch, "shape": shape}
+    return next(float(p["seconds"]) for p in points if {key: p[key] for key in wanted} == wanted)
+
+
+def _pieces(found: Sequence[dict[str, Any]]) -> str:
+    """What pieces cost: seconds for each epoch of the images."""
+    rows = [["width", "ranks", "pieces of a batch", "seconds an epoch", "times without pieces"]]
+    points = [(of_ranks["ranks"], point) for of_ranks in found for point in of_ranks["points"]]
+    whole = {(ranks, p["width"]): p["seconds"] for ranks, p in points if p["pieces"] is None}
+    for ranks, point in sorted(points, key=lambda pair: pair[1]["width"]):
+        seconds, batches = point["seconds"], -(-IMAGES // point["batch"])
+        figures = [f"{seconds * batches:.3f}", f"{seconds / whole[ranks, point['width']]:.2f}"]
+        rows.append([str(point["width"]), str(ranks), str(point["pieces"] or "-"), *figures])
     return _table(rows)
 
 

@@ -1,5 +1,7 @@
 """Paddle 1: MNIST with a ReLU of one's own, built as a Program and run by an Executor."""
 
+import random
+
 import numpy as np
 import paddle
 import paddle.fluid as fluid
@@ -40,6 +42,7 @@ exe.run(fluid.default_startup_program())
 feeder = fluid.DataFeeder(feed_list=[image, label], place=place)
 
 # Readers are functions that give iterators; they are put together from others.
+random.seed(1)  # which shuffle draws from
 train = paddle.reader.shuffle(paddle.reader.firstn(paddle.dataset.mnist.train(), 8000), buf_size=8000)
 train_batches = paddle.batch(train, batch_size=BATCH_SIZE)
 test_batches = paddle.batch(paddle.reader.firstn(paddle.dataset.mnist.test(), 2000), batch_size=BATCH_SIZE)

@@ -1,6 +1,6 @@
 """One network on many processes: DistributedDataParallel, a sampler, and what the processes tell each other.
 
-    mpiexec -n 2 .venv/bin/python -m app run examples/tutorials/torch_distributed.py
+    .venv/bin/mpiexec -n 2 .venv/bin/python -m app run examples/tutorials/torch_distributed.py
 
 It prints the same on any number of them that divides the batch: the gradients are those of all examples together.
 """

@@ -40,6 +40,10 @@ def test_the_table_has_the_fastest_first_and_says_what_is_missing(rows):
     assert lines[2] == "| PyTorch | missing: torch | | | | | |"
 
 
+def test_the_short_table_has_those_that_ran_and_their_best_epochs_alone(rows):
+    assert report.short_table(rows).splitlines()[2:] == ["| Ours | 0.090 | 1.00 |", "| Slow | 0.300 | 3.33 |"]
+
+
 def test_the_table_of_growth_marks_what_was_extrapolated():
     points = [
         {"what": "width", "value": 4096, "rows": 100, "seconds": {"ours": 2.0}, "ready": {"ours": [1.0]}},

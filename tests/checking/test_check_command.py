@@ -34,6 +34,14 @@ class Twice(app.autograd.Function):
     def backward(ctx, dy):
         return dy * 2
 
+@app.custom_op
+def squared(x):
+    return x * x
+
+@squared.backward
+def squared_grad(x, dy):
+    return (2 * x * dy).sum(0)
+
 def helper(x, out):
     raise RuntimeError("nobody asked for it")
 
@@ -71,6 +79,14 @@ def test_one_that_is_wrong(check: Check):
     assert out.endswith("  1 FAILED (gradient); 1 hold\n")
 
 
+def test_what_makes_most_checks_fail_is_told_once(check: Check):
+    status, out, _ = check("some_ops.py:squared", "--only", "gradient,proportional,rows,empty batch")
+    assert status == 1
+    assert out.count("the gradient of x has shape [6], expected that of x, [4, 6]") == 1
+    assert out.count("for the same reason as gradient") == 3
+    assert out.endswith("  4 FAILED (gradient, proportional, empty batch, rows); 0 hold\n")
+
+
 def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
     status, out, _ = check("some_ops.py", "--only", "gradient")
     assert status == 1
@@ -79,6 +95,7 @@ def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
         "swish  custom_op, elementwise, some_ops.py:5",
         "wrong  py_func, some_ops.py:12",
         "Twice  Function, some_ops.py:15",
+        "squared  custom_op, some_ops.py:24",
     ]
 
 
@@ -107,7 +124,7 @@ def test_shapes_settings_and_the_range(check: Check):
     ("words", "message"),
     [
         (["nowhere.py"], "there is no file .*nowhere.py"),
-        (["some_ops.py:swich"], "some_ops.py has no 'swich'; its operators: swish, wrong, Twice"),
+        (["some_ops.py:swich"], "some_ops.py has no 'swich'; its operators: swish, wrong, Twice, squared"),
         (["some_ops.py:VALUE"], "VALUE is int, expected an operator"),
         (["swish"], "'swish' names no operator: give file.py, file.py:name, module:name or custom.relu"),
         (["no_such_module:swish"], "the module no_such_module cannot be imported"),

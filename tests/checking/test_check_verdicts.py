@@ -90,6 +90,17 @@ def test_inputs_are_found_by_trying():
     assert (inputs_for(found(logarithm, "logarithm")).low, subject.low) == (0.1, -2.0)
 
 
+def test_numbers_that_an_operator_refuses_are_not_all_that_is_tried():
+    @custom_op(infer=lambda x: x)
+    def small(x):
+        if x.max() > 1:
+            raise ValueError("too large")
+        return x * 2
+
+    subject = inputs_for(found(small, "small"))
+    assert (subject.low, subject.high, subject.inputs[0].shape) == (-0.9, 0.9, (4, 6))
+
+
 def test_inputs_are_taken_as_said():
     shapes = [((2, 3), "float64"), ((3, 5), "float64"), ((5,), "float64")]
     subject = inputs_for(found(linear, "linear"), shapes, within=(0.0, 1.0))
@@ -102,7 +113,9 @@ def test_an_operator_that_runs_on_nothing_says_why():
     def refuses(x):
         raise ValueError("only on Sundays")
 
-    with pytest.raises(OperatorError, match=r"(?s)no inputs were found.*only on Sundays.*--shape 4,8 --shape 8"):
+    with pytest.raises(
+        OperatorError, match=r"(?s)no inputs were found.*only on Sundays.*--shape 4,8 --shape 8.*--range=-1,1"
+    ):
         inputs_for(found(refuses, "refuses"))
 
 

@@ -95,7 +95,7 @@ def compare(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ops.py").write_text(OPS)
     if "sample" not in request.fixturenames:
-        for place in ("app.comparing.run.load", "app.training.run.load"):
+        for place in ("app.comparing.run.load", "app.experiment.run.load"):
             monkeypatch.setattr(place, lambda *where: FEW)
 
     def run(*words: str) -> Compared:
@@ -172,7 +172,7 @@ def test_everything_is_in_the_metrics_with_its_seed(compare: Callable[..., Compa
 
 
 def test_what_a_seed_gives_is_what_a_run_with_it_gives(compare: Callable[..., Compared], tmp_path: Path):
-    from app.training.command import main as train
+    from app.experiment.command import main as train
 
     done = compare("--with", "relu,tanh", "--seeds", "2")
     assert train([*QUICK, "model.activation=tanh", "baseline=null", "seed=1", "output=alone"]) == 0

@@ -123,7 +123,7 @@ def test_gradients_may_be_returned_for_every_argument(arguments: Any, gradients:
 
 def test_a_gradient_for_what_is_no_tensor_is_an_error():
     cus = function(lambda ctx, x, k: x * k, lambda ctx, dy: (dy, dy))
-    with pytest.raises(OperatorError, match="backward returned 2 gradients, but forward had 1 Tensors as input"):
+    with pytest.raises(OperatorError, match="backward returned 2 gradients, but forward had 1 Tensor as input"):
         cus.apply(data(1.0), 2.0).backward()
 
 

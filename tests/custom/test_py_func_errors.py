@@ -250,6 +250,9 @@ def test_an_output_that_is_an_input_has_no_right_gradient():
     message = rf"operator py_func\.square {PLACE}: {h.name} is both input and output"
     with pytest.raises(OperatorError, match=message):
         py_func(np.square, h, h, lambda x, y, dy: 2 * x * dy)
+    t = app.ones([2])
+    with pytest.raises(OperatorError, match=rf"operator py_func\.square {PLACE}: output 0 is both input and output"):
+        py_func(np.square, t, t, lambda x, y, dy: 2 * x * dy)
 
 
 def test_an_output_may_be_an_input_where_there_is_no_gradient():

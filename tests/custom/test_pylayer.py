@@ -146,7 +146,7 @@ def test_backward_is_not_run_for_what_the_loss_does_not_depend_on_or_what_was_no
 @pytest.mark.parametrize("count", [1, 3])
 def test_there_are_as_many_gradients_as_tensors_among_the_arguments(count: int):
     cus = layer(lambda ctx, x1, x2: x1 + x2, lambda ctx, dy: (dy,) * count)
-    message = f"backward returned {count} gradients, but forward had 2 Tensors as input"
+    message = rf"backward returned {count} gradients?, but forward had 2 Tensors as input"
     with pytest.raises(OperatorError, match=rf"operator cus {PLACE}: {message}"):
         cus.apply(data(1.0), data(2.0)).backward()
 

@@ -176,7 +176,7 @@ def test_a_type_is_kept_where_backward_returns_another():
 @pytest.mark.parametrize(
     ("backward", "kind", "message"),
     [
-        (lambda ctx, dy: (dy, dy), OperatorError, "backward returned 2 gradients, but forward had 1 Tensors as input"),
+        (lambda ctx, dy: (dy, dy), OperatorError, "backward returned 2 gradients, but forward had 1 Tensor as input"),
         (lambda ctx, dy: dy.numpy(), OperatorError, "backward returned ndarray as gradient 0"),
         (lambda ctx, dy: dy[0], ShapeError, r"backward returned shape \[\] as gradient 0, but expected shape \[2\]"),
         (lambda ctx, dy: 1 / 0, OperatorError, "raised ZeroDivisionError"),

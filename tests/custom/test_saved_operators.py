@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import io
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import pytest
 import app
 from app import static
 from app.custom.references import ChangedOperatorError, UnnamedOperatorError
+from app.custom.shelf.tap import tap
+from app.custom.source import source_hash
 from app.errors import AppError, OperatorError
 
 SOURCE = """
@@ -237,6 +240,14 @@ def test_comments_layout_types_and_words_about_it_are_no_change(saved: np.ndarra
     edit("def helper(x):\n", 'def helper(x: float) -> float:\n    """The logistic function."""\n    # as in a book\n\n')
     edit("return x * np.float32(FACTOR)", "return (x\n            * np.float32(FACTOR))")
     np.testing.assert_array_equal(loaded(custom_ops="my_saved_ops.py"), saved)
+
+
+def test_where_output_goes_is_no_change(monkeypatch: pytest.MonkeyPatch):
+    told = source_hash(tap)  # which prints to standard error
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert source_hash(tap) == told
+    monkeypatch.setattr(sys, "stderr", sys.stdout)
+    assert source_hash(tap) == told
 
 
 SCRIPT = """

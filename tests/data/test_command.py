@@ -40,7 +40,7 @@ def test_fetch_gets_it_and_says_from_where(data, server, contents):
     assert status == 0
     assert printed.count(f"bytes, verified, from {server.url}") == 4
     assert "data fetch" not in printed
-    assert told.startswith(f"Asking {server.url} for 4 file(s)\n")
+    assert told.startswith(f"Asking {server.url} for 4 files\n")
 
 
 def test_a_damaged_file_is_shown(data, server, contents, files, tmp_path):

@@ -37,7 +37,7 @@ def test_what_is_missing_is_fetched_kept_and_returned(files, contents, tmp_path,
     found = fetch(files, tmp_path, [everything(contents)], said.append)
     assert [content.tobytes() for content in found] == list(contents.values())
     assert_whole(tmp_path, files, contents)
-    assert said[0] == "Asking giver: for 4 file(s)"
+    assert said[0] == "Asking giver: for 4 files"
     assert said[1] == f"  {files[0].name}: {files[0].size:,} bytes, verified"
 
 
@@ -83,7 +83,7 @@ def test_a_source_that_cannot_be_reached_is_asked_once(files, contents, tmp_path
     first = nothing(contents, UnreachableError("no connection"))
     fetch(files, tmp_path, [first, everything(contents)], said.append)
     assert first.asked == [files[0].name]
-    assert said[:2] == ["Asking giver: for 4 file(s)", "  no connection"]
+    assert said[:2] == ["Asking giver: for 4 files", "  no connection"]
 
 
 def test_when_all_fail_the_error_names_the_files_the_sources_and_a_way_out(files, contents, tmp_path, said):

@@ -214,7 +214,7 @@ def test_trouble_is_one_error_in_a_bounded_time_and_the_next_source_gives_the_fi
 
     said: list[str] = []
     fetch(files, tmp_path, [mirror, Giver(dict(contents))], said.append)
-    assert said[0] == f"Asking {server.url} for 4 file(s)"
+    assert said[0] == f"Asking {server.url} for 4 files"
     assert {file.name: cache.read(file, tmp_path).tobytes() for file in files} == contents
     assert {cache.origin(file, tmp_path) for file in files} == {"giver:"}
     assert sorted(os.listdir(tmp_path)) == sorted(name + end for name in contents for end in ("", ".from"))

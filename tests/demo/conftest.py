@@ -11,7 +11,7 @@ import pytest
 from app.demo.reading import Reader
 from app.demo.server import Server
 from app.deployment.trained import open_run
-from app.training.command import main as train
+from app.experiment.command import main as train
 from app.training.config import CONFIGS
 
 
@@ -19,7 +19,7 @@ from app.training.config import CONFIGS
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a short run by best.yaml, on the committed sample."""
     folder = tmp_path_factory.mktemp("demo") / "run"
-    words = ["data.source=sample", "train.epochs=6", f"output={folder}"]
+    words = ["data.source=sample", "train.epochs=6", "costs=false", "report=false", f"output={folder}"]
     assert train(["--config", str(CONFIGS / "best.yaml"), *words]) == 0
     return folder
 

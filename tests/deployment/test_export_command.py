@@ -11,11 +11,18 @@ import pytest
 from app.__main__ import main
 from app.data import load
 from app.engine import Executor, Scope
+from app.experiment.command import main as train
 from app.static.model_file import read_model
-from app.training.command import main as train
 
 ROOT = Path(__file__).parents[2]
-SHORT = ["data.source=sample", "baseline=null", "train.epochs=1", "engine=reference", "model.hidden=[64]"]
+SHORT = [
+    "data.source=sample",
+    "baseline=null",
+    "train.epochs=1",
+    "engine=reference",
+    "model.hidden=[64]",
+    "costs=false",
+]
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from app.__main__ import main
 from app.data.sample import load_sample
 from app.deployment import predict
 from app.deployment.loaded import load_network
+from app.experiment.command import main as train
 from app.graph import names
 from app.onnx import export
 from app.static.model_file import SavedModel, read_model, write_model
-from app.training.command import main as train
 from app.training.run_folder import MODEL
 from app.vision.digits import prepare
 from app.vision.reading import read_picture
@@ -36,10 +36,9 @@ COUNT = 120
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run on the committed sample, of a second or two."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    settings = ["train.optimizer=adam", "train.learning_rate=0.003", "engine=reference"]
-    assert (
-        train(["--config", str(ROOT / "configs" / "quick.yaml"), "--no-baseline", *settings, f"output={folder}"]) == 0
-    )
+    settings = ["train.optimizer=adam", "train.learning_rate=0.003", "engine=reference", "costs=false", "report=false"]
+    words = ["--config", str(ROOT / "configs" / "quick.yaml"), "--no-baseline", *settings, f"output={folder}"]
+    assert train(words) == 0
     return folder
 
 

@@ -13,9 +13,12 @@ from safetensors.numpy import load_file, save_file
 from app.data.sample import load_sample
 from app.deployment.trained import open_run
 from app.errors import AppError
-from app.training.command import main as train
+from app.experiment.command import main as train
 
-SHORT = ["data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8,6]", "engine=reference"]
+SHORT = [
+    "data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8,6]", "engine=reference",
+    "costs=false", "report=false",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 
 import app
 from app.dist.operators import all_reduce
-from app.dist.parallel import COMMUNICATION, SHARE, at_other_ranks, data_parallel
+from app.dist.parallel import at_other_ranks, data_parallel
+from app.dist.rewriting import COMMUNICATION, SHARE
 from app.errors import ProgramError
 from app.graph import Program, names, static_mode
 from app.graph.program import OPTIMIZE
@@ -88,11 +89,11 @@ def test_of_a_parameter_server_the_first_rank_alone_has_an_optimiser():
     assert ops(trainer) == ["multiply", "send_gradients", "receive_parameters"]
     assert (ops(server, OPTIMIZE), ops(trainer, OPTIMIZE)) == (["adam", "adam"], [])
     assert not trainer.schedulers
-    gone = at_other_ranks(adam.main, trainer)
+    gone = at_other_ranks(adam.main, [trainer])
     assert {"fc_0.w_0_moment1_0", "learning_rate_0"} <= gone
     assert gone.isdisjoint(trainer_startup.global_block().vars)
     assert gone <= server_startup.global_block().vars.keys()
-    assert not at_other_ranks(adam.main, server)
+    assert not at_other_ranks(adam.main, [server])
 
 
 def test_what_the_server_sends_is_what_trainers_receive():
@@ -108,6 +109,18 @@ def test_an_update_with_clipping_and_decay_sees_the_sums():
     roles = [op.role for op in main.global_block().ops]
     assert roles.index(COMMUNICATION) < roles.index(OPTIMIZE)
     assert COMMUNICATION not in roles[roles.index(OPTIMIZE) :]
+
+
+def test_a_gradient_that_no_row_has_a_part_in_is_shared_out_and_added_up_too():
+    main, startup = Program(), Program()
+    with names.guard(), app.static.program_guard(main, startup), static_mode():
+        x = app.static.data("x", [None, 4])
+        alone = app.static.create_parameter([1], "float32", name="alone")
+        loss = app.mean(app.static.nn.fc(x, 3)) + app.sum(alone * alone)
+        app.optimizer.SGD(0.1).minimize(loss)
+    here, _ = data_parallel(main, startup, Place(0, 2), loss=loss.name)
+    (op,) = [op for op in here.global_block().ops if op.definition is all_reduce]
+    assert "alone@GRAD" in op.inputs
 
 
 def test_running_statistics_become_those_of_the_whole_batch():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,13 @@ from ranks import ROOT, main, program, run
 @pytest.mark.parametrize("name", ["is killed", "raises an error of ours", "stalls"])
 def test_all_end_when_a_rank(name: str, tmp_path: Path):
     check(fail(tmp_path, 2, FAILURES[name][0]), name)
+
+
+def test_memory_that_cannot_be_shared_is_a_cause_that_is_told(tmp_path: Path):
+    ended = fail(tmp_path, 2, "os.kill(os.getpid(), signal.SIGBUS)")
+    cause = "as where /dev/shm, which holds the memory that ranks share, is full"
+    assert re.match(rf"error: {WHO} was ended by signal \d+ \(SIGBUS\), {cause}\. ", ended.messages[0])
+    assert ended.status == 128 + signal.SIGBUS
 
 
 def test_an_exception_that_nobody_expected_is_shown_with_its_way(tmp_path: Path):

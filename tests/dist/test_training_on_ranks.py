@@ -77,6 +77,24 @@ def test_losses_accuracies_and_parameters_are_those_of_one_process(tmp_path: Pat
         agree(many, training_on_ranks.train(one, ranks=False))
 
 
+def test_in_pieces_they_are_the_same_bits(tmp_path: Path):
+    file = tmp_path / "ops.py"
+    file.write_text(OPERATORS)
+    begun = str(tmp_path / "begun")
+    adam = [*REFERENCE, "dist.pieces=6", f"model.activation={file}:plain", "train.optimizer=adam", "train.batch_size=17"]
+    jobs = [
+        Job([*SMALL, "dist.pieces=4", "dist.shape=allreduce", "model.activation=custom.relu", "train.epochs=5"]),
+        Job([*adam, "dist.shape=pserver"]),
+        Job([*adam, "dist.shape=allreduce", "train.epochs=1"], save=begun),
+    ]
+    compiled, served, half = on_ranks(2, jobs, tmp_path)
+    assert training_on_ranks.train(jobs[0], ranks=False) == compiled
+    assert training_on_ranks.train(jobs[1], ranks=False) == served
+    rest = training_on_ranks.train(replace(jobs[1], begin=1, restore=begun), ranks=False)
+    assert [*half.losses, *rest.losses] == served.losses
+    assert rest.weights == served.weights
+
+
 @pytest.mark.parametrize("shape", ["allreduce", "pserver"])
 def test_a_run_goes_on_with_another_number_of_ranks(shape: str, tmp_path: Path):
     settings = [*REFERENCE, "train.optimizer=adam", f"dist.shape={shape}", "train.batch_size=32"]

@@ -11,9 +11,9 @@ from fuzz_files import put_together, taken_apart
 from fuzz_target import Target, in_a_file
 
 from app.errors import AppError, ConfigError, FileError
-from app.reporting import events
 from app.reporting.page import page
 from app.reporting.record import read as read_record
+from app.training import events
 from app.training.checkpoints.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from app.training.comparison import Start
 from app.training.config import CONFIGS, Config, dump_config, load_config

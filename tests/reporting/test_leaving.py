@@ -64,3 +64,26 @@ def test_a_run_that_is_to_leave_none_leaves_none(tmp_path: Path):
     settings = config(["relu"], 3, report=False)
     leave_report(tmp_path, dataset(), [Pretended()], settings, Heard())  # type: ignore[list-item, arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_that_was_stopped_in_its_first_epoch_leaves_a_report_as_well(tmp_path: Path):
+    folder, console = made_run(tmp_path / "run", ("relu",), costs=False), Heard()
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:4]))
+    leave_report(folder, dataset(), [Pretended()], config(["relu"], 3), console)  # type: ignore[list-item, arg-type]
+    assert (console.said, console.warned) == ([f"The report is {folder}/report.html"], [])
+
+
+class Lost(Pretended):
+    """A contestant whose network has numbers that are none."""
+
+    def scores(self, batches: Any) -> np.ndarray:
+        return super().scores(batches) * np.float32("inf")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_network_that_has_lost_itself_in_infinity_has_a_report_as_well(tmp_path: Path):
+    folder, console = made_run(tmp_path / "run", ("relu",)), Heard()
+    leave_report(folder, dataset(), [Lost()], config(["relu"], 3), console)  # type: ignore[list-item, arg-type]
+    assert (console.said, console.warned) == ([f"The report is {folder}/report.html"], [])

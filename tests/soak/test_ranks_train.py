@@ -1,9 +1,12 @@
-"""Three and four ranks train as one process does, on however few cores: five epochs, both shapes, uneven shares."""
+"""Three and four ranks train as one process does, on however few cores: five epochs, both shapes, uneven shares.
+
+In pieces, an operator with a kink gives the same bits; without, one that has none the same to rounding.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -19,17 +22,35 @@ JOBS = [  # of a smooth operator: which side of a kink a number is on is a matte
     Job([*FIVE, "dist.shape=pserver", "train.optimizer=momentum", "train.learning_rate=0.002"], images=5_003),
     Job([*FIVE, "dist.shape=allreduce", "engine=reference", "train.batch_size=3", "model.hidden=[9]"], images=50),
 ]
+IN_PIECES = [
+    Job(["train.epochs=5", "dist.pieces=12", "dist.shape=allreduce", "model.activation=custom.relu"], images=10_000),
+    Job(["train.epochs=5", "dist.pieces=12", "dist.shape=pserver", "train.optimizer=adam"], images=5_003),
+]
 _worst: dict[int, float] = {}
+
+
+@pytest.fixture(scope="module")
+def alone_in_pieces() -> list[Result]:
+    return [training_on_ranks.train(job, ranks=False) for job in IN_PIECES]
 
 
 @pytest.mark.parametrize("ranks", [3, 4])
 def test_losses_are_those_of_one_process(ranks: int, tmp_path: Path, figure: Callable[[str, str], None]):
-    (tmp_path / "jobs.json").write_text(json.dumps([asdict(job) for job in JOBS]))
-    ended = run(ranks, training_on_ranks.__file__, "jobs.json", "results.json", folder=tmp_path, timeout=900)
-    assert (ended.status, ended.messages) == (0, [])
-    for job, many in zip(JOBS, json.loads((tmp_path / "results.json").read_text()), strict=True):
+    for job, many in zip(JOBS, _on_ranks(ranks, JOBS, tmp_path), strict=True):
         one = training_on_ranks.train(replace(job, settings=[*job.settings, "engine=reference"]), ranks=False)
-        np.testing.assert_allclose(Result(**many).figures(), one.figures(), rtol=1e-5, atol=1e-7)
-        apart = np.abs(np.array(many["losses"]) / np.array(one.losses) - 1).max()
+        np.testing.assert_allclose(many.figures(), one.figures(), rtol=1e-5, atol=1e-7)
+        apart = np.abs(np.array(many.losses) / np.array(one.losses) - 1).max()
         _worst[ranks] = max(_worst.get(ranks, 0.0), float(apart))
     figure("ranks apart", ", ".join(f"{apart:.0e} at {n} ranks" for n, apart in sorted(_worst.items())))
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_in_pieces_they_are_the_same_bits(ranks: int, tmp_path: Path, alone_in_pieces: list[Result]):
+    assert _on_ranks(ranks, IN_PIECES, tmp_path) == alone_in_pieces
+
+
+def _on_ranks(ranks: int, jobs: Sequence[Job], folder: Path) -> list[Result]:
+    (folder / "jobs.json").write_text(json.dumps([asdict(job) for job in jobs]))
+    ended = run(ranks, training_on_ranks.__file__, "jobs.json", "results.json", folder=folder, timeout=900)
+    assert (ended.status, ended.messages) == (0, [])
+    return [Result(**result) for result in json.loads((folder / "results.json").read_text())]

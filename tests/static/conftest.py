@@ -1,20 +1,5 @@
-"""Each test builds Programs of its own, with names that count from 0, and keeps values in a Scope of its own."""
+"""Each test builds Programs of its own."""
 
-from __future__ import annotations
+from own_programs import own_programs
 
-from collections.abc import Iterator
-
-import pytest
-
-from app import static
-from app.graph import names
-
-
-@pytest.fixture(autouse=True)
-def _own_programs() -> Iterator[None]:
-    with (
-        names.guard(),
-        static.program_guard(static.Program(), static.Program()),
-        static.scope_guard(static.Scope()),
-    ):
-        yield
+__all__ = ["own_programs"]

@@ -10,7 +10,8 @@ import pytest
 from app.data import Batches, Dataset
 from app.training.comparison import Comparison, Start
 from app.training.config import Config, TrainConfig
-from app.training.watcher import Contestant, Epoch, Metrics, Place, Watcher
+from app.training.metrics import Metrics
+from app.training.watcher import Contestant, Epoch, Place, Watcher
 
 
 class Pretended:
@@ -34,6 +35,9 @@ class Pretended:
             self.seconds.now += 1000.0
         right = [np.float32(np.mean(labels % 3 == 0)) for _, labels in batches]
         return np.array([labels.sum() for _, labels in batches], np.float32), np.array(right)
+
+    def activity(self) -> list[Any]:
+        return []
 
     def end_epoch(self) -> None:
         self.log.append((self.name, "end of epoch"))

@@ -22,7 +22,7 @@ from app.training.stepping.steps import Steps
 from app.training.watcher import Contestant, Place
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
-OPERATORS = Path(__file__).with_name("misbehaving_operators.py")
+OPERATORS = Path(__file__).parents[1] / "experiment" / "misbehaving_operators.py"
 
 
 class Said:
@@ -168,7 +168,7 @@ def test_whole_numbers_and_objects_are_finite():
     ("array", "words"),
     [
         (GOOD, "float32[3]  min 1, max 1, mean 1, all finite"),
-        (BAD, "float32[3]  min 1, max 1, mean 1; not finite: 2 of 3 (1 nan)"),
+        (BAD, "float32[3]  min 1, max 1, mean 1; not finite: 2 of 3 (1 nan, 1 infinite)"),
         (BAD[2:], "float32[1]; not finite: 1 of 1 (1 nan)"),
         (np.arange(4), "int64[4]  min 0, max 3, mean 1.5, all finite"),
         (np.array([True, False]), "bool[2]  min 0, max 1, mean 0.5, all finite"),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.training.command import main
+from app.experiment.command import main
 from app.training.config import config_name
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "\n".join(
@@ -122,7 +122,7 @@ def test_a_configuration_elsewhere_and_an_operator_with_a_name_that_climbs_write
     outside = tmp_path / "outside" / "deep"
     outside.mkdir(parents=True)
     file = outside / "..; touch made .py"
-    shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), file)
+    shutil.copy(Path(__file__).parents[1] / "experiment" / "misbehaving_operators.py", file)
     before = everything(tmp_path)
     train("model.activation=outside/deep/../deep/..; touch made .py:relu_as_it_is", "baseline=null", "costs=false")
     made = {path for path in everything(tmp_path) - before if "__pycache__" not in path}

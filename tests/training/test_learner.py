@@ -96,14 +96,16 @@ def test_first_weights_depend_on_the_seed_alone(tiny: Any, engine: str):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 def test_warming_up_changes_nothing(tiny: Any, engine: str, optimizer: str):
-    warm, cold = (learner(*tiny, engine=engine, optimizer=optimizer) for _ in range(2))
+    settings = {"optimizer": optimizer, "weight_decay": 0.01}
+    warm, cold = (learner(*tiny, "tanh", engine=engine, **settings) for _ in range(2))
     warm.warm_up(batches(tiny[1])[:1])
     assert_equal(epochs(warm, tiny[1]), epochs(cold, tiny[1]))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_pieces_of_an_epoch_give_what_the_whole_gives(tiny: Any, engine: str):
-    whole, cut = (learner(*tiny, engine=engine, optimizer="momentum") for _ in range(2))
+    settings = {"optimizer": "momentum", "weight_decay": 0.01}
+    whole, cut = (learner(*tiny, "tanh", engine=engine, **settings) for _ in range(2))
     all_batches = batches(tiny[1])
     expected = whole.train(all_batches)
     pieces = [cut.train(all_batches[a:b]) for a, b in ((0, 1), (1, 5), (5, 8))]

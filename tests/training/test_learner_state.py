@@ -90,7 +90,7 @@ def test_warming_up_and_measuring_leave_the_state_as_it_was(make: Make, batches:
 
 
 def test_a_state_is_a_copy_and_is_copied(make: Make, batches: Batches):
-    one = make(optimizer="adam")
+    one = make(optimizer="adam", weight_decay=0.01)
     state = one.state()
     before = {name: value.copy() for name, value in state.items()}
     one.train(batches)

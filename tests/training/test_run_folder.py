@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -114,14 +115,46 @@ def test_a_run_is_not_begun_twice_in_one_folder():
     assert Path("run/config.yaml").read_text() == before
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_an_error_that_names_the_file():
+def test_a_configuration_that_is_there_is_not_replaced_by_that_of_a_run():
+    Path("config.yaml").write_text("seed: 1  # mine\n")
+    with pytest.raises(AppError, match=r"^config.yaml is there already and would be replaced; choose another output="):
+        RunFolder.new(Config(output="."), "name")
+    assert [file.name for file in Path().iterdir()] == ["config.yaml"]
+    assert Path("config.yaml").read_text() == "seed: 1  # mine\n"
+
+
+def test_a_run_that_was_killed_before_its_metrics_began_may_begin_again():
+    RunFolder.new(Config(output="run"), "name").__exit__(None, None, None)
+    Path("run/metrics.jsonl").unlink()
     with RunFolder.new(Config(output="run"), "name") as folder:
-        Path("run/summary.txt").symlink_to("/dev/full")
-        Path("run/weights-relu.safetensors").symlink_to("/dev/full")
+        assert folder.metrics() == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_the_metrics_is_an_error_that_names_the_file():
+    Path("run").mkdir()
+    folder = RunFolder(Path("run"), open("/dev/full", "w"))  # noqa: SIM115 - the folder closes it
+    told = r"^run/metrics.jsonl cannot be written: No space left on device$"
+    with pytest.raises(AppError, match=told):
+        folder.record({"event": "x"})
+    with pytest.raises(AppError, match=told):  # by what still waits to be written
+        folder.__exit__(None, None, None)
+
+
+def test_what_cannot_be_written_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch):
+    def refuse(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with RunFolder.new(Config(output="run"), "name") as folder:
+        folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
+        folder.save_summary("text")
+    before = {file: file.read_bytes() for file in Path("run").iterdir()}
+    monkeypatch.setattr(os, "fsync", refuse)
+    with RunFolder.again(Path("run")) as folder:
         with pytest.raises(AppError, match=r"^run/summary.txt cannot be written: No space left on device$"):
-            folder.save_summary("text")
+            folder.save_summary("another")
         with pytest.raises(
             AppError, match=r"^run/weights-relu.safetensors cannot be written: No space left on device$"
         ):
-            folder.save_weights("relu", {"a": np.zeros(1, np.float32)})
+            folder.save_weights("relu", {"a": np.ones(1, np.float32)})
+    assert {file: file.read_bytes() for file in Path("run").iterdir()} == before

@@ -16,6 +16,7 @@ from app.checking.checks.numbers import large, odd
 from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed
+from app.errors import AppError
 
 CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
     "gradient": gradient,
@@ -49,6 +50,7 @@ def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
                 warnings.simplefilter("ignore")
                 found = list(check(subject))
         except Exception as error:  # the user's function may raise whatever it likes
-            found = [failed(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")]
+            kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
+            found = [failed(kind + " ".join(str(error).split())[:400])]
         for verdict in found:
             yield replace(verdict, check=name)

@@ -28,7 +28,7 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 
-from app.engine.compiled import blas, numba_alone, runtime
+from app.engine.compiled import blas, numba_alone, runtime, stand_ins
 from app.engine.compiled.fingerprint import fingerprint
 
 numba_alone.load()
@@ -120,7 +120,7 @@ def load(text: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
 
 def _compilable(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function as one of Numba's; in what was no such one before, dividing by zero gives what NumPy gives."""
-    return function if hasattr(function, "py_func") else numba.njit(nogil=True, error_model="numpy")(function)
+    return function if hasattr(function, "py_func") else numba.jit(**stand_ins.AS_NUMPY)(function)
 
 
 def _write(path: Path, text: str) -> None:

@@ -93,7 +93,7 @@ class LoopWriter:
         if not form.settings and len(values) == 1:
             return values[0]
         settings = [repr(v) for v in op.attributes.values()] if form.settings else []
-        return f"{self.writer.function(form.function, op.type)}({', '.join([*values, *settings])})"
+        return f"{self.writer.function(form.function, op.type, on_numbers=True)}({', '.join([*values, *settings])})"
 
     def _spread(self, op: Operator, form: Spread, shape: Shape) -> str:
         """The element of a reduced value that stands for an element of the whole."""

@@ -23,6 +23,7 @@ from app.engine.compiled.schedule import schedule
 from app.engine.compiled.sizes import N, UnknownSizeError
 from app.engine.compiled.source import Source, generate
 from app.engine.compiled.verdict import why_not
+from app.engine.compiled.worth import threads_worth
 from app.engine.scope import Scope
 from app.errors import AppError, OperatorError, ShapeError
 from app.graph.passes import optimise
@@ -89,11 +90,13 @@ class CompiledProgram:
             *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
         array = partial(self._array, buffers=buffers, scope=scope)
-        self._on_threads(self.module.train, (order, first, last, batch, *arrays), array)
+        shards = threads_worth(self.lowered, min(batch, order.size), blas.threads())
+        self._on_threads(shards, self.module.train, (order, first, last, batch, *arrays), array)
 
-    def _on_threads(self, function: Any, arguments: tuple[Any, ...], array: Callable[[str, int], np.ndarray]) -> None:
-        """Run a function on all threads; `array` gives the variables of a step for which it calls Python meanwhile."""
-        shards = blas.threads()
+    def _on_threads(
+        self, shards: int, function: Any, arguments: tuple[Any, ...], array: Callable[[str, int], np.ndarray]
+    ) -> None:
+        """Run a function on threads; `array` gives the variables of a step for which it calls Python meanwhile."""
         shared = runtime.sharing(shards)
         raised: list[tuple[int, BaseException]] = []
 

@@ -99,9 +99,7 @@ class _Generator:
         self.writer.header("_", ["shard", "shards", "shared", "step", "rows", "n", *arguments], kept)
         self.line(1, "stay_apart()")
         self.line(1, "begin(shared, shard, step)")
-        for name in part.arguments:
-            if self.lowered.comes_flat(name):
-                self.writer.view(name, self.writer.flat(name), 1)
+        self._views([n for n in part.arguments if self.lowered.comes_flat(n)], self.writer.flat, 1, not kept)
         self.steps.write(part.steps, part.first, 1)
         self.line(1, "return False")
         written = self.writer.lines[before:]
@@ -111,6 +109,16 @@ class _Generator:
         else:
             self.writer.lines[before:] = [line.replace("def _(", f"def {part.name}(", 1) for line in written] + ["", ""]
         part.name = known.setdefault(same, part.name)
+
+    def _views(self, names: Sequence[str], memory: Callable[[str], str], depth: int, planned: bool) -> None:
+        """Variables as parts of memory. Those that were planned into the same part are one array: LLVM then sees that
+        they are, and makes instructions on vectors of a loop that reads one and writes the other."""
+        first: dict[str, str] = {}
+        for name in names:
+            part = self.writer.part(name, self.writer.memory(name) if planned else memory(name))
+            same = first.setdefault(part, name)
+            text = self.writer.part(name, memory(name)) if same == name else self.name(same)
+            self.line(depth, f"{self.name(name)} = {text}")
 
     def _handed(self, name: str, flat: Callable[[str], str]) -> str:
         """What stands for a variable where a part is called, or declared; `flat` names the memory that it lies in."""
@@ -127,9 +135,8 @@ class _Generator:
         self.line(2, "rows = order[iteration * batch : min((iteration + 1) * batch, order.size)]")
         self.line(2, "n = rows.size")
         wanted = {*lowered.gathered, *results} if len(parts) > 1 else {*self.plan.place, *lowered.roots}
-        for name in dict.fromkeys([*self.plan.place, *lowered.roots]):
-            if name in wanted:
-                self.writer.view(name, self.writer.memory(name), 2)
+        every = dict.fromkeys([*self.plan.place, *lowered.roots])
+        self._views([name for name in every if name in wanted], self.writer.memory, 2, True)
         self.writer.meet(2)
         for name in sorted(lowered.gathered):
             self.line(2, "for i in range(n * shard // shards, n * (shard + 1) // shards):")

@@ -9,6 +9,7 @@ from app.engine.compiled.buffers import Plan, size_text
 from app.engine.compiled.lowered import LAST, ROWS, Lowered, Step
 from app.engine.compiled.names import RESERVED, Names
 from app.engine.compiled.sizes import N
+from app.engine.compiled.stand_ins import on_vectors
 
 INDENT = "    "
 WIDTH = 104
@@ -39,10 +40,11 @@ class Writer:
             return self.name(data)
         return self.names.of(("data", data), data if data not in self.lowered.gathered else f"all_{data}")
 
-    def function(self, function: Callable[..., Any], wanted: str) -> str:
-        """The name of a function that the source calls."""
+    def function(self, function: Callable[..., Any], wanted: str, on_numbers: bool = False) -> str:
+        """The name of a function that the source calls, in a loop over single numbers or with arrays."""
         name = self.names.of(("function", id(function)), wanted)
-        self.functions[name] = function
+        if name not in self.functions:
+            self.functions[name] = on_vectors(function) if on_numbers else function
         return name
 
     def array(self, name: str) -> str:
@@ -81,12 +83,12 @@ class Writer:
         self.line(1, line.rstrip())
         self.line(0, "):")
 
-    def view(self, name: str, memory: str, depth: int) -> None:
-        """A variable as the part of some memory that this batch needs."""
+    def part(self, name: str, memory: str) -> str:
+        """The part of some memory that a variable needs in this batch."""
         shape = self.lowered.shapes[name]
         sizes = ", ".join(s.text for s in shape)
         shaped = f".reshape({sizes})" if len(shape) > 1 else ""
-        self.line(depth, f"{self.name(name)} = {memory}[: {size_text(shape)}]{shaped}")
+        return f"{memory}[: {size_text(shape)}]{shaped}"
 
     def bounds(self, step: Step) -> tuple[str, str]:
         """The first row of a thread's share of a step, and the row after the last."""

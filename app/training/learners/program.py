@@ -11,7 +11,9 @@ import numpy as np
 from app.data import Batches
 from app.dist import world
 from app.dist.agreement import check_agreement
-from app.dist.parallel import Place, at_other_ranks, data_parallel, is_share
+from app.dist.parallel import at_other_ranks, data_parallel
+from app.dist.pieces import InPieces, in_pieces, programs_of
+from app.dist.rewriting import Place
 from app.dist.running import RankExecutor
 from app.engine import Scope
 from app.engine.looking import looks_at
@@ -51,7 +53,9 @@ class ProgramLearner:
             parameters = dict(network.named_parameters())
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
-        share_out = partial(data_parallel, place=self.place, shape=config.dist.shape, bucket=config.dist.bucket)
+        dist = config.dist
+        rewrite: Any = partial(in_pieces, pieces=dist.pieces) if dist.pieces else data_parallel
+        share_out = partial(rewrite, place=self.place, shape=dist.shape, bucket=dist.bucket)
         self.main_here, self.startup_here = share_out(self.main, self.startup, loss=self.fetch[0], means=self.fetch)
         self.test_here, _ = share_out(self.test, Program(), means=self.fetch, totals=self._counts)
         self._feed = [image.name, label.name]
@@ -93,7 +97,7 @@ class ProgramLearner:
         rows = [self._executor.run(self.test, feed, [self._scores], scope=self._scope)[0] for feed in fed]
         return np.concatenate(rows)
 
-    def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
+    def _run(self, program: Program | InPieces, batches: Batches, scope: Scope) -> PerIteration:
         loss, score = self._executor.train_from_dataset(program, batches, self._feed, self.fetch, scope)
         return loss, score
 
@@ -114,7 +118,8 @@ class ProgramLearner:
             return ""
         from app.engine.compiled.explain import in_short  # imported late, as Numba is
 
-        return in_short(self.main_here, self.fetch)
+        program, *batch = programs_of(self.main_here)
+        return in_short(program, () if batch else self.fetch)
 
     def weights(self) -> dict[str, np.ndarray]:
         return {path: self._scope.value(name).copy() for path, name in self._paths.items()}
@@ -123,10 +128,11 @@ class ProgramLearner:
         return state_of(self._values(), self._schedule, self._streams)
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        elsewhere = at_other_ranks(self.main, self.main_here)
+        elsewhere = at_other_ranks(self.main, programs_of(self.main_here))
         here = {name: value for name, value in state.items() if name not in elsewhere}
         restore_from(here, self._values(), self._scope.values.__setitem__, self._schedule, self._streams)
 
     def _values(self) -> dict[str, np.ndarray]:
         """What a network has whatever the number of ranks."""
-        return {name: value for name, value in self._scope.values.items() if not is_share(name)}
+        lasting = {v.name for v in self.main.list_vars() if v.persistable}
+        return {name: value for name, value in self._scope.values.items() if name in lasting}

@@ -41,8 +41,9 @@ def statistics(array: np.ndarray) -> str:
     about += f"  min {finite.min():.4g}, max {finite.max():.4g}, mean {finite.mean():.4g}" if finite.size else ""
     if finite.size == array.size:
         return f"{about}, all finite"
-    nan = int(np.isnan(array).sum())
-    return f"{about}; not finite: {array.size - finite.size:,} of {array.size:,} ({nan:,} nan)"
+    kinds = {"nan": int(np.isnan(array).sum()), "infinite": int(np.isinf(array).sum())}
+    found = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
+    return f"{about}; not finite: {array.size - finite.size:,} of {array.size:,} ({found})"
 
 
 def _largest(array: np.ndarray) -> float:

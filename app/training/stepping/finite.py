@@ -93,10 +93,12 @@ class FiniteSteps(Steps):
         try:
             with warnings_off():
                 looks = learner.looks(batch, training)
-                look = first_not_finite(looks)
+                told = blame(
+                    first_not_finite(looks), place.contestant.operator
+                )  # before the update changes what it got
                 for _ in looks:  # to the end, where other ranks may wait for this one
                     pass
-                return blame(look, place.contestant.operator)
+                return told
         except AppError as error:
             return f"It cannot be taken again operator by operator: {error}"
         finally:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.dist import ending
+from app.experiment.run import resume, train
 from app.training.config import CONFIGS, config_name, load_config
-from app.training.run import resume, train
 from app.training.telling.console import console
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from app.data import Dataset
 from app.deployment.for_use import model_for_use
-from app.errors import AppError, OperatorError
+from app.dist.world import current
+from app.errors import AppError, FileError, OperatorError
 from app.reporting.leaving import leave_report
 from app.training.activation import Activation
 from app.training.config import Config
@@ -52,10 +55,13 @@ class Ending:
         try:
             if not at_once:
                 self._keep()
+        except FileError:
+            can_go_on = True  # as soon as there is room for what could not be written
+            raise
         finally:
             text = summary(self._config, self._dataset, self._contestants, self._console.columns)
-            if can_go_on and any(len(c.epochs) < self._config.train.epochs for c in self._contestants):
-                text += f"\nGo on with: python train.py --resume {shlex.quote(str(self._folder.path))}"
+            if can_go_on:
+                text += f"\nGo on with: {_command(self._folder.path)}"
             told = outcome(self._config, self._contestants)
             self._console.conclude(text, told, str(self._folder.path))
         if not at_once:
@@ -74,3 +80,12 @@ class Ending:
             self._folder.save_model(model_for_use(self._config, self._activations[0], pixels, weights))
         except OperatorError as error:
             self._console.warn(f"note: no model for `python -m app predict` was kept: {error}")
+
+
+def _command(folder: Path) -> str:
+    """What goes on with a run, as it can be typed here: with the Python, and the number of ranks, that it had."""
+    python = Path(sys.executable)
+    here = str(python.relative_to(Path.cwd())) if python.is_relative_to(Path.cwd()) else "python"
+    launcher = Path(here).with_name("mpiexec") if here != "python" else "mpiexec"
+    ranks = f"{launcher} -n {current().size} " if current().size > 1 else ""
+    return f"{ranks}{here} train.py --resume {shlex.quote(str(folder))}"

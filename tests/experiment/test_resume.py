@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +18,8 @@ import pytest
 from killing import assert_same_results
 
 from app.claims import hold
+from app.experiment.command import main
 from app.training.checkpoints.checkpoint import read_checkpoint, write_checkpoint
-from app.training.command import main
 from app.training.comparison import Start
 from app.training.learners import ProgramLearner
 
@@ -93,6 +94,11 @@ def test_sigterm_does_the_same_and_is_told_by_the_status(train: Train, resume: A
 
 def test_the_command_that_goes_on_is_fit_for_a_shell(interrupted: Any):
     assert "Go on with: python train.py --resume 'my run'\n" in interrupted(folder="my run").out
+
+
+def test_the_command_that_goes_on_names_the_python_of_this_folder(interrupted: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "executable", str(Path.cwd() / ".venv/bin/python"))
+    assert "Go on with: .venv/bin/python train.py --resume run\n" in interrupted().out
 
 
 def test_without_a_checkpoint_it_begins_anew_in_the_same_folder(train: Train, resume: Any, tmp_path: Path):
@@ -345,10 +351,10 @@ def test_a_full_disk_ends_it_clearly_and_room_lets_it_go_on(
     train: Train, resume: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     train(*LONGER, folder="whole")
-    sync, count = os.fsync, iter(range(1, 10**9))
+    sync, first = os.fsync, tmp_path / "run" / "checkpoints" / "000001.safetensors"
 
     def second_is_too_much(handle: int) -> None:
-        if next(count) > 1:
+        if first.exists():
             raise OSError(28, "No space left on device")
         sync(handle)
 
@@ -362,6 +368,27 @@ def test_a_full_disk_ends_it_clearly_and_room_lets_it_go_on(
     status, out, _ = resume()
     assert status == 0
     assert "Going on with custom.relu in epoch 2/3." in out
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_disk_that_is_full_at_the_very_end_is_told_of_too(
+    train: Train, resume: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    train(*LONGER, folder="whole")
+    sync, summary = os.fsync, tmp_path / "run" / "summary.txt"
+
+    def no_more_than_a_summary(handle: int) -> None:
+        if summary.exists():
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", no_more_than_a_summary)
+        run = train(*LONGER)
+    assert run.status == 1
+    assert run.err == "error: run/weights-custom.relu.safetensors cannot be written: No space left on device\n"
+    assert "\nGo on with: python train.py --resume run\n" in run.out
+    assert resume()[0] == 0
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 

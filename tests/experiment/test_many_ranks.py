@@ -17,7 +17,7 @@ from ranks import ROOT, process_of, run, start, wait
 from app.dist.errors import DistError
 from app.dist.same_start import compare, digest
 from app.dist.world import Alone
-from app.training.command import main
+from app.experiment.command import main
 
 TRAIN = str(ROOT / "train.py")
 TINY = [
@@ -56,11 +56,9 @@ class Pretended(Alone):
 
 def test_what_ranks_work_on_is_compared():
     compare(Pretended(SAME), SAME)
-    with pytest.raises(
-        DistError, match=r"^rank 1 was started with another configuration than rank 0: there epochs: 9,"
-    ):
+    with pytest.raises(DistError, match=r"^rank 1 was started with another configuration than rank 0: epochs: 9, not "):
         compare(Pretended({**SAME, "configuration": "seed: 0\ntrain:\n  epochs: 9"}), SAME)
-    with pytest.raises(DistError, match=r"another source of my_ops.py:swish than rank 0: there c3d4, here a1b2"):
+    with pytest.raises(DistError, match=r"another source of my_ops.py:swish than rank 0: c3d4, not a1b2"):
         compare(Pretended({**SAME, "source of my_ops.py:swish": "c3d4"}), SAME)
 
 
@@ -70,7 +68,7 @@ def test_a_rank_with_another_configuration_is_named(tmp_path: Path, tiny: list[s
     (message,) = ended.messages
     assert re.fullmatch(
         r"error: rank 1 of 2 \(host \S+, process \d+\) was started with another configuration than rank 0: "
-        r"there learning_rate: 0.5, here learning_rate: 0.01. All ranks have to be started alike",
+        r"learning_rate: 0.5, not learning_rate: 0.01. All ranks have to be started alike",
         message,
     )
     assert (ended.status, ended.out) == (1, "")
@@ -102,7 +100,7 @@ def test_a_run_that_loses_a_rank_goes_on_with_another_number(
         assert re.match(r"error: rank 1 of 2 \(.*\) was ended by signal 9 \(SIGKILL\)", ended.messages[0])
     else:  # asked politely, all stop at the same iteration, and keep what they have
         assert ended.messages[-1] == "terminated"
-        assert "Go on with: python train.py --resume run" in ended.out
+        assert "Go on with: mpiexec -n 2 python train.py --resume run" in ended.out
     done = len(losses(tmp_path / "run"))
     assert done < 40
     monkeypatch.chdir(tmp_path)
@@ -122,6 +120,11 @@ def test_the_eager_engine_on_two_ranks_trains_as_on_one(
     monkeypatch.chdir(tmp_path)
     assert main([*words, "output=alone"]) == 0
     assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
+
+
+def test_the_eager_engine_has_no_pieces(tiny: list[str], capsys: pytest.CaptureFixture[str]):
+    assert main([*tiny, "engine=eager", "dist.pieces=2"]) == 2
+    assert "engine=eager has no Program that could be run in dist.pieces=2: set engine=" in capsys.readouterr().err
 
 
 def test_the_eager_engine_has_no_parameter_server(tiny: list[str], capsys: pytest.CaptureFixture[str]):

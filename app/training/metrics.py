@@ -1,4 +1,7 @@
-"""What a run writes into its metrics for the report alone: how it began, and what its hidden units did."""
+"""What a run writes into its metrics: how it began, its reports and epochs, and what its hidden units did.
+
+Each is an event, a dictionary that JSON can hold; `app.training.events` reads them again.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from app.data import Dataset
-from app.reporting import machine
+from app.training import machine
 from app.training.watcher import Contestant, Epoch, Place, Watcher
+
+Record = Callable[[dict[str, Any]], None]
 
 
 def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> dict[str, Any]:
@@ -31,13 +36,19 @@ def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> dict[str, An
     }
 
 
-class ActivityEvents(Watcher):
-    """Tells after every epoch what the hidden units did, an event for each layer."""
+class Metrics(Watcher):
+    """Tells every report and every epoch, and of each epoch what the units of each hidden layer did."""
 
-    def __init__(self, record: Callable[[dict[str, Any]], None]):
+    def __init__(self, record: Record):
         self._record = record
 
+    def report(self, place: Place, loss: float, accuracy: float) -> None:
+        event = {"event": "iteration", "operator": place.contestant.operator, "epoch": place.epoch}
+        self._record({**event, "iteration": place.done - 1, "loss": loss, "accuracy": accuracy})
+
     def epoch(self, place: Place, result: Epoch) -> None:
-        event = {"event": "activations", "operator": place.contestant.operator, "epoch": place.epoch}
+        of_epoch = {"operator": place.contestant.operator, "epoch": place.epoch}
+        figures = {"seconds": result.seconds, "test_accuracy": result.accuracy, "test_loss": result.loss}
+        self._record({"event": "epoch", **of_epoch, **figures})
         for layer, activity in enumerate(place.contestant.learner.activity()):
-            self._record({**event, "layer": layer, **activity._asdict()})
+            self._record({"event": "activations", **of_epoch, "layer": layer, **activity._asdict()})

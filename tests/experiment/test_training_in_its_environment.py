@@ -51,7 +51,7 @@ time.time_ns = lambda: int(time.time() * 1e9)
 """
 """A clock that is set forth and back between any two looks at it."""
 
-TRAIN = "from app.training.command import main; sys.exit(main())"
+TRAIN = "from app.experiment.command import main; sys.exit(main())"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.data import Batches, load
 from app.dist.world import place
-from app.reporting.recording import ActivityEvents, start_event
+from app.experiment.ending import Ending
 from app.training.activation import find_activation
 from app.training.checkpoints.checkpoint import Checkpoint
 from app.training.checkpoints.keeper import Checkpoints
@@ -19,16 +19,16 @@ from app.training.checkpoints.sources import check_sources, sources_of
 from app.training.comparison import Comparison, Start
 from app.training.config import Config, operators_of
 from app.training.costs import measure_costs
-from app.training.ending import Ending
 from app.training.interruption import Interruption
 from app.training.learners import make_learner
+from app.training.metrics import Metrics, start_event
 from app.training.run_folder import RunFolder
 from app.training.stepping.finite import steps_for
 from app.training.stepping.steps import warm_up
 from app.training.telling.console import Console
 from app.training.telling.summary import introduction
-from app.training.together import InStep, begin_alike, ranks_of
-from app.training.watcher import Contestant, Metrics, Watcher
+from app.training.together import InStep, begin_alike, ranks_of, ranks_told
+from app.training.watcher import Contestant, Watcher
 
 
 def train(config: Config, name: str, console: Console | None = None) -> None:
@@ -92,7 +92,7 @@ class _Run:
         config, dataset = self._config, self._dataset
         pixels = dataset.train_images.shape[1]
         entered = [Contestant(a.name, make_learner(config, a, pixels)) for a in self._activations]
-        told = introduction(config, dataset, entered, self._world.said) + (f"{note}\n" if note else "")
+        told = introduction(config, dataset, entered, ranks_told(self._world, config)) + (f"{note}\n" if note else "")
         self._console.introduce(told, operators_of(config), config.train.epochs, config.train.batch_size)
         batches = Batches(dataset.train_images, dataset.train_labels, None, config.train.batch_size)
         for contestant in entered:
@@ -113,7 +113,7 @@ class _Run:
         if found is None:
             record(start_event(self._dataset, entered))
         steps = steps_for(config.train.on_nonfinite, record, self._console.warn)
-        watchers: list[Watcher] = [Metrics(record), ActivityEvents(record), self._console, steps]
+        watchers: list[Watcher] = [Metrics(record), self._console, steps]
         if self._world.size > 1:
             watchers.insert(0, InStep(self._world, config, interruption))
         if folder is not None:

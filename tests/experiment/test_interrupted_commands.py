@@ -119,7 +119,7 @@ def test_ctrl_c_while_data_is_being_fetched(start: Callable[..., Any], tmp_path:
         connection.close()
     assert process.returncode == 130
     assert out == ""
-    assert err == f"Asking {source} for 4 file(s)\ninterrupted\n"
+    assert err == f"Asking {source} for 4 files\ninterrupted\n"
     assert not (tmp_path / "run").exists()
 
 

@@ -1,4 +1,4 @@
-"""The lines of a run's metrics, each checked as its kind: what the report reads is what a run could have written."""
+"""The lines of a run's metrics, each checked as its kind: what is read is what a run could have written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from app.errors import FileError, MissingFileError
-
-FILE = "metrics.jsonl"
+from app.training.run_folder import METRICS
 
 Number = float | None
 """What was infinite, or no number, is None."""
@@ -92,12 +91,12 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "activations": Activations,
     "cost": Cost,
 }
-"""The events that the report shows. There are others, which it passes over."""
+"""The events that are read. There are others, which are passed over."""
 
 
 def read(folder: Path) -> Iterator[Any]:
     """The events of the run in a folder. A last line that is not whole, as a killed run leaves one, is none."""
-    path = folder / FILE
+    path = folder / METRICS
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -105,7 +104,7 @@ def read(folder: Path) -> Iterator[Any]:
                 if event is not None:
                     yield event
     except FileNotFoundError:
-        raise MissingFileError(f"{folder} is not the folder of a run: it has no {FILE}") from None
+        raise MissingFileError(f"{folder} is not the folder of a run: it has no {METRICS}") from None
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
 

@@ -1,0 +1,166 @@
+"""Functions that work on vectors: as exact as NumPy's, called by compiled loops alone, and part of code's name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from math import tanh as tanh_by_itself
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import static
+from app.custom import custom_op
+from app.engine.compiled import stand_ins, vector_math
+from app.engine.compiled.engine import compile_program
+from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.stand_ins import on_vectors
+
+NAMES = ("exp", "expm1", "tanh", "log", "log1p")
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, 3e38, -3e38, 0.625, -0.625, 0.5]
+EDGES = [88.72, 88.73, -87.4, -103.9, -104.0, 709.78, 709.79, -708.4, -745.1, -745.14, 5e-324, 1.79e308, -1 + 1e-16]
+
+
+def over_all(function: Any, x: np.ndarray) -> np.ndarray:
+    @njit(error_model="numpy")
+    def loop(x, y):
+        for i in range(np.uintp(x.size)):
+            y[i] = function(x[i])
+
+    y = np.empty_like(x)
+    loop(x, y)
+    return y
+
+
+def units_off(mine: np.ndarray, right: np.ndarray) -> float:
+    """How many units in the last place results are off at most. What is no number, or infinite, must be the same."""
+    rounded = right.astype(mine.dtype)
+    np.testing.assert_array_equal(np.isnan(mine), np.isnan(rounded))
+    np.testing.assert_array_equal(np.isfinite(mine), np.isfinite(rounded))
+    number = ~np.isnan(rounded)
+    np.testing.assert_array_equal(np.signbit(mine[number]), np.signbit(rounded[number]))
+    finite = np.isfinite(rounded)
+    unit = np.spacing(np.abs(rounded[finite])).astype(right.dtype)
+    return float(np.max(np.abs(mine[finite].astype(right.dtype) - right[finite]) / unit))
+
+
+def floats32() -> np.ndarray:
+    """Numbers of every size: one of 4099 in the order of their bits."""
+    bits = np.arange(0, 2**32, 4099, dtype=np.uint64).astype(np.uint32)
+    return np.concatenate([bits.view(np.float32), np.array(SPECIAL + EDGES[:5], np.float32)])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", [*NAMES, "erf"])
+def test_functions_are_exact_to_a_unit_and_a_half_in_single_precision(name: str):
+    x = floats32()
+    right = np.vectorize(math.erf)(x) if name == "erf" else getattr(np, name)(x.astype(np.float64))
+    assert units_off(over_all(getattr(vector_math, f"{name}_32"), x), right) < 1.5
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_are_exact_to_three_units_in_double_precision(name: str):
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**64, 300_000, dtype=np.uint64).view(np.float64)
+    near = [rng.uniform(-750, 750, 200_000), rng.uniform(-1, 2, 200_000), np.array(SPECIAL + EDGES)]
+    x = np.concatenate([bits, *near])
+    right = getattr(np, name)(x.astype(np.longdouble))
+    assert units_off(over_all(getattr(vector_math, f"{name}_64"), x), right) < 3
+
+
+# Which functions call them
+
+calls_by_module: Any = lambda x: np.exp(x) + math.exp(x)  # noqa: E731
+calls_by_name: Any = lambda x: tanh_by_itself(x)  # noqa: E731
+calls_none: Any = lambda x: np.maximum(x, 0) + np.sin(x)  # noqa: E731
+
+
+@njit
+def helper(x: Any) -> Any:
+    return np.log1p(x)
+
+
+@njit("float64(float64)")
+def for_double(x: Any) -> Any:
+    return np.exp(x)
+
+
+def around(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: function(x)
+
+
+def code(function: Any, number: Any) -> str:
+    made = function if hasattr(function, "py_func") else njit(function)
+    made(number)
+    return "".join(made.inspect_llvm().values())
+
+
+@pytest.mark.parametrize("function", [calls_by_module, calls_by_name, around(math.erf), around(np.exp)])
+def test_a_copy_calls_functions_on_vectors_for_the_c_library_s(function: Any):
+    for number in (np.float32(0.3), 0.3):
+        if function(0.3) != math.erf(0.3) or isinstance(number, np.float32):  # erf is left alone in double precision
+            assert not any(call in code(on_vectors(function), number) for call in ("llvm.exp", "@tanh", "@erf"))
+        copied = njit(on_vectors(function).py_func)(number)
+        assert copied == pytest.approx(function(float(number)), rel=1e-6)
+
+
+def test_numba_functions_that_are_called_are_copied_too():
+    calls_helper: Any = lambda x: helper(x) + x  # noqa: E731
+    assert "@log1p" in code(calls_helper, 0.5)
+    assert "@log1p" not in code(on_vectors(calls_helper), 0.5)
+
+
+@pytest.mark.parametrize("function", [calls_none, around(np.sin), for_double, np.add])
+def test_functions_that_need_no_stand_ins_stay_themselves(function: Any):
+    assert on_vectors(function) is function
+
+
+def test_whole_numbers_and_arrays_get_what_they_would_get_from_numba():
+    function: Any = lambda x: np.exp(x)  # noqa: E731
+    for value in (3, True, np.array([1.0, 2.0])):
+        np.testing.assert_array_equal(on_vectors(function)(value), njit(function)(value))
+
+
+def test_what_else_numba_compiles_stays_as_it_was():
+    function: Any = lambda x: np.exp(x)  # noqa: E731
+    before = code(on_vectors(function), np.float32(1))
+    assert "llvm.exp.f32" in code(function, np.float32(1))
+    assert "llvm.exp" not in before
+
+
+def test_compiled_code_is_known_by_the_functions_on_vectors_that_it_calls(monkeypatch: pytest.MonkeyPatch):
+    before = fingerprint(on_vectors(calls_by_module))
+    assert before == fingerprint(on_vectors(calls_by_module)) != fingerprint(calls_by_module)
+    monkeypatch.setattr(vector_math, "exp_64", njit(lambda x: x))
+    stand_ins._stand_in.cache_clear()
+    changed = fingerprint(on_vectors(calls_by_module))
+    monkeypatch.undo()
+    stand_ins._stand_in.cache_clear()
+    assert changed != before == fingerprint(on_vectors(calls_by_module))
+
+
+# Inside a Program
+
+
+def test_a_loop_that_calls_them_is_made_of_instructions_on_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
+
+    @custom_op(elementwise=True)
+    def swish_of_my_own(x):
+        return x / (1 + math.exp(-x))
+
+    x = static.data("x", [None, 64])
+    y = app.tanh(swish_of_my_own(x)) * x
+    feed = {"x": np.random.default_rng(0).standard_normal((32, 64)).astype(np.float32)}
+    values = [static.Executor(engine=e).run(feed=feed, fetch_list=[y])[0] for e in ("compiled", "reference")]
+    np.testing.assert_allclose(*values, rtol=1e-5, atol=1e-7)
+    native = compile_program(static.default_main_program(), [y.name])
+    made = "".join(native.module.train.inspect_llvm().values())
+    assert "fdiv <" in made
+    assert "llvm.exp" not in made
+    assert "@tanhf" not in made

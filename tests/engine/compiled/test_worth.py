@@ -1,0 +1,68 @@
+"""A batch gets the threads that it is worth: meeting takes longer than the work of a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app import static
+from app.custom import custom_op
+from app.engine.compiled import worth
+from app.engine.compiled.lowered import Lowered
+from app.engine.compiled.lowering import lower
+from app.engine.compiled.passes import PASSES
+from app.engine.compiled.schedule import schedule
+from app.engine.compiled.verdict import why_not
+from app.engine.compiled.worth import threads_worth
+from app.graph.passes import optimise
+
+FOR_EACH = worth.FOR_EACH  # before the tests of this room set it
+
+
+@pytest.fixture(autouse=True)
+def _as_it_is(_all_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worth, "FOR_EACH", FOR_EACH)
+
+
+@custom_op(row_by_row=True)
+@njit
+def by_rank(x: Any) -> Any:
+    """Not proven to work on single numbers, as it does not."""
+    sorted_rows = np.empty_like(x)
+    for i in range(x.shape[0]):
+        sorted_rows[i] = np.sort(x[i])
+    return sorted_rows
+
+
+def network(activation: Callable[[Any], Any], width: int = 100) -> Lowered:
+    x = static.data("x", [None, 784])
+    loss = app.mean(static.nn.fc(activation(static.nn.fc(x, width)), 10))
+    low = lower(optimise(static.default_main_program(), [loss.name], PASSES), [loss.name], why_not)
+    schedule(low)
+    return low
+
+
+def test_one_row_gets_one_thread_and_a_usual_batch_all():
+    low = network(app.relu)
+    assert threads_worth(low, 1, 2) == 1
+    assert threads_worth(low, 256, 2) == 2
+
+
+def test_more_rows_never_get_fewer_threads_nor_more_than_there_are():
+    low = network(app.tanh)
+    found = [threads_worth(low, n, 8) for n in range(0, 4096, 17)]
+    assert found == sorted(found)
+    assert {found[0], found[-1]} == {1, 8}
+
+
+def test_few_rows_of_a_wide_network_are_worth_more():
+    assert threads_worth(network(app.relu, 4096), 4, 2) == 2
+
+
+def test_what_a_called_function_costs_is_not_known_so_it_gets_all_threads():
+    assert threads_worth(network(by_rank), 1, 2) == 2
