@@ -28,13 +28,17 @@ def canonical(dtype: Any) -> str:
     if isinstance(dtype, str) and dtype in _SPELLINGS:
         return _SPELLINGS[dtype]  # the name itself, where the given one is of a kind that prints in its own way
     try:
-        # None is no type, though NumPy takes it for float64
-        name = "None" if dtype is None else _PYTHON_TYPES.get(dtype) or np.dtype(dtype).name
+        name = _PYTHON_TYPES.get(dtype) or ("" if _is_no_name(dtype) else np.dtype(dtype).name)
     except TypeError:
-        name = str(dtype)
+        name = ""
     if name not in NAMES:
         raise DtypeError(f"{dtype!r} is not an element type; there are {', '.join(NAMES)}")
     return name
+
+
+def _is_no_name(dtype: Any) -> bool:
+    """Whether NumPy would make of it what it does not say: float64 of None, and records of a text such as '2,f4'."""
+    return dtype is None or (isinstance(dtype, str) and not (dtype == "?" or dtype.lstrip("<>=|").isidentifier()))
 
 
 def name_of(dtype: np.dtype) -> str:

@@ -98,7 +98,10 @@ def test_an_element_type_can_be_spelled_in_many_ways(spelling: Any, name: str):
     assert canonical(spelling) == name
 
 
-@pytest.mark.parametrize("spelling", ["float8", "complex64", np.complex128, "uint16", "U3", None])
+@pytest.mark.parametrize(
+    "spelling",
+    ["float8", "complex64", np.complex128, "uint16", "U3", None, "", ",", "2,f4", "(1,2", "(9999,9999)f4", []],
+)
 def test_what_is_no_element_type_is_refused_with_the_list_of_those_that_are(spelling: Any):
     with pytest.raises(DtypeError) as caught:
         canonical(spelling)
