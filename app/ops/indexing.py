@@ -75,6 +75,24 @@ def _one_each(items: tuple[Any, ...], rank: int) -> list[Any]:
 
 def _cut_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
     """The part between the ends of a slice for each axis."""
+    shortened = [_until_start(cut) for cut in slices]
+    return _part_in_onnx(onnx, _part_in_onnx(onnx, x, [before for before, _ in shortened]), [c for _, c in shortened])
+
+
+def _until_start(cut: slice) -> tuple[slice, slice]:
+    """A slice as two, one after the other, so that none goes backwards from a place that is counted from the end.
+
+    Where there are fewer elements than that, NumPy gives none, and ONNX begins at the first.
+    """
+    start, stop = cut.start, cut.stop
+    if cut.step is None or cut.step > 0 or start is None or start >= -1:
+        return slice(None), cut
+    if stop is not None and start < stop < 0:
+        return slice(0, 0), slice(None)
+    return slice(start + 1), slice(None, stop - (start + 1) if stop is not None and stop < 0 else stop, cut.step)
+
+
+def _part_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
     limits = np.iinfo(np.int64)
     cuts = []
     for axis, cut in enumerate(slices):
