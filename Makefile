@@ -37,7 +37,7 @@ train-mpi: $(READY)  ## train on several ranks, each with its part of every batc
 test: $(READY)  ## run the tests (ARGS="-k word" for some of them)
 	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup $(ARGS)
 
-soak: $(READY)  ## run the long forms of the tests, half an hour of them, and keep the figures for docs/reliability.md
+soak: $(READY)  ## run the long forms of the tests, some twenty minutes of them, and keep the figures for docs/reliability.md
 	$(RUN) -c 'import atheris' 2>/dev/null || $(RUN) -m pip install --quiet --disable-pip-version-check atheris
 	$(RUN) -m pytest tests/soak $(ARGS)
 
