@@ -93,10 +93,8 @@ def get_world_size(group: Any = None) -> int:
 def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Any = None, sync_op: bool = True) -> None:
     """Replace a Tensor's numbers, at every rank, by the sum over all ranks, or another reduction."""
     world = _met("all_reduce")
-    how: Any = ReduceOp.SUM if op == ReduceOp.AVG else op
+    how: Any = op
     in_place([tensor._array], lambda array: world.allreduce(array, how))
-    if op == ReduceOp.AVG:
-        tensor._array /= tensor._array.dtype.type(world.size)
 
 
 def reduce(tensor: Tensor, dst: int = 0, op: str = ReduceOp.SUM, group: Any = None, sync_op: bool = True) -> None:

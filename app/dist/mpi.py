@@ -10,7 +10,7 @@ import os
 import socket
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -64,7 +64,7 @@ class MPIWorld:
         self._communicator = mpi.COMM_WORLD.Dup()
         self.notices = Notices(mpi.COMM_WORLD.Dup(), mpi.BYTE, mpi.Status())
         self.rank, self.size = self._communicator.rank, self._communicator.size
-        self._reductions = {"sum": mpi.SUM, "prod": mpi.PROD, "max": mpi.MAX, "min": mpi.MIN}
+        self._reductions = {"sum": mpi.SUM, "avg": mpi.SUM, "prod": mpi.PROD, "max": mpi.MAX, "min": mpi.MIN}
         self.host = socket.gethostname()
         self._calls = 0
         self._network = Network(self.size)
@@ -89,12 +89,24 @@ class MPIWorld:
 
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
         delay = self._network.allreduce(buffer.nbytes)
-        if self._memory is not None and buffer.nbytes >= LARGE and how == "sum":
-            self._memory.add_up(buffer, self._meet_in("allreduce"))
+        if self._memory is not None and buffer.nbytes >= LARGE and how in ("sum", "avg"):
+            self._memory.add_up(buffer, self._meet_in("allreduce"), how == "avg")
             self._network.add(delay)
             return
         request = self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer, self._reductions[how])
         self._finish("allreduce", request, delay)
+        if how == "avg":
+            buffer /= self.size
+
+    def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        if self._memory is None:
+            return None
+        try:
+            return self._memory.rooms(like)
+        except self._mpi.Exception:  # of memory that they could share, there is no more
+            return None
+        finally:
+            forget_names(self)
 
     def start_allreduce(self, buffer: np.ndarray) -> Pending:
         request = self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer)

@@ -35,6 +35,10 @@ def _sum(numbers: np.ndarray) -> None:
     world.current().allreduce(numbers)
 
 
+def _mean(numbers: np.ndarray) -> None:
+    world.current().allreduce(numbers, "avg")
+
+
 def _sum_at_first(numbers: np.ndarray) -> None:
     world.current().reduce(numbers)
 
@@ -45,6 +49,9 @@ def _copy_of_first(numbers: np.ndarray) -> None:
 
 all_reduce = _collective("all_reduce", _sum)
 """Each value becomes its sum over all ranks."""
+
+average = _collective("average", _mean)
+"""Each value becomes its mean over all ranks."""
 
 broadcast = _collective("broadcast", _copy_of_first)
 """Each value becomes what the first rank has."""

@@ -3,6 +3,11 @@
 Where gradients go over to the update, operators are inserted that add them up over the ranks. In the shape `allreduce`
 every rank then makes the update. In the shape `pserver` the first rank alone does, as a parameter server; the others,
 which have no optimiser, send it their gradients and receive the new parameters.
+
+An update that subtracts a multiple of each gradient from its parameter, and no more, comes out the same if each rank
+makes it with its own gradient times the number of ranks, and the mean of all is taken: W - r (g1 + g2) is the mean of
+W - 2 r g1 and W - 2 r g2. In the shape `allreduce` that is what is done, as a rank can then make the update in the
+product that gives the gradient, which is never stored.
 """
 
 from __future__ import annotations
@@ -12,8 +17,19 @@ from itertools import groupby
 
 from app.dist import operators as together
 from app.dist.messages import BUCKET
-from app.dist.rewriting import COMMUNICATION, Place, Rewriting, Shape, forget_unused, of_batch, seed_of, startup_of
-from app.graph.program import OPTIMIZE, Operator, Program
+from app.dist.rewriting import (
+    COMMUNICATION,
+    SHARE,
+    SHARE_TIMES_RANKS,
+    Place,
+    Rewriting,
+    Shape,
+    forget_unused,
+    of_batch,
+    seed_of,
+    startup_of,
+)
+from app.graph.program import OPTIMIZE, Block, Operator, Program
 from app.ops.arithmetic import multiply
 from app.ops.dtype import is_float
 from app.ops.rounding import ceil
@@ -54,6 +70,7 @@ class _OfRank(Rewriting):
     def main(self, loss: str | None, means: list[str], totals: list[str]) -> Program:
         """The main Program of the rank."""
         seed = seed_of(self.source, loss)
+        self.averages = self.shape == "allreduce" and not totals and _only_subtracts(self.source)
         runs = [(key, list(ops)) for key, ops in groupby(self.source.ops, key=lambda op: op.role == OPTIMIZE)]
         last = max((i for i, (updates, _) in enumerate(runs) if updates), default=len(runs))
         before: list[Operator] = []
@@ -74,15 +91,18 @@ class _OfRank(Rewriting):
     def _update(self, ops: list[Operator], before: list[Operator], seed: Operator | None, report: list[str]) -> None:
         """The collectives around an update: before it, of what it reads of the batch; after it, of what it changed."""
         varying, weighted = of_batch(self.source, before, seed)
-        changed = {n for op in ops for n in op.outputs if self.persists(n)}
+        changed = dict.fromkeys(n for op in ops for n in op.outputs if self.persists(n))
         read = [n for op in ops for n in op.inputs if n in varying and not self.persists(n)]
         running = [n for op in before for n in op.outputs if n in varying and self.persists(n) and n not in changed]
         sums = [n for n in dict.fromkeys([*read, *running]) if is_float(self.block.var(n).dtype) and n not in report]
         self.weighted([n for n in sums if n not in weighted])
-        self.gather([*sums, *report])
+        if not self.averages:
+            self.gather([*sums, *report])
         if self.updates_here:
             for op in ops:
                 self.copy(op)
+        if self.averages:
+            self.insert(together.average, [*changed, *running, *report])
         if self.shape == "pserver":
             self.send_back(ops, [*running, *report])
 
@@ -93,6 +113,10 @@ class _OfRank(Rewriting):
         if stream is not None and self.place.rank:  # each rank drops others of its neurons than the ranks beside it
             copied.attributes["seed"] = (stream[0], stream[1] + (self.place.rank << 32))
 
+    def share(self, dtype: str) -> str:
+        """The variable of the share; of what is averaged, each rank's share counts as many times as there are ranks."""
+        return self.share_in(SHARE_TIMES_RANKS if self.averages else SHARE, dtype)
+
     def _reported(self, means: list[str], totals: list[str]) -> list[str]:
         """Prepare figures for being added up over the ranks: a rank without rows has nothing to add to a total."""
         for name in totals:
@@ -101,3 +125,20 @@ class _OfRank(Rewriting):
             self.append(ceil, [self.share(variable.dtype)], [counts])
             self.append(multiply, [name, counts], [name])
         return [*self.weighted(means), *totals]
+
+
+def _only_subtracts(block: Block) -> bool:
+    """Whether a Program ends with updates, each of which is a parameter less a multiple of what the batch gives."""
+    updates = [op for op in block.ops if op.role == OPTIMIZE]
+    before = block.ops[: len(block.ops) - len(updates)]
+    computed = {name for op in before for name in op.outputs}
+
+    def subtracts(op: Operator) -> bool:
+        form = op.definition.accumulates
+        if form is None:
+            return False
+        base, scale, term = (op.inputs[place] for place in form.places(op.definition.inputs))
+        kept = base is not None and block.var(base).persistable and base not in computed
+        return kept and op.outputs == (base,) and scale not in computed and term in computed
+
+    return bool(updates) and block.ops[len(before) :] == updates and all(map(subtracts, updates))

@@ -23,6 +23,9 @@ COMMUNICATION = "communication"
 SHARE = "share_of_batch"
 """The variable that says which share of the batch is computed on; whoever runs the Program sets it in the scope."""
 
+SHARE_TIMES_RANKS = "share_of_batch_times_ranks"
+"""The same times the number of ranks, which is 1 wherever all have as many rows."""
+
 Shape = Literal["none", "allreduce", "pserver"]
 
 
@@ -37,7 +40,12 @@ class Place(Protocol):
 
 def is_share(name: str) -> bool:
     """Whether a variable says which share of the batch is computed on."""
-    return name.partition(".")[0] == SHARE
+    return name.partition(".")[0] in (SHARE, SHARE_TIMES_RANKS)
+
+
+def share_said_by(name: str, share: float, ranks: int) -> float:
+    """What such a variable has to say of a share."""
+    return share * ranks if name.partition(".")[0] == SHARE_TIMES_RANKS else share
 
 
 class Rewriting:
@@ -79,7 +87,11 @@ class Rewriting:
 
     def share(self, dtype: str) -> str:
         """The variable of the share, in the element type of what is multiplied by it."""
-        name = SHARE if dtype == "float32" else f"{SHARE}.{dtype}"
+        return self.share_in(SHARE, dtype)
+
+    def share_in(self, name: str, dtype: str) -> str:
+        """A variable that says it, in an element type."""
+        name = name if dtype == "float32" else f"{name}.{dtype}"
         return self.block.create_var(name, (), dtype, persistable=True, stop_gradient=True).name
 
     def insert(self, definition: OpDef, names: Iterable[str]) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from app.data import Batches
 from app.dist.cores import one_thread
 from app.dist.pieces import InPieces
-from app.dist.rewriting import Place, is_share
+from app.dist.rewriting import Place, is_share, share_said_by
+from app.dist.settled import Settled
 from app.dist.shards import Shard, pieces_of, shards
 from app.engine import Executor, Scope
 from app.engine.reference import stacked
@@ -25,6 +26,7 @@ class RankExecutor(Executor):
     def __init__(self, place: Place, engine: str = "reference"):
         super().__init__(engine=engine)
         self._place = place
+        self._settled = Settled()
 
     def train_from_dataset(  # type: ignore[override]  # shares are cut of what lies in arrays alone
         self, program: Program | InPieces, dataset: Batches, feed_list: Names, fetch_list: Names, scope: Scope
@@ -58,5 +60,7 @@ class RankExecutor(Executor):
         """Run a Program on parts of batches that are alike."""
         for name, variable in program.global_block().vars.items():
             if is_share(name):
-                scope.values[name] = np.asarray(shard.share, variable.dtype)
+                share = share_said_by(name, shard.share, self._place.size)
+                scope.values[name] = np.asarray(share, variable.dtype)
+        self._settled.settle(program, scope)
         return super().train_from_dataset(program, shard.batches, feed_list, fetch_list, scope)

@@ -6,7 +6,7 @@ where that is nothing, MPI is not imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
@@ -32,7 +32,7 @@ __all__ = [
     "using",
 ]
 
-Reduction = Literal["sum", "prod", "max", "min"]
+Reduction = Literal["sum", "avg", "prod", "max", "min"]
 
 TIMEOUT = 120.0
 """Seconds that ranks wait for each other, unless told otherwise."""
@@ -68,6 +68,9 @@ class World(Protocol):
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
         """Replace each rank's numbers by the sum over all ranks, or another reduction."""
 
+    def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """Arrays such as these that `allreduce` need not copy, as all ranks see their memory; None, if they cannot."""
+
     def start_allreduce(self, buffer: np.ndarray) -> Pending:
         """Begin `allreduce`; the buffer is left alone until its `wait` has returned."""
 
@@ -97,6 +100,9 @@ class Alone:
 
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
         pass
+
+    def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        return None
 
     def start_allreduce(self, buffer: np.ndarray) -> Pending:
         return _Done()

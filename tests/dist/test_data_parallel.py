@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import app
-from app.dist.operators import all_reduce
+from app.dist.operators import all_reduce, average
 from app.dist.parallel import at_other_ranks, data_parallel
-from app.dist.rewriting import COMMUNICATION, SHARE
+from app.dist.rewriting import COMMUNICATION, SHARE, SHARE_TIMES_RANKS
 from app.errors import ProgramError
 from app.graph import Program, names, static_mode
-from app.graph.program import OPTIMIZE
+from app.graph.passes import optimise
+from app.graph.program import OPTIMIZE, Operator
+from app.ops.update import sgd
 
 
 class Place(NamedTuple):
@@ -61,7 +63,7 @@ def test_the_program_that_is_given_is_left_alone():
 
 
 def test_gradients_are_added_up_where_they_go_over_to_the_update():
-    main, startup = shared_out(0)
+    main, startup = shared_out(0, given=network(app.optimizer.Momentum(0.1)))
     text = str(main)
     backward, communication, update = (text.index(f"// {role}") for role in ("backward", COMMUNICATION, OPTIMIZE))
     assert backward < communication < update
@@ -71,10 +73,52 @@ def test_gradients_are_added_up_where_they_go_over_to_the_update():
     assert ops(startup) == ["fill_constant", "broadcast"]
 
 
-def test_the_backward_pass_starts_from_the_share_of_the_batch():
-    main, _ = shared_out(0)
+@pytest.mark.parametrize(("optimizer", "share"), [(app.optimizer.Adam, SHARE), (app.optimizer.SGD, SHARE_TIMES_RANKS)])
+def test_the_backward_pass_starts_from_the_share_of_the_batch(optimizer: Any, share: str):
+    main, _ = shared_out(0, given=network(optimizer(0.1)))
     op = next(op for op in main.global_block().ops if op.outputs == ("mean.out_0@GRAD",))
-    assert (op.type, op.inputs[1]) == ("multiply", SHARE)
+    assert (op.type, op.inputs[1]) == ("multiply", share)
+
+
+def test_parameters_are_averaged_where_updates_subtract_gradients_and_no_more():
+    main, startup = shared_out(0)
+    op = main.global_block().ops[-1]
+    assert op.definition is average
+    assert op.inputs == op.outputs == ("fc_0.w_0", "fc_0.b_0", "mean.out_0")
+    assert ops(main) == ["multiply", "average"]
+    assert ops(startup) == ["fill_constant", "broadcast"]
+
+
+def test_a_step_of_averaged_parameters_is_taken_in_the_product_that_gives_the_gradient():
+    main, _ = shared_out(0)
+    assert "matmul_step" in [op.type for op in optimise(main, {"mean.out_0"}).global_block().ops]
+
+
+def after_the_update(loss: Any) -> None:
+    app.optimizer.SGD(0.1).minimize(loss)
+    app.mean(loss.block.var("fc_0.w_0"))
+
+
+def by_a_rate_of_the_batch(loss: Any) -> None:
+    ((parameter, gradient), *_) = app.static.append_backward(loss)
+    names = [parameter.name, gradient.name, loss.name]
+    loss.block.ops.append(Operator(sgd, names, [parameter.name], {}, OPTIMIZE))
+
+
+def less_its_size(loss: Any) -> None:
+    app.optimizer.SGD(0.1, weight_decay=0.1).minimize(loss)
+
+
+@pytest.mark.parametrize("updates", [after_the_update, by_a_rate_of_the_batch, less_its_size])
+def test_otherwise_gradients_are_added_up_first(updates: Any):
+    main, startup = Program(), Program()
+    with names.guard(), app.static.program_guard(main, startup), static_mode():
+        loss = app.mean(app.static.nn.fc(app.static.data("x", [None, 4]), 3))
+        updates(loss)
+    here, _ = data_parallel(main, startup, Place(0, 2), loss=loss.name, means=[loss.name])
+    assert average not in [op.definition for op in here.global_block().ops]
+    roles = [op.role for op in here.global_block().ops]
+    assert COMMUNICATION not in roles[roles.index(OPTIMIZE) + 1 : len(roles) - roles[::-1].index(OPTIMIZE)]
 
 
 def test_every_rank_of_an_allreduce_runs_the_same_program():
@@ -117,15 +161,16 @@ def test_a_gradient_that_no_row_has_a_part_in_is_shared_out_and_added_up_too():
         x = app.static.data("x", [None, 4])
         alone = app.static.create_parameter([1], "float32", name="alone")
         loss = app.mean(app.static.nn.fc(x, 3)) + app.sum(alone * alone)
-        app.optimizer.SGD(0.1).minimize(loss)
+        app.optimizer.Momentum(0.1).minimize(loss)
     here, _ = data_parallel(main, startup, Place(0, 2), loss=loss.name)
     (op,) = [op for op in here.global_block().ops if op.definition is all_reduce]
     assert "alone@GRAD" in op.inputs
 
 
-def test_running_statistics_become_those_of_the_whole_batch():
-    main, _ = shared_out(0, given=network(normalised=True))
-    (op,) = [op for op in main.global_block().ops if op.definition is all_reduce]
+@pytest.mark.parametrize(("optimizer", "how"), [(app.optimizer.Adam, all_reduce), (app.optimizer.SGD, average)])
+def test_running_statistics_become_those_of_the_whole_batch(optimizer: Any, how: Any):
+    main, _ = shared_out(0, given=network(optimizer(0.1), normalised=True))
+    (op,) = [op for op in main.global_block().ops if op.definition is how]
     statistics = [v.name for v in main.list_vars() if (v.persistable and "mean" in v.name) or "variance" in v.name]
     assert [name for name in op.inputs if name in statistics] == [n for n in statistics if "@" not in n]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from functools import cache
+from threading import Barrier, Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +20,8 @@ SIZES = [1, 2, 1000, CHUNK // 4 - 1, CHUNK // 4 + 1, CHUNK]
 class Window:
     """Memory that all have."""
 
-    def __init__(self, ranks: int):
-        self._memory = [np.zeros(2 * CHUNK, np.uint8) for _ in range(ranks)]
+    def __init__(self, ranks: int, size: int):
+        self._memory = [np.zeros(size, np.uint8) for _ in range(ranks)]
 
     def Shared_query(self, rank: int) -> tuple[Any, int]:  # noqa: N802 - as MPI calls it
         return self._memory[rank].data, 1
@@ -33,25 +34,41 @@ class Window:
 
 def together(ranks: int, does: Callable[[HostMemory, int, Callable[[], Any]], Any]) -> list[Any]:
     """What each of some ranks gives that do the same at the same time."""
-    window, meeting = Window(ranks), Barrier(ranks)
-    memories = [HostMemory(window, SimpleNamespace(rank=rank, size=ranks)) for rank in range(ranks)]
+    meeting, allocating = Barrier(ranks), Lock()
+    windows: list[list[int]] = [[] for _ in range(ranks)]
+    window_of = cache(lambda number, size: Window(ranks, size))
+
+    def work(rank: int) -> Any:
+        def allocate(size: int) -> Window:
+            windows[rank].append(size)
+            with allocating:
+                return window_of(len(windows[rank]), size)
+
+        return does(HostMemory(allocate, SimpleNamespace(rank=rank, size=ranks)), rank, lambda: meeting.wait(20))
+
     with ThreadPoolExecutor(ranks) as pool:
-        return list(pool.map(lambda rank: does(memories[rank], rank, lambda: meeting.wait(20)), range(ranks)))
+        return list(pool.map(work, range(ranks)))
 
 
+@pytest.mark.parametrize("mean", [False, True])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_sums_have_the_same_bits_at_every_rank(ranks: int):
+def test_sums_have_the_same_bits_at_every_rank(ranks: int, mean: bool):
     given = [[np.random.default_rng(10 * r + s).random(size, "f4") for s, size in enumerate(SIZES)] for r in range(ranks)]
 
     def add_up(memory: HostMemory, rank: int, meet: Callable[[], Any]) -> list[np.ndarray]:
+        rooms = memory.rooms(given[rank])
         mine = [numbers.copy() for numbers in given[rank]]
-        for numbers in mine:
-            memory.add_up(numbers, meet)
-        return mine
+        for numbers, room in zip(mine, rooms, strict=True):
+            room[:] = numbers
+            for place in (numbers, room):
+                memory.add_up(place, meet, mean)
+        meet()
+        return [*mine, *(room.copy() for room in rooms)]
 
     results = together(ranks, add_up)
     for place, sums in enumerate(zip(*results, strict=True)):
-        np.testing.assert_allclose(sums[0], sum(given[rank][place] for rank in range(ranks)), rtol=1e-6)
+        expected = sum(given[rank][place % len(SIZES)] for rank in range(ranks)) / (ranks if mean else 1)
+        np.testing.assert_allclose(sums[0], expected, rtol=1e-6)
         assert len({numbers.tobytes() for numbers in sums}) == 1
 
 

@@ -67,6 +67,8 @@ def test_losses_accuracies_and_parameters_are_those_of_one_process(tmp_path: Pat
     adam = ("train.optimizer=adam", "train.learning_rate=0.002", "train.weight_decay=0.001")
     jobs = [
         Job([*SMALL, "dist.shape=allreduce", "train.epochs=5"]),
+        Job([*SMALL, "dist.shape=allreduce", "model.hidden=[40]"]),  # weights large enough to travel by themselves
+        Job([*SMALL, "dist.shape=allreduce", "model.hidden=[40]", "train.optimizer=momentum"]),
         Job([*REFERENCE, "dist.shape=pserver", "dist.bucket=100", f"model.activation={file}:plain"]),
         Job([*REFERENCE, *adam, "dist.shape=pserver", "train.schedule=cosine", "train.batch_size=17"]),
         Job([*REFERENCE, *adam, "dist.shape=allreduce", f"model.activation={file}:swish", "model.hidden=[9,8]"]),

@@ -115,7 +115,9 @@ def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspec
     (heading,) = headings(printed := inspect(*mpi, "--stage", "data_parallel"))
     assert heading == "The main Program after data_parallel"
     assert "// 4 sgd" not in printed
-    assert " = all_reduce(linear_0.w_0@GRAD, " in printed
+    assert " = average(linear_0.w_0, " in printed
+    with_velocity = inspect(*mpi, "train.optimizer=momentum", "--stage", "data_parallel")
+    assert " = all_reduce(linear_0.w_0@GRAD, " in with_velocity
     trainer = inspect(*mpi, "dist.shape=pserver", "--ranks", "4", "--rank", "3", "--stage", "data_parallel")
     assert "// 4 sgd → 3 multiply, send_gradients, receive_parameters" in trainer
     assert "broadcast(linear_0.w_0, " in inspect(*mpi, "--stage", "startup")

@@ -145,7 +145,9 @@ class CompiledProgram:
         if value is None and not self._is_read_first(name):
             shape = [size.plus for size in self.lowered.shapes[name]]
             value = np.zeros(shape, self.lowered.dtype(name))
-        array = np.require(scope.value(name) if value is None else value, self.lowered.dtype(name), ["C", "W", "O"])
+        array = np.require(scope.value(name) if value is None else value, self.lowered.dtype(name), ["C", "W"])
+        if not _is_whole(array):
+            array = array.copy()
         declared = tuple(size.plus for size in self.lowered.shapes[name])
         if array.shape != declared:
             raise ShapeError(f"variable {name} is declared with shape {list(declared)}, but has {list(array.shape)}")
@@ -286,3 +288,8 @@ class CompiledProgram:
 
     def _batch_size(self, feed: dict[str, np.ndarray]) -> int:
         return next((feed[n].shape[0] for n in feed if self.lowered.shapes.get(n, ())[:1] == (N,)), 1)
+
+
+def _is_whole(array: np.ndarray) -> bool:
+    """Whether an array is not a part of another, nor of a file: what changes it changes nothing else."""
+    return array.flags.owndata or (type(array) is np.ndarray and not isinstance(array.base, (np.ndarray, type(None))))
