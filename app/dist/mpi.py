@@ -23,7 +23,7 @@ from app.dist.launch import Launch, line, no_more
 from app.dist.leftovers import forget_names
 from app.dist.notices import Asking, Left, Missing, Notices, Waiting
 from app.dist.simulated import Network
-from app.dist.world import TIMEOUT, Pending, Reduction
+from app.dist.world import TIMEOUT, Reduction
 
 _AT_ONCE = 30
 """How often a call is asked for before anything else is looked at."""
@@ -108,10 +108,6 @@ class MPIWorld:
         finally:
             forget_names(self)
 
-    def start_allreduce(self, buffer: np.ndarray) -> Pending:
-        request = self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer)
-        return _UnderWay(self, "allreduce", request, self._network.arrival(self._network.allreduce(buffer.nbytes)))
-
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         delay = self._network.reduce(buffer.nbytes)
         if self._memory is not None and buffer.nbytes >= LARGE:
@@ -178,17 +174,6 @@ class MPIWorld:
                 f"{self.name(self.rank)} got no further in {name} (call {self._calls}), as MPI says: {told}. A "
                 "connection was lost, or the ranks do not do the same"
             ) from error
-
-
-class _UnderWay:
-    """A collective that was begun, and what it will not be done before on the network that is simulated."""
-
-    def __init__(self, world: MPIWorld, name: str, request: Any, arrives: float):
-        self._world, self._name, self._request, self._arrives = world, name, request, arrives
-
-    def wait(self) -> None:
-        self._world._wait(self._name, self._request.Test)
-        self._world._network.wait(self._arrives)
 
 
 class _Waiting:

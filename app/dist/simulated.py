@@ -45,11 +45,10 @@ def _rounds(ranks: int) -> int:
 
 
 class Network:
-    """The wire of one rank: what is begun while it is busy waits its turn."""
+    """What collectives among so many ranks take."""
 
     def __init__(self, ranks: int, latency: float = 0.0, bandwidth: float | None = None):
         self._ranks, self._latency, self._bandwidth = ranks, latency, bandwidth or math.inf
-        self._free_at = 0.0
 
     def allreduce(self, size: int) -> float:
         """Seconds that an allreduce of so many bytes takes."""
@@ -67,19 +66,12 @@ class Network:
     def _seconds(self, cost: Cost) -> float:
         return cost.messages * self._latency + cost.bytes / self._bandwidth
 
-    def arrival(self, delay: float) -> float:
-        """When something that is begun now, and takes so long, is done."""
-        self._free_at = max(self._free_at, time.perf_counter()) + delay
-        return self._free_at
-
-    def add(self, delay: float) -> None:
-        """Wait for as long as something takes that is begun now."""
-        if delay:
-            self.wait(self.arrival(delay))
-
     @staticmethod
-    def wait(until: float) -> None:
-        """Wait for a time: asleep for most of it, so that other ranks have the core."""
+    def add(delay: float) -> None:
+        """Wait for so long: asleep for most of it, so that other ranks have the core."""
+        if not delay:
+            return
+        until = time.perf_counter() + delay
         while (left := until - time.perf_counter()) > 0:
             if left > _SLEEP_LESS:
                 time.sleep(left - _SLEEP_LESS)

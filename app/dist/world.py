@@ -19,7 +19,6 @@ __all__ = [
     "TIMEOUT",
     "Alone",
     "DistError",
-    "Pending",
     "RankError",
     "Reduction",
     "World",
@@ -36,13 +35,6 @@ Reduction = Literal["sum", "avg", "prod", "max", "min"]
 
 TIMEOUT = 120.0
 """Seconds that ranks wait for each other, unless told otherwise."""
-
-
-class Pending(Protocol):
-    """Something under way among the ranks."""
-
-    def wait(self) -> None:
-        """Go on when it is done."""
 
 
 class World(Protocol):
@@ -70,9 +62,6 @@ class World(Protocol):
 
     def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         """Arrays such as these that `allreduce` need not copy, as all ranks see their memory; None, if they cannot."""
-
-    def start_allreduce(self, buffer: np.ndarray) -> Pending:
-        """Begin `allreduce`; the buffer is left alone until its `wait` has returned."""
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         """Replace the root's numbers by the sum over all ranks; the others keep theirs."""
@@ -104,9 +93,6 @@ class Alone:
     def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         return None
 
-    def start_allreduce(self, buffer: np.ndarray) -> Pending:
-        return _Done()
-
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         pass
 
@@ -117,11 +103,6 @@ class Alone:
         return [value]
 
     def barrier(self) -> None:
-        pass
-
-
-class _Done:
-    def wait(self) -> None:
         pass
 
 
