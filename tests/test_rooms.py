@@ -1,10 +1,13 @@
-"""The rooms of app/: imports between them run downwards only, in the order of the README's table."""
+"""The rooms of app/: imports between them run downwards only, in the order of the README's table.
+
+So do those between the files of a room, but for a few that know what stands above them.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -14,6 +17,18 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 APP = ROOT / "app"
+
+NAMED_FROM_BELOW = {
+    "app.custom.pylayer": "a call of a PyLayer, and its context, know the operator that the class became",
+    "app.graph.program": "variables, bodies, watchers and the printer know the Block that they belong to",
+    "app.jit.concrete": "the gradient of a traced function knows the function that it belongs to",
+    "app.ops.definition": "a gradient rule knows the operator that it belongs to",
+}
+"""Files whose types are named, for the type checker alone, by files that they import, each with why."""
+USED_FROM_BELOW = {
+    "app.dist.mpi": "a process meets the other ranks when it first asks for its world, and imports MPI no earlier",
+}
+"""Files that a function in a file that they import does import, each with why."""
 
 
 def room_of(module: str) -> str | None:
@@ -32,6 +47,12 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 @cache
+def parsed(file: Path) -> ast.Module:
+    """A file's source as a tree."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
 def imports() -> dict[str, dict[str, str]]:
     """For each room those that it imports, each with a file that does. The package as a whole is no room."""
     found: dict[str, dict[str, str]] = {}
@@ -40,7 +61,7 @@ def imports() -> dict[str, dict[str, str]]:
         if str(at) in ("__init__.py", "__main__.py"):
             continue
         room = found.setdefault(at.parts[0].removesuffix(".py"), {})
-        for module in imported(ast.parse(file.read_text(encoding="utf-8"))):
+        for module in imported(parsed(file)):
             other = room_of(module)
             if other is not None and other != at.parts[0].removesuffix(".py") and _is_ours(other):
                 room.setdefault(other, str(at))
@@ -50,6 +71,50 @@ def imports() -> dict[str, dict[str, str]]:
 def _is_ours(room: str) -> bool:
     """Whether it is a room or a module beside them, and no name of the package."""
     return (APP / room).is_dir() or (APP / f"{room}.py").is_file()
+
+
+@cache
+def file_of(name: str) -> str | None:
+    """The file of ours, as a module, that has a name or is it; the package as a whole is none."""
+    while name.startswith("app."):
+        path = ROOT / name.replace(".", "/")
+        if path.with_suffix(".py").is_file() or (path / "__init__.py").is_file():
+            return name
+        name = name.rpartition(".")[0]
+    return None
+
+
+@cache
+def files() -> dict[str, dict[str, bool]]:
+    """For each file, as a module, those that it imports, each with whether it does so for the type checker alone."""
+    found: dict[str, dict[str, bool]] = {}
+    for file in sorted(APP.rglob("*.py")):
+        module = file_of(".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+        if module is None:
+            continue
+        body = parsed(file).body
+        of_types = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+        used = {file_of(name) for name in imported(ast.Module([node for node in body if node not in of_types], []))}
+        named = {file_of(name) for name in imported(ast.Module([*of_types], []))}
+        found[module] = {other: other not in used for other in used | named if other not in (None, module)}
+    return found
+
+
+def circle_of_files(leaving_out: Collection[str]) -> list[str]:
+    """Files each of which is imported by the next, the last being the first; none where there is no such circle."""
+    counted = {
+        file: [
+            other
+            for other, named in others.items()
+            if other not in leaving_out or other not in (NAMED_FROM_BELOW if named else USED_FROM_BELOW)
+        ]
+        for file, others in files().items()
+    }
+    try:
+        TopologicalSorter(counted).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def floors() -> list[list[str]]:
@@ -76,3 +141,15 @@ def test_imports_run_down_the_table_of_the_readme():
         if floor.get(other, len(floor)) < floor.get(room, 0)
     ]
     assert up == []
+
+
+def test_files_do_not_import_each_other_by_any_way_round():
+    around = circle_of_files(NAMED_FROM_BELOW.keys() | USED_FROM_BELOW.keys())
+    told = [f"{importer} imports {file}" for file, importer in pairwise(around)]
+    assert told == []
+
+
+@pytest.mark.parametrize("file", [*NAMED_FROM_BELOW, *USED_FROM_BELOW])
+def test_those_that_are_left_out_would_be_in_a_circle(file: str):
+    around = circle_of_files((NAMED_FROM_BELOW.keys() | USED_FROM_BELOW.keys()) - {file})
+    assert file in around

@@ -12,6 +12,7 @@ import numpy as np
 from app.errors import ProgramError
 from app.graph import names
 from app.graph.body import Body
+from app.graph.printing import format_block
 from app.graph.state import Kept
 from app.graph.variable import Parameter, Variable
 from app.graph.watchers import tell
@@ -236,8 +237,6 @@ class Block:
         return self.ops == other.ops and list(map(str, self.vars.values())) == list(map(str, other.vars.values()))
 
     def __str__(self) -> str:
-        from app.graph.printing import format_block
-
         return format_block(self)
 
 

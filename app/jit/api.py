@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.jit.convert.call import leave
+from app.jit.convert.meaning import leave
 from app.jit.function import StaticFunction, enabled
 from app.nn.layer import Layer
 

@@ -14,7 +14,7 @@ from typing import Any
 from app.errors import ProgramError
 from app.graph import names
 from app.jit.concrete import ConcreteProgram
-from app.jit.convert.call import converted
+from app.jit.convert.meaning import converted
 from app.jit.convert.source import code_of, has_source
 from app.jit.effects import Effects
 from app.jit.locating import told_with_line
@@ -116,7 +116,7 @@ class StaticFunction:
         return self._traced(arguments, exact)
 
     def _traced(self, arguments: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
-        tracer = Tracer()
+        tracer = Tracer(converted)
         tracer.backend, tracer.datasets[:] = self._backend, arguments.datasets
         block = tracer.program.global_block()
         taken = iter(_argument_names(self._function, self._instance, len(shapes)))

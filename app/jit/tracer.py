@@ -62,7 +62,9 @@ class Captured:
 class Tracer:
     """What a function left behind while it was traced."""
 
-    def __init__(self) -> None:
+    def __init__(self, converted: Callable[[Any], Callable[..., Any]]) -> None:
+        self.converted = converted
+        """What gives a function as it is called while tracing."""
         self.program = TracedProgram(self)
         self.startup = Program()
         self.backend = "compiled"
@@ -239,10 +241,8 @@ class Tracer:
 
     def forward_of(self, layer: Any) -> Callable[..., Any]:
         """What computes a layer's result: its `forward`, with its control flow converted."""
-        from app.jit.convert.call import converted
-
         self.layers[id(layer)] = layer
-        return converted(layer.forward)
+        return self.converted(layer.forward)
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
-from app.custom.composed import composition
+from app.custom.composed import Composition, composition
 from app.errors import AppError, ExportError
 from app.graph.body import Body
 from app.graph.program import Block, Operator
 from app.onnx.flow import FlowNodes
 from app.onnx.library import DOMAIN, Library
 from app.onnx.nodes import Value
+from app.onnx.types import OPSET, package
 from app.ops.spec import Spec
 
 Values = MutableMapping[str, Value]
@@ -96,11 +98,23 @@ class GraphNodes(FlowNodes):
         made_of = composition(operator.definition, specs, operator.attributes) if whole else None
         settings: dict[str, Any] = {}
         if made_of is not None:
-            name = self.library.function(operator, specs, made_of, self)
+            name = self.library.function(operator, specs, partial(self._function, made_of))
         else:
             name, settings = self.library.own_operator(operator)
         names = self.node(name, ["" if v is None else v.name for v in inputs], len(outputs), settings, DOMAIN)
         return [Value(self, n, spec.dtype, spec.shape) for n, spec in zip(names, outputs, strict=True)]
+
+    def _function(self, made_of: Composition, name: str) -> Any:
+        """An ONNX function, with the nodes of what an operator is made of."""
+        inside = GraphNodes(self.library)
+        block = made_of.program.global_block()
+        inputs = [block.var(n) for n in made_of.inputs if n is not None]
+        values: Values = {v.name: Value(inside, inside.fresh(v.name), v.dtype, v.shape) for v in inputs}
+        inside.append_block(block, values)
+        self.problems.update(inside.problems)
+        results = inside.hand_out([values[n] for n in made_of.outputs], made_of.outputs)
+        opsets = [package().helper.make_opsetid(domain, version) for domain, version in (("", OPSET), (DOMAIN, 1))]
+        return package().helper.make_function(DOMAIN, name, [v.name for v in inputs], results, inside.made, opsets)
 
     def hand_out(self, values: Sequence[Value], names: Sequence[str]) -> list[str]:
         """Give values these names, as outputs: one that is an input, or handed out already, is copied."""

@@ -22,7 +22,7 @@ BATCH = "batch"
 def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any, Library]:
     """The ONNX model of a network, checked, and its custom operators."""
     block = network.program.global_block()
-    library = Library(lambda: GraphNodes(library))
+    library = Library()
     nodes = GraphNodes(library)
     inputs = [block.var(name) for name in network.inputs]
     values: Values = {v.name: Value(nodes, nodes.fresh(v.name), v.dtype, v.shape) for v in inputs}

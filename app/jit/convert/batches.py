@@ -67,7 +67,7 @@ class _Batches:
 
     def _traced(self, outer: Tracer) -> tuple[Tracer, ConcreteProgram, dict[int, Any]]:
         """The body as a function of one batch, given what is known to be carried."""
-        tracer = Tracer()
+        tracer = Tracer(outer.converted)
         tracer.backend = outer.backend
         block = tracer.program.global_block()
         rows = [

@@ -24,13 +24,11 @@ def has_source(function: Any) -> bool:
     return isinstance(function, FunctionType) and _tree(function.__code__) is not None
 
 
-def with_meaning(function: FunctionType) -> Callable[..., Any]:
-    """A function with its control flow converted; itself, where its source cannot be read."""
+def with_meaning(function: FunctionType, meaning: Any) -> Callable[..., Any]:
+    """A function with its control flow converted, which calls `meaning`; itself, where its source cannot be read."""
     if MEANING in function.__code__.co_freevars or _tree(function.__code__) is None:
         return function
     code = _compiled(function.__code__, function.__qualname__)
-    from app.jit.convert import meaning  # it needs this module
-
     known = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells = tuple(CellType(meaning) if name == MEANING else known[name] for name in code.co_freevars)
     made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
