@@ -25,10 +25,6 @@ NAMED_FROM_BELOW = {
     "app.ops.definition": "a gradient rule knows the operator that it belongs to",
 }
 """Files whose types are named, for the type checker alone, by files that they import, each with why."""
-USED_FROM_BELOW = {
-    "app.dist.mpi": "a process meets the other ranks when it first asks for its world, and imports MPI no earlier",
-}
-"""Files that a function in a file that they import does import, each with why."""
 
 
 def room_of(module: str) -> str | None:
@@ -103,11 +99,7 @@ def files() -> dict[str, dict[str, bool]]:
 def circle_of_files(leaving_out: Collection[str]) -> list[str]:
     """Files each of which is imported by the next, the last being the first; none where there is no such circle."""
     counted = {
-        file: [
-            other
-            for other, named in others.items()
-            if other not in leaving_out or other not in (NAMED_FROM_BELOW if named else USED_FROM_BELOW)
-        ]
+        file: [other for other, named in others.items() if not (named and other in leaving_out)]
         for file, others in files().items()
     }
     try:
@@ -144,12 +136,12 @@ def test_imports_run_down_the_table_of_the_readme():
 
 
 def test_files_do_not_import_each_other_by_any_way_round():
-    around = circle_of_files(NAMED_FROM_BELOW.keys() | USED_FROM_BELOW.keys())
+    around = circle_of_files(NAMED_FROM_BELOW)
     told = [f"{importer} imports {file}" for file, importer in pairwise(around)]
     assert told == []
 
 
-@pytest.mark.parametrize("file", [*NAMED_FROM_BELOW, *USED_FROM_BELOW])
+@pytest.mark.parametrize("file", NAMED_FROM_BELOW)
 def test_those_that_are_left_out_would_be_in_a_circle(file: str):
-    around = circle_of_files((NAMED_FROM_BELOW.keys() | USED_FROM_BELOW.keys()) - {file})
+    around = circle_of_files(NAMED_FROM_BELOW.keys() - {file})
     assert file in around

@@ -22,8 +22,8 @@ from app.dist.host_memory import LARGE, shared_by
 from app.dist.launch import Launch, line, no_more
 from app.dist.leftovers import forget_names
 from app.dist.notices import Asking, Left, Missing, Notices, Waiting
+from app.dist.protocol import TIMEOUT, Reduction
 from app.dist.simulated import Network
-from app.dist.world import TIMEOUT, Reduction
 
 _AT_ONCE = 30
 """How often a call is asked for before anything else is looked at."""
