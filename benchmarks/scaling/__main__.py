@@ -29,10 +29,10 @@ SLOWER = (
 )
 """Networks that are simulated: of one of them, messages are slow; of one, bytes; of more ranks, both."""
 LARGER = {"widths": [1024], "batches": [1024, 512, 256]}
-PAIRS = 3
-"""How often one rank and two of them are measured in turn, with larger batches."""
+PAIRS = 5
+"""How often one rank, two of them and one of two threads are measured in turn, with larger batches."""
 PIECES = {"widths": [100, 1024], "batches": [BATCH], "pieces": [None, 4, 12], "iterations": 4, "rounds": 60}
-_THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def main() -> int:
@@ -80,10 +80,14 @@ def _quick() -> dict[str, Any]:
 
 
 def _pair(asked: dict[str, Any]) -> dict[str, Any]:
-    """One rank with whole batches and with the half of them, and right after it two ranks in both shapes."""
+    """One rank with whole batches and with the half of them, two ranks in both shapes, and one of two threads."""
     halves = [batch // 2 for batch in asked["batches"]]
-    one = {**asked, "shapes": ["none"], "batches": list(dict.fromkeys([*asked["batches"], *halves]))}
-    return {"one": _measured(1, one)["points"], "two": _measured(2, {**asked, "shapes": SHAPES})["points"]}
+    alone = {**asked, "shapes": ["none"]}
+    return {
+        "one": _measured(1, {**alone, "batches": list(dict.fromkeys([*asked["batches"], *halves]))})["points"],
+        "two": _measured(2, {**asked, "shapes": SHAPES})["points"],
+        "threads": _measured(1, alone, threads=2)["points"],
+    }
 
 
 def _in_pieces(asked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -96,15 +100,16 @@ def _slower(network: dict[str, Any]) -> dict[str, Any]:
     return {**network, **_measured(network["ranks"], asked)}
 
 
-def _measured(ranks: int, asked: dict[str, Any]) -> dict[str, Any]:
-    """What so many ranks of one thread have measured."""
+def _measured(ranks: int, asked: dict[str, Any], threads: int = 1) -> dict[str, Any]:
+    """What so many ranks of one thread, or of more, have measured."""
     print(f"{ranks} rank{'s' * (ranks > 1)}, width {asked['widths']}, {asked['shapes']} ...", flush=True)
     beside = Path(sys.executable).with_name("mpiexec")
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     if mpiexec is None:
         raise AppError("this needs mpiexec and mpi4py: pip install 'opsmith[mpi]'")
     words = [mpiexec, "-n", str(ranks), sys.executable, "-m", "benchmarks.scaling.measuring", json.dumps(asked)]
-    settings = {**environment(_THREADS), "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    limits = environment(dict.fromkeys(_THREADS, str(threads)))
+    settings = {**limits, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(words, cwd=ROOT, env=settings, capture_output=True, text=True, check=False)
     if done.returncode:
         raise AppError(f"measuring with {ranks} ranks failed: {done.stderr.strip()}")

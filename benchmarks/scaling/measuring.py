@@ -19,12 +19,11 @@ import numpy as np
 
 from app.data import Batches
 from app.dist import ending
-from app.dist.simulated import allreduce
 from app.dist.world import World, current
 from app.training.activation import find_activation
 from app.training.config import Config
 from app.training.learners import make_learner
-from benchmarks.scaling.model import CLASSES, PIXELS
+from benchmarks.scaling.model import CLASSES, PIXELS, cost_of
 
 _ROUNDS, _ITERATIONS = 25, 20
 """Many short tries, so that some of them meet nothing else that the machine does."""
@@ -32,19 +31,22 @@ _SMALL, _LARGE = 1, 1 << 20
 """Numbers of a message that shows the latency, and of one that shows the bandwidth."""
 
 
-def _network(world: World) -> dict[str, float]:
-    """Latency and bandwidth, from how long a short and a long allreduce take."""
-    short, long = (_seconds_of(world, numbers) for numbers in (_SMALL, _LARGE))
-    few, many = allreduce(world.size, 4 * _SMALL), allreduce(world.size, 4 * _LARGE)
+def _network(world: World, shape: str) -> dict[str, float]:
+    """Latency and bandwidth, from how long what a shape does takes with few numbers and with many."""
+    short, long = (_seconds_of(world, shape, numbers) for numbers in (_SMALL, _LARGE))
+    few, many = (cost_of(shape, world.size, 4 * numbers) for numbers in (_SMALL, _LARGE))
     return {"latency": short / few.messages, "bandwidth": (many.bytes - few.bytes) / (long - short)}
 
 
-def _seconds_of(world: World, numbers: int) -> float:
+def _seconds_of(world: World, shape: str, numbers: int) -> float:
     buffer = np.full(numbers, 1e-30, np.float32)
 
-    def once() -> None:
-        world.allreduce(buffer)
+    def server() -> None:
+        world.reduce(buffer)
+        world.broadcast(buffer)
 
+    (room,) = world.rooms([buffer]) or [buffer]  # as parameters are averaged
+    once = server if shape == "pserver" else partial(world.allreduce, room, "avg")
     return _seconds(world, once, 400 if numbers == _SMALL else 60)
 
 
@@ -56,7 +58,7 @@ def _seconds(world: World, action: Callable[[], object], rounds: int) -> float:
         start = time.perf_counter()
         action()
         taken.append(time.perf_counter() - start)
-    return statistics.quantiles(taken[1:], n=4)[0]
+    return statistics.quantiles(taken[1:], n=4, method="inclusive")[0]
 
 
 def _points(world: World, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -77,7 +79,7 @@ def _points(world: World, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _measure() -> int:
     world, asked = current(), json.loads(sys.argv[1])
-    network = _network(world) if world.size > 1 else None
+    network = {shape: _network(world, shape) for shape in asked["shapes"]} if world.size > 1 else None
     world.configure(latency=asked.get("latency", 0.0), bandwidth=asked.get("bandwidth"))
     points = list(_points(world, asked))
     print(json.dumps({"ranks": world.size, "network": network, "points": points}))

@@ -62,8 +62,15 @@ def communication(sizes: Sequence[int], ranks: int, shape: str, network: Network
     """Seconds that an iteration's messages take."""
     if ranks == 1:
         return 0.0
-    kinds = [allreduce] if shape == "allreduce" else [reduce, broadcast]
-    return sum(network.seconds(kind(ranks, size)) for size in sizes for kind in kinds)
+    return sum(network.seconds(cost_of(shape, ranks, size)) for size in sizes)
+
+
+def cost_of(shape: str, ranks: int, size: int) -> Cost:
+    """What the collectives of an iteration need that carry so many bytes."""
+    if shape == "allreduce":
+        return allreduce(ranks, size)
+    (to_server, bytes_there), (back, bytes_back) = reduce(ranks, size), broadcast(ranks, size)
+    return Cost(to_server + back, bytes_there + bytes_back)
 
 
 def iteration(

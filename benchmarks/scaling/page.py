@@ -32,7 +32,7 @@ LARGE, LARGE_BATCH = 100_000_000, 4096
 
 def texts(results: dict[str, Any]) -> dict[str, str]:
     """What stands at each place of the page."""
-    computing, network = _computing(results), Network(**results["many"][0]["network"])
+    computing, network = _computing(results), Network(**results["many"][0]["network"]["allreduce"])
     return {
         "machine": report.machine_text(results["machine"], sample=False),
         "alone": _alone(computing, results),
@@ -64,10 +64,11 @@ def _alone(computing: dict[int, Computing], results: dict[str, Any]) -> str:
 
 
 def _network(many: Sequence[dict[str, Any]]) -> str:
-    rows = [["ranks", "latency of a message, µs", "bandwidth, GB/s"]]
+    rows = [["ranks", "shape", "latency of a message, µs", "bandwidth, GB/s"]]
     for found in many:
-        latency, bandwidth = found["network"]["latency"], found["network"]["bandwidth"]
-        rows.append([str(found["ranks"]), f"{latency * 1e6:.1f}", f"{bandwidth / 1e9:.2f}"])
+        for shape, network in found["network"].items():
+            figures = [f"{network['latency'] * 1e6:.1f}", f"{network['bandwidth'] / 1e9:.2f}"]
+            rows.append([str(found["ranks"]), shape, *figures])
     return _table(rows)
 
 
@@ -77,8 +78,8 @@ def _ranks(computing: dict[int, Computing], results: dict[str, Any]) -> str:
     rows = [["width", "ranks", "shape", "derived, ms", "measured, ms", "measured over derived", "times one rank"]]
     points = [(found, point) for found in results["many"] for point in found["points"]]
     for found, point in sorted(points, key=lambda pair: (pair[1]["width"], pair[0]["ranks"])):
-        ranks, network = found["ranks"], Network(**found["network"])
-        width, shape, seconds = point["width"], point["shape"], point["seconds"]
+        ranks, width, shape, seconds = found["ranks"], point["width"], point["shape"], point["seconds"]
+        network = Network(**found["network"][shape])
         derived = iteration(computing[width], batch, messages(arrays(width)), ranks, network, shape, cores)
         figures = [_ms(derived), _ms(seconds), f"{seconds / derived:.2f}", f"{one[width] / seconds:.2f}"]
         rows.append([str(width), str(ranks), shape, *figures])
@@ -87,14 +88,16 @@ def _ranks(computing: dict[int, Computing], results: dict[str, Any]) -> str:
 
 def _larger(pairs: Sequence[dict[str, Any]]) -> str:
     """How many times one rank two are, batch by batch: the median of pairs that were measured one after the other."""
-    rows = [["width", "batch", "shape", "two ranks, ms", "times one rank", "one rank with half a batch: times"]]
+    others = ["one rank with half a batch: times", "one process of two threads: times"]
+    rows = [["width", "batch", "shape", "two ranks, ms", "times one rank", *others]]
     for point in sorted(pairs[0]["two"], key=lambda p: (p["width"], p["batch"], p["shape"])):
         width, batch, shape = point["width"], point["batch"], point["shape"]
         found = [(_of(p["two"], width, batch, shape), p["one"]) for p in pairs]
         times = [_of(one, width, batch) / two for two, one in found]
         halves = [_of(one, width, batch) / _of(one, width, batch // 2) for _, one in found]
-        figures = [_ms(median(two for two, _ in found)), f"{median(times):.2f}", f"{median(halves):.2f}"]
-        rows.append([str(width), str(batch), shape, *figures])
+        threads = [_of(p["one"], width, batch) / _of(p["threads"], width, batch) for p in pairs]
+        figures = [f"{median(of_pairs):.2f}" for of_pairs in (times, halves, threads)]
+        rows.append([str(width), str(batch), shape, _ms(median(two for two, _ in found)), *figures])
     return _table(rows)
 
 
@@ -119,7 +122,7 @@ def _slower(computing: dict[int, Computing], results: dict[str, Any]) -> str:
     rows = [["ranks", "width", "latency added, ms", "bandwidth, MB/s", "derived, ms", "measured, ms", "over derived"]]
     cores, batch = results["machine"]["cores"], results["batch"]
     for found in results["slower"]:
-        network = Network(**found["network"])
+        network = Network(**found["network"]["allreduce"])
         for point in found["points"]:
             sizes = messages(arrays(point["width"]))
             added = Network(found.get("latency", 0.0), found.get("bandwidth") or float("inf"))
