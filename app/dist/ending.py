@@ -106,7 +106,7 @@ def _end(error: BaseException, said: str, status: int) -> NoReturn:
     world = worlds.entered()
     if not isinstance(world, MPIWorld):
         _end_alone(said, status)
-    text = said[-_LONGEST:] or f"ended with exit status {status}"
+    text = said[-_LONGEST:] or _unsaid(status)
     fault = Fault(world.rank, text, status, own=not _of_another(error))
     line.tell(line.SPOKEN)
     world.notices.faults[world.rank] = fault
@@ -151,6 +151,11 @@ def _told(error: BaseException, last_words: io.StringIO | None) -> tuple[str, in
     return said.getvalue().strip(), status
 
 
+def _unsaid(status: int) -> str:
+    """What is told of a rank that ended by itself, and left no word of it."""
+    return f"ended with exit status {status}"
+
+
 def _trace(error: BaseException, at: TracebackType | None) -> str:
     return "".join(traceback.format_exception(type(error), error, at)).strip()
 
@@ -188,5 +193,8 @@ def _verdict(world: MPIWorld) -> tuple[str, int]:
     first = own[min(own)]
     if first.status in _STOPPED or (len(own) == world.size and len(texts) == 1):
         return first.text, first.status
+    if len(own) == world.size and {fault.status for fault in own.values()} == {first.status}:
+        if first.text == _unsaid(first.status):  # of the usage of a command, rank 0 has told by itself
+            return "", first.status
     rest = first.text.removeprefix("error: ")
     return f"error: {world.name(first.rank)}: {rest}", first.status

@@ -11,6 +11,7 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from app.dist.leftovers import forget_names
 from app.dist.notices import Asking, Left, Missing, Notices, Waiting
 from app.dist.protocol import TIMEOUT, Reduction
 from app.dist.simulated import Network
+from app.engine.team import Parted
 
 _AT_ONCE = 30
 """How often a call is asked for before anything else is looked at."""
@@ -107,6 +109,28 @@ class MPIWorld:
             return None
         finally:
             forget_names(self)
+
+    def exchanging(self, parts: Sequence[Parted]) -> Callable[[], None]:
+        delay = self._network.exchange(sum(numbers.nbytes for numbers, _ in parts))
+        pairs = None if self._memory is None else self._memory.copying(parts)
+        if self._memory is not None and pairs is not None:
+            memory, meet = self._memory, self._meet_in("exchange")
+
+            def copy() -> None:
+                memory.copy(pairs, meet)
+                self._network.add(delay)
+
+            return copy
+
+        def gather() -> None:
+            for numbers, ends in parts:
+                starts = [end * numbers.itemsize for end in ends]
+                sizes = [b - a for a, b in pairwise(starts)]
+                everything = [numbers.view(np.uint8), (sizes, starts[:-1])]
+                self._finish("exchange", self._communicator.Iallgatherv(self._mpi.IN_PLACE, everything))
+            self._network.add(delay)
+
+        return gather
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         delay = self._network.reduce(buffer.nbytes)

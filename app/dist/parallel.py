@@ -54,7 +54,8 @@ def data_parallel(
     """
     if place.size == 1 or shape == "none":
         return program, startup
-    main = _OfRank(program, place, shape, bucket).main(loss, list(means), list(totals))
+    by_rows = shape == "rows"  # the engine shares out the Program as it is
+    main = program if by_rows else _OfRank(program, place, shape, bucket).main(loss, list(means), list(totals))
     return main, startup_of(startup, program, [main], place, bucket)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
+
+from app.engine.team import Parted, Team
 
 Reduction = Literal["sum", "avg", "prod", "max", "min"]
 
@@ -13,15 +15,13 @@ TIMEOUT = 120.0
 """Seconds that ranks wait for each other, unless told otherwise."""
 
 
-class World(Protocol):
+class World(Team, Protocol):
     """All ranks, seen by one of them. Every rank makes the same calls in the same order.
 
     Buffers are C-contiguous arrays that are changed in place. A sum has the same bits at every rank. A call waits
     for the other ranks until `timeout` has passed, and then raises a RankError that names who did not come.
     """
 
-    rank: int
-    size: int
     local_rank: int
     """The rank among those of this machine."""
     said: str
@@ -36,17 +36,11 @@ class World(Protocol):
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
         """Replace each rank's numbers by the sum over all ranks, or another reduction."""
 
-    def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-        """Arrays such as these that `allreduce` need not copy, as all ranks see their memory; None, if they cannot."""
-
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         """Replace the root's numbers by the sum over all ranks; the others keep theirs."""
 
     def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
         """Replace each rank's numbers by those of the root."""
-
-    def gather(self, value: Any) -> list[Any]:
-        """What every rank has to say, in the order of ranks, at every rank: plain data, such as text and numbers."""
 
     def barrier(self) -> None:
         """Wait until every rank has come here."""
@@ -68,6 +62,9 @@ class Alone:
 
     def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         return None
+
+    def exchanging(self, parts: Sequence[Parted]) -> Callable[[], None]:
+        return lambda: None
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         pass

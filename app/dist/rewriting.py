@@ -26,7 +26,7 @@ SHARE = "share_of_batch"
 SHARE_TIMES_RANKS = "share_of_batch_times_ranks"
 """The same times the number of ranks, which is 1 wherever all have as many rows."""
 
-Shape = Literal["none", "allreduce", "pserver"]
+Shape = Literal["none", "rows", "allreduce", "pserver"]
 
 
 class Place(Protocol):

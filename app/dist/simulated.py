@@ -36,6 +36,11 @@ def broadcast(ranks: int, size: int) -> Cost:
     return Cost(2 * _rounds(ranks), 2 * size * (ranks - 1) / ranks)
 
 
+def exchange(ranks: int, size: int) -> Cost:
+    """Parts are gathered by all, in rounds of twice as many."""
+    return Cost(_rounds(ranks), size * (ranks - 1) / ranks)
+
+
 def barrier(ranks: int) -> Cost:
     return Cost(_rounds(ranks), 0)
 
@@ -59,6 +64,9 @@ class Network:
 
     def broadcast(self, size: int) -> float:
         return self._seconds(broadcast(self._ranks, size))
+
+    def exchange(self, size: int) -> float:
+        return self._seconds(exchange(self._ranks, size))
 
     def barrier(self) -> float:
         return self._seconds(barrier(self._ranks))

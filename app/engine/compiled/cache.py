@@ -178,10 +178,3 @@ def _tidy_memory() -> None:
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):  # where the C library is another than GNU's
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def clear() -> None:
-    """Remove everything that is kept."""
-    where = folder()
-    if where is not None:
-        shutil.rmtree(where, ignore_errors=True)

@@ -23,12 +23,6 @@ def explain(program: Program, fetch: Sequence[str] = (), source: bool = True) ->
     return "\n".join(lines)
 
 
-def after_passes(program: Program, fetch: Sequence[str]) -> Program:
-    """The Program as the passes leave it for the engine; itself where it has no native form."""
-    native = compile_program(program, list(fetch))
-    return program if isinstance(native, str) else native.lowered.program
-
-
 def verdicts(native: CompiledProgram) -> list[str]:
     """A line for each operator: what it makes, what it is, and how it runs; those inside control flow below it."""
     rows = [row for step in native.lowered.steps for row in _rows(step, "")]

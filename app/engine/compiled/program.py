@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.sizes import N, UnknownSizeError
 from app.engine.compiled.source import Source, generate
+from app.engine.compiled.teamwork import Teamwork
 from app.engine.compiled.verdict import why_not
 from app.engine.compiled.worth import threads_worth
 from app.engine.scope import Scope
+from app.engine.team import Team
 from app.errors import AppError, OperatorError, ShapeError
 from app.graph.passes import optimise
 from app.graph.program import Program
@@ -37,6 +39,14 @@ _ALL_ROWS = np.zeros(0, np.int64)
 def _optimised(program: Program, fetch: Sequence[str]) -> Program:
     """The Program after the passes."""
     return optimise(program, set(fetch), PASSES)
+
+
+class Shards(NamedTuple):
+    """Which of the threads that share out a Program are of this process."""
+
+    first: int
+    here: int
+    all: int
 
 
 class CompiledProgram:
@@ -64,12 +74,26 @@ class CompiledProgram:
         return self.source.whole and rows and self.lowered.has_fixed_shapes(self.fetch)
 
     def run_many(
-        self, data: dict[str, np.ndarray], order: np.ndarray, first: int, last: int, batch: int, scope: Scope
+        self,
+        data: dict[str, np.ndarray],
+        order: np.ndarray,
+        first: int,
+        last: int,
+        batch: int,
+        scope: Scope,
+        work: Teamwork | None = None,
     ) -> list[np.ndarray]:
-        """Run batches `first` to `last` of the data in `order`; gives each fetched variable's value at each batch."""
+        """Run batches `first` to `last` of the data in `order`; gives each fetched variable's value at each batch.
+
+        With `work`, this is one of many processes that run them together.
+        """
         results = {name: self._result(name, last - first) for name in self.fetch}
-        self._train(data, order, first, last, batch, scope, results)
+        self._train(data, order, first, last, batch, scope, results, work)
         return [results[name] for name in self.fetch]
+
+    def teamwork(self, team: Team) -> Teamwork:
+        """What a team needs to run the Program together."""
+        return Teamwork(team, self.lowered, self.plan, self.fetch)
 
     def _train(
         self,
@@ -80,8 +104,14 @@ class CompiledProgram:
         batch: int,
         scope: Scope,
         results: dict[str, np.ndarray],
+        work: Teamwork | None = None,
     ) -> None:
-        buffers = self._buffers_for(min(batch, order.size))
+        n = min(batch, order.size)
+        if work is not None:
+            for name in self.source.persistables:
+                self._persistable(name, scope)
+            work.settle(scope)
+        buffers = self._buffers_for(n) if work is None else work.buffers_for(n)
         arrays = [
             *(np.ascontiguousarray(data[name]) for name in self.source.data),
             *(self._persistable(name, scope) for name in self.source.persistables),
@@ -90,28 +120,44 @@ class CompiledProgram:
             *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
         array = partial(self._array, buffers=buffers, scope=scope)
-        shards = threads_worth(self.lowered, min(batch, order.size), blas.threads())
-        self._on_threads(shards, self.module.train, (order, first, last, batch, *arrays), array)
+        arguments = (order, first, last, batch, *arrays)
+        if work is None:
+            shards = threads_worth(self.lowered, n, blas.threads())
+            self._on_threads(Shards(0, shards, shards), self.module.train, arguments, array)
+            return
+        here = work.threads
+        shards_here = Shards(work.team.rank * here, here, work.team.size * here)
+        run = work.run(lambda iteration: min(batch, order.size - (first + iteration) * batch), array)
+        self._on_threads(shards_here, self.module.train, arguments, array, run.meet)
+        work.end(array, results)
 
     def _on_threads(
-        self, shards: int, function: Any, arguments: tuple[Any, ...], array: Callable[[str, int], np.ndarray]
+        self,
+        shards: Shards,
+        function: Any,
+        arguments: tuple[Any, ...],
+        array: Callable[[str, int], np.ndarray],
+        meet: Callable[[], None] | None = None,
     ) -> None:
-        """Run a function on threads; `array` gives the variables of a step for which it calls Python meanwhile."""
-        shared = runtime.sharing(shards)
+        """Run a function on threads; `array` gives the variables of a step for which it calls Python meanwhile.
+
+        `meet` is called whenever they meet those of other processes.
+        """
+        shared = runtime.sharing(shards.all, 0 if meet is None else shards.here)
         raised: list[tuple[int, BaseException]] = []
 
         def work(shard: int) -> None:
             try:
-                if function(shard, shards, shared, *arguments):
+                if function(shard, shards.all, shared, *arguments):
                     shared[runtime.ABORTED] = 1
             except BaseException as error:
                 raised.append((shard, error))
                 shared[runtime.ABORTED] = 1
 
-        with blas.single(), runtime.answering(shared, Answers(self.lowered, array, raised)):
-            cache.ready(self.module, function, (0, shards, shared, *arguments))
-            with helping(work, shards - 1):
-                work(0)
+        with blas.single(), runtime.answering(shared, Answers(self.lowered, array, raised, meet)):
+            cache.ready(self.module, function, (0, shards.all, shared, *arguments))
+            with helping(lambda number: work(shards.first + number), shards.here - 1):
+                work(shards.first)
         self._raise(raised, shared)
 
     def _raise(self, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from app.dist import world
 from app.dist.agreement import check_agreement
 from app.dist.parallel import at_other_ranks, data_parallel
 from app.dist.pieces import InPieces, in_pieces, programs_of
-from app.dist.rewriting import Place
+from app.dist.rewriting import Place, Shape
 from app.dist.running import RankExecutor
 from app.engine import Scope
 from app.engine.looking import looks_at
@@ -54,21 +54,24 @@ class ProgramLearner:
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
         dist = config.dist
+        tested = [*self.fetch, *self._counts]
+        self._why_not_by_rows = self._asked_in_vain(config, tested) if dist.shape == "rows" else ""
+        shape: Shape = "allreduce" if self._why_not_by_rows else dist.shape
         rewrite: Any = partial(in_pieces, pieces=dist.pieces) if dist.pieces else data_parallel
-        share_out = partial(rewrite, place=self.place, shape=dist.shape, bucket=dist.bucket)
+        share_out = partial(rewrite, place=self.place, shape=shape, bucket=dist.bucket)
         self.main_here, self.startup_here = share_out(self.main, self.startup, loss=self.fetch[0], means=self.fetch)
         self.test_here, _ = share_out(self.test, Program(), means=self.fetch, totals=self._counts)
         self._feed = [image.name, label.name]
         self._scores = scores.name
         self._paths = {path: variable.name for path, variable in parameters.items()}
         changing = {variable.name for variable, _ in trained}
-        activation.require_gradients([path for path, name in self._paths.items() if name not in changing])
+        activation.require_gradients([path for path, p in parameters.items() if not p.stop_gradient and p.name not in changing])
         self._activity: list[Activity] = []
         self._scope = Scope()
         _, drawn = self.startup.next_seed() or (0, 1)
         self._streams = random.Streams(config.seed, drawn - 1)  # those after the ones of the initial weights
         self._native = config.engine == "compiled"
-        self._executor = RankExecutor(self.place, config.engine)
+        self._executor = RankExecutor(self.place, config.engine, shape)
         self._executor.run(self.startup_here, scope=self._scope)
 
     def warm_up(self, batches: Batches) -> None:
@@ -119,7 +122,8 @@ class ProgramLearner:
         from app.engine.compiled.explain import in_short  # imported late, as Numba is
 
         program, *batch = programs_of(self.main_here)
-        return in_short(program, () if batch else self.fetch)
+        how = in_short(program, () if batch else self.fetch)
+        return how + (f"; not shared out by rows, as {self._why_not_by_rows}" if self._why_not_by_rows else "")
 
     def weights(self) -> dict[str, np.ndarray]:
         return {path: self._scope.value(name).copy() for path, name in self._paths.items()}
@@ -131,6 +135,18 @@ class ProgramLearner:
         elsewhere = at_other_ranks(self.main, programs_of(self.main_here))
         here = {name: value for name, value in state.items() if name not in elsewhere}
         restore_from(here, self._values(), self._scope.values.__setitem__, self._schedule, self._streams)
+
+    def _asked_in_vain(self, config: Config, tested: Sequence[str]) -> str:
+        """Why the ranks cannot share out the Programs by rows; '' if they can."""
+        if config.dist.pieces:
+            return "pieces are added up"
+        if config.engine != "compiled":
+            return f"engine={config.engine} runs all rows of an operator"
+        if self.place.size == 1:
+            return ""
+        from app.engine.compiled.engine import why_not_together  # imported late, as Numba is
+
+        return why_not_together(self.main, self.fetch) or why_not_together(self.test, tested)
 
     def _values(self) -> dict[str, np.ndarray]:
         """What a network has whatever the number of ranks."""
