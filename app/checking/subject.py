@@ -16,11 +16,11 @@ from app.errors import OperatorError
 from app.graph import names
 from app.graph.defaults import program_guard
 from app.graph.program import Program
+from app.listed import as_list
 from app.ops.definition import OpDef
 from app.tensor import Tensor, grad
 
 Arrays = list[np.ndarray]
-PLACES = "xyzuvw"
 
 
 class Input(NamedTuple):
@@ -90,8 +90,7 @@ class Subject:
 
     def call(self, *values: Any) -> list[Any]:
         """Apply the operator; gives its outputs."""
-        result = self.found.call(*values, **self.settings)
-        return list(result) if isinstance(result, (tuple, list)) else [result]
+        return as_list(self.found.call(*values, **self.settings))
 
     def outputs(self, arrays: Arrays) -> Arrays:
         """The numbers that it makes of arrays."""

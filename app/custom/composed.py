@@ -18,6 +18,7 @@ from app.graph import names
 from app.graph.defaults import program_guard, static_mode
 from app.graph.program import Program, Variable
 from app.graph.running import run_operator
+from app.listed import as_list
 from app.ops.definition import OpDef
 from app.ops.dtype import FLOATS
 from app.ops.spec import UNKNOWN, Spec
@@ -95,7 +96,7 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
         return None
     finally:
         recording.tracer = outside
-    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    outputs = as_list(result)
     if not all(isinstance(v, Variable) and v.block is block for v in outputs):
         return None
     return Composition(program, tuple(None if v is None else v.name for v in inputs), tuple(v.name for v in outputs))

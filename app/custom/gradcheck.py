@@ -10,6 +10,7 @@ import numpy as np
 
 from app.custom.differences import SMOOTH, Comparison, are_far, kind_at, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError
+from app.listed import as_list
 from app.ops.dtype import is_float
 from app.tensor import Tensor, grad
 
@@ -59,10 +60,10 @@ def gradgradcheck(
 
     The first gradients start from `grad_outputs`, or from random numbers, and are derived with respect to these, too.
     """
-    given = _listed(inputs)
+    given = as_list(inputs)
     wanted = [place for place, x in enumerate(given) if isinstance(x, Tensor) and not x.stop_gradient]
     outputs = _derivable(func(*given))
-    starts = _random_starts(outputs) if grad_outputs is None else _listed(grad_outputs)
+    starts = _random_starts(outputs) if grad_outputs is None else as_list(grad_outputs)
 
     def gradients(*values: Any) -> tuple[Any, ...]:
         arguments, weights = values[: len(given)], list(values[len(given) :])
@@ -73,12 +74,8 @@ def gradgradcheck(
     return gradcheck(gradients, [*given, *starts], eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad)
 
 
-def _listed(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, (tuple, list)) else [values]
-
-
 def _derivable(result: Any) -> list[Tensor]:
-    return [r for r in _listed(result) if isinstance(r, Tensor) and not r.stop_gradient]
+    return [r for r in as_list(result) if isinstance(r, Tensor) and not r.stop_gradient]
 
 
 def _random_starts(outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -91,7 +88,7 @@ class Checked:
 
     def __init__(self, func: Callable[..., Any], inputs: Any, eps: float):
         self._func, self._eps = func, eps
-        self._inputs = _listed(inputs)
+        self._inputs = as_list(inputs)
         self._places = [i for i, x in enumerate(self._inputs) if isinstance(x, Tensor) and not x.stop_gradient]
         self._require_precision()
         random = np.random.default_rng(0)
@@ -111,7 +108,7 @@ class Checked:
 
     def _outputs(self) -> list[Tensor]:
         result = self._func(*self._inputs)
-        floats = [r for r in _listed(result) if isinstance(r, Tensor) and is_float(r._array.dtype)]
+        floats = [r for r in as_list(result) if isinstance(r, Tensor) and is_float(r._array.dtype)]
         if not floats:
             raise GradientError(
                 f"gradcheck needs a function that returns Tensors of floats, found {type(result).__name__}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.custom.pylayer import Function
 from app.errors import CustomOperatorError
+from app.listed import as_list
 from app.tensor import Tensor, is_grad_enabled, no_grad
 
 
@@ -38,7 +39,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not wanted:
             return result
         wanted += ctx.inputs_on_tape()  # what backward saved of them went into the result, too
-        listed = list(result) if isinstance(result, (tuple, list)) else [result]
+        listed = as_list(result)
         tensors = [g for g in listed if isinstance(g, Tensor)]
         marked = iter(_Differentiated.apply(ctx._label, len(wanted), *wanted, *tensors) if tensors else ())
         return tuple(next(marked) if isinstance(g, Tensor) else g for g in listed)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from app.custom.composed import Specs, drawn
 from app.custom.context import PyLayerContext
 from app.custom.layer_call import arguments_of, for_tensors, values_among
+from app.listed import as_list
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef
 
@@ -61,7 +62,7 @@ def backward_of(eager: LayerDefinition, fill: Fill, needs: Sequence[bool]) -> Ca
     def body(*given: Any) -> list[Any]:
         xs = given[: len(needs)]
         context, result = _run(eager, fill, needs, xs)
-        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        outputs = as_list(result)
         douts: Sequence[Any] = given[-1 - len(outputs) : -1]
         if context._materialize:
             douts = [zeros_like(o) if d is None else d for o, d in zip(outputs, douts, strict=True)]

@@ -13,6 +13,7 @@ from app.errors import AppError, MissingFileError
 from app.experiment.run import train
 from app.training.config import CONFIGS, load_config
 from app.training.run_folder import CONFIG
+from app.training.weights import WEIGHTS
 from app.vision.digits import SIZE
 
 PORT = 28028
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _newest() -> Path | None:
     """The run that ended last."""
-    kept = [file for file in RUNS.glob("*/weights-*.safetensors") if (file.parent / CONFIG).is_file()]
+    kept = [file for file in RUNS.glob(f"*/{WEIGHTS}") if (file.parent / CONFIG).is_file()]
     return max(kept, key=lambda file: file.stat().st_mtime).parent if kept else None
 
 

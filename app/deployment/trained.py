@@ -13,7 +13,6 @@ from app.custom.references import parted
 from app.engine import Executor, Scope
 from app.errors import AppError, FileError, MissingFileError
 from app.graph import Program, names, program_guard, static_mode
-from app.graph.written import DAMAGES
 from app.nn import functional
 from app.static import data
 from app.tensor import Tensor, no_grad
@@ -22,10 +21,10 @@ from app.training.activation import Activation, find_activation
 from app.training.config import Config, load_config
 from app.training.network import Network
 from app.training.run_folder import CONFIG
+from app.training.weights import WEIGHTS, Weights, read_weights
 
 Run = Callable[[np.ndarray], list[np.ndarray]]
 """From pictures to the values of each hidden layer, and then the probabilities."""
-Weights = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -68,34 +67,18 @@ def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> Train
     if not (folder / CONFIG).is_file():
         raise MissingFileError(f"{folder} is no folder of a run: it has no {CONFIG}")
     config = load_config(folder / CONFIG)
-    kept = _kept_weights(folder)
+    kept = read_weights(folder)
     if not kept:
-        raise MissingFileError(f"{folder} has no weights-*.safetensors: no network of that run was kept")
+        raise MissingFileError(f"{folder} has no {WEIGHTS}: no network of that run was kept")
     accuracies = {
         event.operator: event.test_accuracy for event in events.read(folder) if isinstance(event, events.Epoch)
     }
     networks = []
     for operator in sorted(kept, key=[config.model.activation, config.baseline, *kept].index):
-        file, weights = kept[operator]
         build = _eager if config.engine == "eager" else _program
-        run = build(config, _activation(operator, folder, custom_ops), pixels, weights, file)
+        run = build(config, _activation(operator, folder, custom_ops), pixels, kept[operator])
         networks.append(TrainedNetwork(operator, accuracies.get(operator), run))
     return TrainedRun(folder, config, networks)
-
-
-def _kept_weights(folder: Path) -> dict[str, tuple[Path, Weights]]:
-    """For each operator, the file of its network's weights and what that holds."""
-    from safetensors import SafetensorError, safe_open
-
-    kept: dict[str, tuple[Path, Weights]] = {}
-    for file in sorted(folder.glob("weights-*.safetensors")):
-        try:
-            with safe_open(file, "numpy") as opened:
-                operator = (opened.metadata() or {})["operator"]
-                kept[operator] = (file, {name: opened.get_tensor(name) for name in opened.keys()})  # noqa: SIM118
-        except (SafetensorError, OSError, *DAMAGES) as error:
-            raise FileError(f"{file} is no file of a run's weights, or is damaged: {error}") from error
-    return kept
 
 
 def _activation(name: str, folder: Path, custom_ops: Sequence[str]) -> Activation:
@@ -113,7 +96,7 @@ def _activation(name: str, folder: Path, custom_ops: Sequence[str]) -> Activatio
     )
 
 
-def _program(config: Config, activation: Activation, pixels: int, weights: Weights, file: Path) -> Run:
+def _program(config: Config, activation: Activation, pixels: int, weights: Weights) -> Run:
     """The network as a Program, with the engine that the run was configured for."""
     main, scope, executor = Program(), Scope(), Executor(engine=config.engine)
     with names.guard(), program_guard(main, Program()), static_mode():
@@ -121,16 +104,16 @@ def _program(config: Config, activation: Activation, pixels: int, weights: Weigh
         network = Network(config.model, activation, pixels, config.data.pixel_range)
         fetch = [value.name for value in _values(network, image)]
     parameters = dict(network.named_parameters())
-    _check(weights, {path: tuple(p.shape) for path, p in parameters.items()}, file)
-    scope.values = {parameter.name: weights[path] for path, parameter in parameters.items()}
+    _check(weights, {path: tuple(p.shape) for path, p in parameters.items()})
+    scope.values = {parameter.name: weights.arrays[path] for path, parameter in parameters.items()}
     return lambda pictures: [np.asarray(v) for v in executor.run(main, {image.name: pictures}, fetch, scope=scope)]
 
 
-def _eager(config: Config, activation: Activation, pixels: int, weights: Weights, file: Path) -> Run:
+def _eager(config: Config, activation: Activation, pixels: int, weights: Weights) -> Run:
     """The network as Tensors."""
     network = Network(config.model, activation, pixels, config.data.pixel_range)
-    _check(weights, {path: tuple(p.shape) for path, p in network.named_parameters()}, file)
-    network.set_state_dict(weights)
+    _check(weights, {path: tuple(p.shape) for path, p in network.named_parameters()})
+    network.set_state_dict(weights.arrays)
 
     def run(pictures: np.ndarray) -> list[np.ndarray]:
         with no_grad():
@@ -144,13 +127,14 @@ def _values(network: Network, image: Any) -> list[Any]:
     return [*hidden, functional.softmax(scores)]
 
 
-def _check(weights: Weights, shapes: Mapping[str, tuple[int, ...]], file: Path) -> None:
+def _check(weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Whether a file holds what the configuration beside it asks for."""
+    file, arrays = weights.file, weights.arrays
     for name, shape in shapes.items():
-        if name not in weights:
-            raise FileError(f"{file} has no {name}, which the network in config.yaml has; it has {', '.join(weights)}")
-        if weights[name].shape != shape or weights[name].dtype != np.float32:
-            found = f"{weights[name].dtype}{list(weights[name].shape)}"
+        if name not in arrays:
+            raise FileError(f"{file} has no {name}, which the network in config.yaml has; it has {', '.join(arrays)}")
+        if arrays[name].shape != shape or arrays[name].dtype != np.float32:
+            found = f"{arrays[name].dtype}{list(arrays[name].shape)}"
             raise FileError(
                 f"{file}: {name} is {found}, and for this network and its pictures it is float32{list(shape)}"
             )

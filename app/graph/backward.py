@@ -8,6 +8,7 @@ from typing import Any
 from app.errors import OperatorError, ProgramError
 from app.graph.autodiff import Recorded, reverse_walk
 from app.graph.program import BACKWARD, Block, Operator, Variable
+from app.listed import as_list
 from app.ops.creation import assign, ones_like, zeros_like
 from app.ops.form import Constant
 
@@ -73,8 +74,8 @@ def gradients(
 
     Without `target_gradients` each element of a target counts once.
     """
-    targets, inputs = _listed(targets), _listed(inputs)
-    starts = _listed(target_gradients) if target_gradients is not None else [None] * len(targets)
+    targets, inputs = as_list(targets), as_list(inputs)
+    starts = as_list(target_gradients) if target_gradients is not None else [None] * len(targets)
     if len(starts) != len(targets):
         raise ProgramError(f"{len(targets)} targets, but {len(starts)} gradients for them")
     block = targets[0].block
@@ -159,7 +160,3 @@ def append_backward(
         return []
     found = gradients([loss], wanted, None, no_grad_set)
     return [(v, g) for v, g in zip(wanted, found, strict=True) if g is not None]
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]

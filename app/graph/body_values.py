@@ -25,7 +25,6 @@ class BodyValues:
 
     def __init__(self, call: BlockCall, body_name: str):
         self.call = call
-        self.body_name = body_name
         self.body: Body = call.operator.attributes[body_name]
         self._makers = {name: op for op in self.body.block.ops for name in op.outputs}
         self._known: list[tuple[Any, Block, Any]] = []

@@ -63,23 +63,6 @@ class ConcreteProgram:
         self._runner = Runner(self.program, self.fetch, backend)
         self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
 
-    @classmethod
-    def of_program(
-        cls,
-        program: Program,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        tensors: Mapping[str, Tensor],
-        name: str = "program",
-        where: str = "",
-        backend: str = "compiled",
-    ) -> ConcreteProgram:
-        """A Program that was not traced, as a function on Tensors: `tensors` are what persistable variables hold."""
-        block = program.global_block()
-        captured = [Captured(tensor, block.var(variable)) for variable, tensor in tensors.items()]
-        result = [block.var(output) for output in outputs]
-        return cls(name, where, backend, program, [block.var(n) for n in inputs], captured, result)
-
     @property
     def label(self) -> str:
         """How messages name the function."""

@@ -101,7 +101,7 @@ class StaticFunction:
         self._traces.setdefault(arguments.key, []).insert(0, concrete)
         self._traces.move_to_end(arguments.key)
         self._latest = concrete
-        self._bound_traces(arguments.key)
+        self._bound_traces()
         return concrete
 
     def _traced_open(self, arguments: Arguments) -> ConcreteProgram:
@@ -139,7 +139,7 @@ class StaticFunction:
         concrete.datasets = tracer.datasets
         return concrete
 
-    def _bound_traces(self, key: Any) -> None:
+    def _bound_traces(self) -> None:
         count = sum(map(len, self._traces.values()))
         if count == MANY and len(self._traces) == MANY:
             warnings.warn(

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from app.errors import OperatorError, ProgramError
 from app.graph import names
 from app.graph.backward import gradients
@@ -260,8 +258,3 @@ def holds_variables(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(holds_variables, value.values()))
     return isinstance(value, Variable)
-
-
-def as_array(tensor: Any) -> np.ndarray:
-    """The numbers of a Tensor, or of what else can be an array."""
-    return tensor._array if isinstance(tensor, Tensor) else np.asarray(tensor)

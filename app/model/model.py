@@ -13,6 +13,7 @@ import numpy as np
 from app import jit
 from app.errors import AppError
 from app.io import DataLoader, Dataset, IterableDataset
+from app.listed import as_list
 from app.metric import Metric
 from app.model.callbacks import Callback, Callbacks, LRScheduler, ModelCheckpoint, ProgBarLogger
 from app.model.summary import summary
@@ -277,9 +278,7 @@ def _count_of(forward: Any) -> int:
 
 
 def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+    return [] if value is None else as_list(value)
 
 
 def _tensors(values: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from app.engine import Scope, global_scope
 from app.errors import ExportError
 from app.files import write_whole
 from app.graph import Program, Variable
+from app.listed import as_list
 from app.nn import Layer
 from app.onnx.model import model_of
 from app.onnx.network import network_of_function, network_of_layer
@@ -74,5 +75,4 @@ def network_of(
 
 
 def _names(given: Any) -> list[str]:
-    listed = given if isinstance(given, (list, tuple)) else [given]
-    return [v.name if isinstance(v, Variable) else v for v in listed]
+    return [v.name if isinstance(v, Variable) else v for v in as_list(given)]

@@ -11,6 +11,7 @@ from app.custom.composed import Composition, composition
 from app.errors import AppError, ExportError
 from app.graph.body import Body
 from app.graph.program import Block, Operator
+from app.listed import as_list
 from app.onnx.flow import FlowNodes
 from app.onnx.library import DOMAIN, Library
 from app.onnx.nodes import Value
@@ -72,7 +73,7 @@ class GraphNodes(FlowNodes):
             found = self._custom(operator, inputs, outputs)
         else:
             raise ExportError("it has no counterpart in ONNX")
-        return list(found) if isinstance(found, (tuple, list)) else [found]
+        return as_list(found)
 
     def _by_rule(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> Any:
         """What a rule gives: its parameters say by name what it is given."""

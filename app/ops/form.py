@@ -140,22 +140,6 @@ class InPlace:
     """Given a list of the inputs' arrays, and then the settings: what is to be called whenever the operator runs."""
 
 
-Form = (
-    Elementwise
-    | Constant
-    | Reduction
-    | Spread
-    | Alias
-    | ToShape
-    | Product
-    | Filling
-    | Returning
-    | Choice
-    | Loop
-    | InPlace
-)
-
-
 @dataclass(frozen=True)
 class Fused:
     """A chain of elementwise operators that is run in one loop: the operators, in order."""

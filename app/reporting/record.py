@@ -17,6 +17,7 @@ from app.reporting.answers import Answers
 from app.training import events
 from app.training.config import Config, load_config
 from app.training.run_folder import CONFIG
+from app.training.weights import read_weights
 
 FIRST_LAYER = "layers.0.weight"
 
@@ -104,19 +105,13 @@ def _verdicts(path: Path) -> list[str]:
 
 
 def _first_layers(folder: Path) -> dict[str, np.ndarray]:
-    from safetensors import SafetensorError, safe_open
-
     found = {}
-    for path in sorted(folder.glob("weights-*.safetensors")):
-        try:
-            with safe_open(path, framework="np") as file:
-                operator = (file.metadata() or {}).get("operator", path.stem)
-                weights = file.get_tensor(FIRST_LAYER)
-        except (SafetensorError, OSError) as error:
-            raise FileError(f"{path} holds no weights of a network: {error}") from error
-        if weights.ndim != 2 or weights.dtype.kind != "f":
-            raise FileError(f"{path}: {FIRST_LAYER} is {weights.dtype}{list(weights.shape)}, expected a float matrix")
-        found[operator] = weights
+    for operator, weights in read_weights(folder).items():
+        layer = weights.arrays.get(FIRST_LAYER)
+        if layer is None or layer.ndim != 2 or layer.dtype.kind != "f":
+            told = "missing" if layer is None else f"{layer.dtype}{list(layer.shape)}"
+            raise FileError(f"{weights.file}: {FIRST_LAYER} is {told}, expected a float matrix")
+        found[operator] = layer
     return found
 
 

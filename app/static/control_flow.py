@@ -11,6 +11,7 @@ import numpy as np
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.graph import Program, Variable, default_main_program, in_dynamic_mode
 from app.graph.sub_blocks import append_cond, append_while, traced
+from app.listed import as_list
 from app.ops.composed import of_package
 from app.ops.logic import equal
 from app.ops.spec import UNKNOWN
@@ -155,7 +156,7 @@ def _loop_now(label: str, cond: Callable[..., Any], body: Callable[..., Any], va
 
 
 def _listed(label: str, made: Any, count: int) -> list[Any]:
-    news = list(made) if isinstance(made, (list, tuple)) else [made]
+    news = as_list(made)
     if len(news) != count:
         raise OperatorError(
             f"{label}: body must return {count} values, as many as loop_vars has; it returned {len(news)}"

@@ -11,6 +11,7 @@ from app.custom.lookup import make_operator
 from app.errors import CustomOperatorError, ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode
+from app.listed import as_list
 from app.nn import create_parameter, functional
 from app.ops.shaping import cast, reshape, unsqueeze
 from app.static.control_flow import case, cond, switch_case, while_loop
@@ -33,13 +34,13 @@ def fc(
     """
     scope = name or names.generate("fc")
     with static_mode():
-        parts = [_product(one, size, num_flatten_dims, weight_attr, scope) for one in _listed(x)]
+        parts = [_product(one, size, num_flatten_dims, weight_attr, scope) for one in as_list(x)]
         out = parts[0]
         for part in parts[1:]:
             out = out + part
         if bias_attr is not False:
             bias = names.generate(f"{scope}.b")
-            out = out + create_parameter([size], _listed(x)[0].dtype, bias_attr, is_bias=True, name=bias)
+            out = out + create_parameter([size], as_list(x)[0].dtype, bias_attr, is_bias=True, name=bias)
         if activation is None:
             return out
         return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)
@@ -90,7 +91,3 @@ def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:
         x = reshape(x, [*[0] * keep, width])
     weight = create_parameter([width, size], x.dtype, weight_attr, name=names.generate(f"{scope}.w"))
     return functional.linear(x, weight)
-
-
-def _listed(x: Any) -> Sequence[Any]:
-    return x if isinstance(x, (list, tuple)) else [x]

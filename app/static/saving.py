@@ -11,6 +11,7 @@ from app.engine import Scope, global_scope
 from app.errors import ProgramError
 from app.graph import Program, Variable, default_main_program
 from app.graph.passes.dead_code import dead_code
+from app.listed import as_list
 from app.static.model_file import SavedModel, read_model, write_model
 
 VALUES = ".pdparams"
@@ -18,12 +19,12 @@ VALUES = ".pdparams"
 
 def save(program: Program, model_path: str, protocol: int = 4, **settings: Any) -> None:
     """Write the values that a Program keeps to `model_path.pdparams`."""
-    write_values(Path(model_path + VALUES), _persistable(program))
+    write_values(Path(model_path + VALUES), program._persistable())
 
 
 def load(program: Program, model_path: str, executor: Any = None, var_list: Iterable[Variable] | None = None) -> None:
     """Read the values of a Program, or of the variables listed, from what `save` wrote."""
-    read_values(Path(model_path + VALUES), _persistable(program) if var_list is None else var_list)
+    read_values(Path(model_path + VALUES), program._persistable() if var_list is None else var_list)
 
 
 def save_inference_model(
@@ -39,14 +40,14 @@ def save_inference_model(
 
     Custom operators are written as references to their functions, with a hash of the source of these.
     """
-    feed, fetch = ([v.name for v in _listed(group)] for group in (feed_vars, fetch_vars))
+    feed, fetch = ([v.name for v in as_list(group)] for group in (feed_vars, fetch_vars))
     write_model(path_prefix, for_use(program or default_main_program(), feed, fetch, scope or global_scope()))
 
 
 def for_use(program: Program, feed: list[str], fetch: list[str], scope: Scope) -> SavedModel:
     """What computes `fetch` from `feed`, and nothing else, with its values."""
     needed = reduced(program.clone(for_test=True), feed, fetch)
-    return SavedModel(needed, feed, fetch, {v.name: scope.value(v.name) for v in _persistable(needed)})
+    return SavedModel(needed, feed, fetch, {v.name: scope.value(v.name) for v in needed._persistable()})
 
 
 def reduced(program: Program, feed: list[str], fetch: list[str]) -> Program:
@@ -95,11 +96,3 @@ def read_values(path: Path, variables: Iterable[Variable]) -> None:
         if found != variable.shape:
             raise ProgramError(f"{variable.name} has shape {list(variable.shape)}, in {path} it has {list(found)}")
     global_scope().values.update({variable.name: values[variable.name] for variable in listed})
-
-
-def _persistable(program: Program) -> list[Variable]:
-    return [v for v in program.list_vars() if v.persistable]
-
-
-def _listed(value: Any) -> list[Variable]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]

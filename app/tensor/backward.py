@@ -15,6 +15,7 @@ import numpy as np
 
 from app.errors import GradientError, OperatorError, ShapeError
 from app.graph.autodiff import reverse_walk
+from app.listed import as_list
 from app.tensor.modes import recording
 from app.tensor.tape import GraphCall, Hooks, Node, leading_to, on_tape, reachable
 from app.tensor.versions import note_change
@@ -168,8 +169,8 @@ def backward(
 
     With `create_graph` these can be differentiated again. From a Tensor with `stop_gradient=True` nothing flows.
     """
-    tensors = _listed(tensors)
-    starts = [None] * len(tensors) if grad_tensors is None else _listed(grad_tensors)
+    tensors = as_list(tensors)
+    starts = [None] * len(tensors) if grad_tensors is None else as_list(grad_tensors)
     run_backward(tensors, starts, retain_graph, create_graph, inputs)
 
 
@@ -200,7 +201,7 @@ def _run_backward(
     tensors: Sequence[Any], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
     if inputs is not None:
-        inputs = _listed(inputs)
+        inputs = as_list(inputs)
         for tensor, gradient in zip(
             inputs, grad(tensors, inputs, starts, retain_graph, create_graph, allow_unused=True), strict=True
         ):
@@ -240,12 +241,12 @@ def grad(
 
     With `create_graph` the result can be differentiated again.
     """
-    outputs, inputs = _listed(outputs), _listed(inputs)
+    outputs, inputs = as_list(outputs), as_list(inputs)
     if not outputs or not inputs:
         raise GradientError("inputs and outputs of a gradient cannot be empty: name the Tensors that it is for")
-    starts = [None] * len(outputs) if grad_outputs is None else _listed(grad_outputs)
+    starts = [None] * len(outputs) if grad_outputs is None else as_list(grad_outputs)
     wanted = {tensor.source for tensor in inputs}
-    blocked = {tensor.source for tensor in _listed(no_grad_vars or [])}
+    blocked = {tensor.source for tensor in as_list(no_grad_vars or [])}
     found: dict[Any, Any] = {}
 
     def complete(key: Any, gradient: Any) -> Any:
@@ -271,7 +272,3 @@ def grad(
             gradient = tensor.result_class(np.array(gradient))
         results.append(gradient)
     return results
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]

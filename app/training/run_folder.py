@@ -20,6 +20,7 @@ from app.errors import AppError
 from app.files import write_whole
 from app.static.model_file import SavedModel, write_model
 from app.training.config import Config, dump_config
+from app.training.weights import WEIGHTS, write_weights
 
 CONFIG, METRICS = "config.yaml", "metrics.jsonl"
 MODEL = "model"
@@ -91,12 +92,10 @@ class RunFolder:
 
     def save_weights(self, operator: str, weights: Mapping[str, np.ndarray]) -> None:
         """Write the weights of one operator's network."""
-        from safetensors.numpy import save  # imported late: needed once, at the end
-
         short = re.sub(r"[^\w.]+", "-", operator)[-60:].strip("-")
-        names = (self.path / f"weights-{short}{end}.safetensors" for end in _endings())
+        names = (self.path / WEIGHTS.replace("*", short + end) for end in _endings())
         file = next(name for name in names if name not in self._weights)
-        write_whole(file, save(dict(weights), metadata={"operator": operator}))
+        write_weights(file, operator, weights)
         self._weights.append(file)
 
     def save_model(self, model: SavedModel) -> None:

@@ -152,20 +152,6 @@ def test_what_a_program_says_is_the_function():
     assert isinstance(f.concrete_program, ConcreteProgram)
 
 
-def test_a_program_of_another_origin_runs_on_tensors():
-    main, startup = app.static.Program(), app.static.Program()
-    with app.static.program_guard(main, startup):
-        x = app.static.data("x", [None, 2])
-        w = main.global_block().create_parameter("w", [2, 2])
-        y = app.tanh(x @ w)
-    weight = app.create_parameter([2, 2])
-    f = ConcreteProgram.of_program(main, ["x"], [y.name], {"w": weight}, backend="reference")
-    (result,) = f([tensor(3, 2)])
-    np.testing.assert_allclose(result.numpy(), np.tanh(np.ones((3, 2)) @ weight.numpy()), rtol=1e-5)
-    result.sum().backward()
-    assert weight.grad.shape == [2, 2]
-
-
 # Gradients
 
 

@@ -30,6 +30,7 @@ from app.reporting.wording import seconds
 from app.training.activation import find_activation
 from app.training.config import Config
 from app.training.learners import make_learner
+from app.training.weights import write_weights
 
 # --- The command, and what it writes ---
 
@@ -198,6 +199,22 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes):
     folder = made_run(tmp_path / "run")
     (folder / name).write_bytes(content)
     with pytest.raises(AppError, match=re.escape(name)):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "found"),
+    [
+        ({"other": np.zeros(1)}, "missing"),
+        ({FIRST_LAYER: np.zeros([1, 2, 3])}, "float64[1, 2, 3]"),
+        ({FIRST_LAYER: np.zeros([3, 3], np.int8)}, "int8[3, 3]"),
+    ],
+)
+def test_weights_without_a_first_layer_are_refused(tmp_path: Path, arrays: dict[str, np.ndarray], found: str):
+    folder = made_run(tmp_path / "run")
+    write_weights(folder / "weights-0.safetensors", "custom.relu", arrays)
+    told = f"weights-0.safetensors: {FIRST_LAYER} is {found}, expected a float matrix"
+    with pytest.raises(AppError, match=re.escape(told)):
         read(folder)
 
 

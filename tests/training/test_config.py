@@ -13,7 +13,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.data.mnist import SOURCES
 from app.errors import ConfigError
 from app.training.config import CONFIGS, Config, DataConfig, config_name, dump_config, load_config
 from app.training.config_errors import wrong_value
@@ -47,10 +46,6 @@ def test_every_shipped_file_loads(shipped: Path):
 
 def test_default_and_seed_are_the_same_experiment_and_the_defaults():
     assert load_config(CONFIGS / "default.yaml") == load_config(CONFIGS / "seed.yaml") == Config()
-
-
-def test_the_default_sources_are_those_of_the_data_room():
-    assert Config().data.sources == SOURCES
 
 
 def test_default_shows_every_key():

@@ -35,6 +35,22 @@ class Needy(Scaled):
         super().__init__(start)
 
 shared = Scaled()
+
+class Normed(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.norm = app.nn.BatchNorm1D(5)
+
+    def forward(self, x):
+        return app.relu(self.norm(x))
+
+class Dropping(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.dropout = app.nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.dropout(app.relu(x))
 """
 
 
@@ -81,6 +97,26 @@ def test_a_class_of_the_user_s_does_the_same(train: Callable[..., Any], tmp_path
     assert run.status == 0
     weights = load_file(run.folder / "weights-my_ops.py-Scaled.safetensors")
     assert {"activations.0.scale", "activations.1.scale"} < set(weights)
+
+
+def test_a_layer_may_keep_running_statistics_which_nobody_trains(train: Callable[..., Any], tmp_path: Path):
+    (tmp_path / "my_ops.py").write_text(OPERATORS)
+    words = ("model.activation=my_ops.py:Normed", "model.hidden=[5]", "baseline=null")
+    runs = [train(*words, f"engine={engine}", folder=engine) for engine in ("reference", "eager")]
+    assert [run.status for run in runs] == [0, 0]
+    for kind, what in (("iteration", "loss"), ("epoch", "test_loss")):
+        ours, theirs = (run.column("my_ops.py:Normed", kind, what) for run in runs)
+        assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["reference", "eager"])
+def test_a_layer_that_drops_values_in_training_drops_none_in_a_test(
+    train: Callable[..., Any], tmp_path: Path, engine: str
+):
+    (tmp_path / "my_ops.py").write_text(OPERATORS)
+    run = train("model.activation=my_ops.py:Dropping", f"engine={engine}", "train.learning_rate=1e-30")
+    dropping, whole = (run.column(name, "epoch", "test_loss") for name in ("my_ops.py:Dropping", "relu"))
+    assert dropping == pytest.approx(whole, rel=1e-6)
 
 
 @pytest.mark.parametrize("engine", ["reference", "eager"])

@@ -11,6 +11,7 @@ from app.checking.finding import equivalent
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.differences import worst_of
+from app.listed import as_list
 
 _NUMBERS = (*SPECIAL, -0.0, 20.0, -20.0, 1000.0, -1000.0, np.inf, -np.inf, np.nan)
 
@@ -22,8 +23,7 @@ def like(subject: Subject) -> Iterator[Verdict]:
     other = equivalent(subject.like)
 
     def call(*values: object) -> list[object]:
-        result = other(*values)
-        return list(result) if isinstance(result, (tuple, list)) else [result]
+        return as_list(other(*values))
 
     drawn = subject.arrays()
     for arrays, what in ((drawn, "drawn numbers"), (_filled(subject, drawn), "special numbers")):

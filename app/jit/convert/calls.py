@@ -7,8 +7,6 @@ from typing import Any
 
 from app.jit.convert.build import expression
 
-NUMBERED = "f{}_"
-
 
 def rewrite_call(rewriter: Any, node: ast.Call) -> ast.expr:
     """`super()` says what it means, as it stands in an inner function perhaps; other calls are looked at."""

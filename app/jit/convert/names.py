@@ -58,12 +58,6 @@ def _target(node: ast.AST, found: dict[str, None]) -> None:
         found[f"{node.value.id}.{node.attr}"] = None
 
 
-def loaded(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that are read anywhere inside."""
-    walked = (inner for node in nodes for inner in ast.walk(node))
-    return {n.id for n in walked if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-
-
 def declared(function: ast.AST, kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
     """The names that a function's own `global` or `nonlocal` statements list."""
     return {name for node in within(function) if isinstance(node, kind) for name in node.names}

@@ -117,10 +117,11 @@ class CosineAnnealingDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        return _along_cosine(self.base_lr, self.eta_min, self.last_epoch / self.T_max)
+        return along_cosine(self.base_lr, self.eta_min, self.last_epoch / self.T_max)
 
 
-def _along_cosine(start: float, end: float, share: float) -> float:
+def along_cosine(start: float, end: float, share: float) -> float:
+    """The rate after a share of the half cosine from one rate to another."""
     return end + (start - end) * 0.5 * (1.0 + math.cos(math.pi * share))
 
 
@@ -143,7 +144,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         length, passed = self.T_0, self.last_epoch
         while passed >= length:
             passed, length = passed - length, length * self.T_mult
-        return _along_cosine(self.base_lr, self.eta_min, passed / length)
+        return along_cosine(self.base_lr, self.eta_min, passed / length)
 
 
 class PolynomialDecay(LRScheduler):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.errors import AppError
+from app.optimizer.lr.decays import along_cosine
 from app.optimizer.lr.scheduler import LRScheduler
 
 
@@ -50,10 +50,6 @@ class LinearWarmup(LRScheduler):
             self.learning_rate.set_state_dict(state_dict["LinearWarmup_LR"])
 
 
-def _cosine(start: float, end: float, share: float) -> float:
-    return end + (start - end) * 0.5 * (1.0 + math.cos(math.pi * share))
-
-
 def _line(start: float, end: float, share: float) -> float:
     return start + (end - start) * share
 
@@ -79,7 +75,7 @@ class OneCycleLR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise AppError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         self.total_steps = total_steps
-        self._way = _cosine if anneal_strategy == "cos" else _line
+        self._way = along_cosine if anneal_strategy == "cos" else _line
         first = max_learning_rate / divide_factor
         top = phase_pct * total_steps - 1
         points = [(0.0, first), (top, max_learning_rate)]

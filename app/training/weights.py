@@ -1,0 +1,47 @@
+"""The weights of a run's networks: a file for each in the run's folder, which says whose operator's it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.errors import FileError
+from app.files import write_whole
+from app.graph.written import DAMAGES
+
+WEIGHTS = "weights-*.safetensors"
+"""What such files are called; the star stands for the operator's name."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A network's weights by their names, and the file that they lie in."""
+
+    file: Path
+    arrays: Mapping[str, np.ndarray]
+
+
+def write_weights(file: Path, operator: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write the weights of one operator's network."""
+    from safetensors.numpy import save  # imported late: needed once, at the end
+
+    write_whole(file, save(dict(arrays), metadata={"operator": operator}))
+
+
+def read_weights(folder: Path) -> dict[str, Weights]:
+    """For each operator of a run the weights of its network."""
+    from safetensors import SafetensorError, safe_open
+
+    found: dict[str, Weights] = {}
+    for file in sorted(folder.glob(WEIGHTS)):
+        try:
+            with safe_open(file, "numpy") as opened:
+                operator = (opened.metadata() or {})["operator"]
+                arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, *DAMAGES) as error:
+            raise FileError(f"{file} is no file of a run's weights, or is damaged: {error}") from error
+        found[operator] = Weights(file, arrays)
+    return found
