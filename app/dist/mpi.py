@@ -11,7 +11,6 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ import numpy as np
 
 from app.dist import cores
 from app.dist.errors import DistError, RankError
+from app.dist.exchange import in_one_message
 from app.dist.host_memory import LARGE, shared_by
 from app.dist.launch import Launch, line, no_more
 from app.dist.leftovers import forget_names
@@ -122,15 +122,10 @@ class MPIWorld:
 
             return copy
 
-        def gather() -> None:
-            for numbers, ends in parts:
-                starts = [end * numbers.itemsize for end in ends]
-                sizes = [b - a for a, b in pairwise(starts)]
-                everything = [numbers.view(np.uint8), (sizes, starts[:-1])]
-                self._finish("exchange", self._communicator.Iallgatherv(self._mpi.IN_PLACE, everything))
-            self._network.add(delay)
+        def send(mine: np.ndarray, everything: np.ndarray, sizes: list[int]) -> None:
+            self._finish("exchange", self._communicator.Iallgatherv(mine, (everything, sizes)), delay)
 
-        return gather
+        return in_one_message(parts, self.rank, send)
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         delay = self._network.reduce(buffer.nbytes)

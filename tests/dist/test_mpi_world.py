@@ -10,6 +10,7 @@ import pytest
 from ranks import main, program, run
 
 LINES = """
+from app.engine.team import Parted
 facts = {}
 rng = numpy.random.default_rng(world.rank)
 mine = rng.standard_normal(100_000).astype("float32")
@@ -26,6 +27,16 @@ for where, mean in (("plain", mine.copy()), ("in a room", world.rooms([mine])[0]
     mean[:] = mine
     world.allreduce(mean, "avg")
     facts[where] = bool((mean == summed / numpy.float32(2)).all())
+
+for where, spot in (("sent", mine.copy()), ("seen", world.rooms([mine])[0])):
+    ends, labels = [0, 70_000, 100_000], numpy.full(3, world.rank)
+    spot[:] = mine
+    also = [Parted(labels, [0, 0, 3])] if where == "sent" else []
+    world.exchanging([Parted(spot, ends), *also])()
+    facts[f"parts {where}"] = len(set(world.gather(spot.tobytes().hex()[::400])))
+    here = slice(*ends[world.rank : world.rank + 2])
+    facts["mine stays"] = bool((spot[here] == mine[here]).all())
+    facts[f"made by the last, {where}"] = labels.tolist()
 
 rooted = mine.copy()
 world.reduce(rooted, root=1)
@@ -71,6 +82,12 @@ def test_every_rank_learns_what_all_say_in_order(facts: dict[str, Any]):
 def test_a_sum_has_the_same_bits_at_every_rank(facts: dict[str, Any]):
     assert facts["sum"]
     assert facts["same bits"] == 1
+
+
+def test_every_rank_has_the_parts_of_all_others_by_message_or_from_memory(facts: dict[str, Any]):
+    assert facts["parts sent"] == facts["parts seen"] == 1
+    assert facts["mine stays"]
+    assert facts["made by the last, sent"] == [1, 1, 1]
 
 
 def test_a_mean_is_taken_where_numbers_lie_in_memory_that_all_see_too(facts: dict[str, Any]):
