@@ -16,6 +16,8 @@ import training_on_ranks
 from ranks import run
 from training_on_ranks import Job, Result
 
+from app.engine.compiled import blas
+
 OPERATORS = """
 import numpy as np
 import app
@@ -77,6 +79,47 @@ def test_losses_accuracies_and_parameters_are_those_of_one_process(tmp_path: Pat
     for job, many in zip(jobs, on_ranks(2, jobs, tmp_path), strict=True):
         one = replace(job, settings=[*job.settings, "engine=reference"])
         agree(many, training_on_ranks.train(one, ranks=False))
+
+
+NUMBA = """
+import numpy as np
+from numba import njit
+import app
+
+@app.custom_op
+@njit
+def leaky(x):
+    return np.where(x > 0, x, 0.1 * x)
+
+@leaky.backward
+@njit
+def leaky_grad(x, dy):
+    return np.where(x > 0, dy, 0.1 * dy)
+"""
+
+
+def test_by_rows_they_are_the_bits_of_one_process_with_as_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "numbas.py").write_text(NUMBA)
+    (tmp_path / "ops.py").write_text(OPERATORS)
+    rows = [*SMALL, "dist.shape=rows"]
+    begun = str(tmp_path / "begun")
+    adam = [*rows, "train.optimizer=adam", "train.learning_rate=0.002", "train.batch_size=17"]
+    jobs = [
+        Job([*rows, "model.activation=custom.relu", "model.hidden=[40]", "train.epochs=5"]),
+        Job([*adam, f"model.activation={tmp_path}/numbas.py:leaky", "model.hidden=[24,12]"]),
+        Job([*adam, "model.activation=relu", "train.epochs=1"], save=begun),
+        Job([*rows, "train.batch_size=1"], images=11),
+        Job([*rows, f"model.activation={tmp_path}/ops.py:plain"]),
+    ]
+    *by_rows, added_up = on_ranks(2, jobs, tmp_path)
+    monkeypatch.setattr(blas, "threads", lambda: 2)
+    monkeypatch.setattr("app.engine.compiled.program.threads_worth", lambda lowered, n, most: most)
+    for job, many in zip(jobs, by_rows, strict=False):
+        assert training_on_ranks.train(job, ranks=False) == many
+    whole = training_on_ranks.train(Job([*adam, "model.activation=relu"]), ranks=False)
+    rest = training_on_ranks.train(Job([*adam, "model.activation=relu"], begin=1, restore=begun), ranks=False)
+    assert [*by_rows[2].losses, *rest.losses] == whole.losses
+    agree(added_up, training_on_ranks.train(jobs[-1], ranks=False))
 
 
 def test_in_pieces_they_are_the_same_bits(tmp_path: Path):

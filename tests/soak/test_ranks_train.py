@@ -1,6 +1,6 @@
-"""Three and four ranks train as one process does, on however few cores: five epochs, both shapes, uneven shares.
+"""Three and four ranks train as one process does, on however few cores: five epochs, all shapes, uneven shares.
 
-In pieces, an operator with a kink gives the same bits; without, one that has none the same to rounding.
+By rows, and in pieces, an operator with a kink gives the same bits; without, one that has none the same to rounding.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import training_on_ranks
 from ranks import run
 from training_on_ranks import Job, Result
 
+from app.engine.compiled import blas
+
 FIVE = ("train.epochs=5", "model.activation=custom.tanh", "train.eval_batch_size=101")
 JOBS = [  # of a smooth operator: which side of a kink a number is on is a matter of rounding
     Job([*FIVE, "dist.shape=allreduce"], images=10_000),
@@ -25,6 +27,10 @@ JOBS = [  # of a smooth operator: which side of a kink a number is on is a matte
 IN_PIECES = [
     Job(["train.epochs=5", "dist.pieces=12", "dist.shape=allreduce", "model.activation=custom.relu"], images=10_000),
     Job(["train.epochs=5", "dist.pieces=12", "dist.shape=pserver", "train.optimizer=adam"], images=5_003),
+]
+BY_ROWS = [
+    Job(["train.epochs=5", "dist.shape=rows", "model.activation=custom.relu", "model.hidden=[100]"], images=10_000),
+    Job(["train.epochs=5", "dist.shape=rows", "train.optimizer=adam", "model.hidden=[40,30]"], images=5_003),
 ]
 _worst: dict[int, float] = {}
 
@@ -42,6 +48,13 @@ def test_losses_are_those_of_one_process(ranks: int, tmp_path: Path, figure: Cal
         apart = np.abs(np.array(many.losses) / np.array(one.losses) - 1).max()
         _worst[ranks] = max(_worst.get(ranks, 0.0), float(apart))
     figure("ranks apart", ", ".join(f"{apart:.0e} at {n} ranks" for n, apart in sorted(_worst.items())))
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_by_rows_they_are_the_bits_of_as_many_threads(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(blas, "threads", lambda: ranks)
+    monkeypatch.setattr("app.engine.compiled.program.threads_worth", lambda lowered, n, most: most)
+    assert _on_ranks(ranks, BY_ROWS, tmp_path) == [training_on_ranks.train(job, ranks=False) for job in BY_ROWS]
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
