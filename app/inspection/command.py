@@ -41,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the stages that are asked for, and draw a picture."""
     if options.batch is not None and options.batch < 1:
         raise ConfigError(f"--batch must be at least 1, found {options.batch}")
+    if options.ranks is not None and options.ranks < 1:
+        raise ConfigError(f"--ranks must be at least 1, found {options.ranks}")
     if options.ranks is not None and not 0 <= options.rank < options.ranks:
         raise ConfigError(f"--rank must be one of the {options.ranks} of --ranks, from 0 on, found {options.rank}")
     stages = Stages(_subject(options), options.batch)

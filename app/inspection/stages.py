@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from app.engine.compiled.engine import compile_program
-from app.engine.compiled.explain import explain
+from app.engine.compiled.explain import exchanged, explain
 from app.engine.compiled.passes import PASSES
 from app.errors import ConfigError
 from app.graph.passes import after_each
@@ -85,6 +85,9 @@ class Stages:
 
     def _data_parallel(self, stage: str) -> list[Section]:
         """The Program of a rank; where batches are cut into pieces, that of a piece, and the one after them."""
+        if self.subject.by_rows:
+            text = exchanged(self.subject.main, self.subject.fetch)
+            return [Section("What ranks exchange, which share out the main Program as it is", text)]
         batch = self.subject.of_batch
         after = [Section(f"The Program after the pieces of a batch, after {stage}", str(batch), batch)] if batch else []
         return [*self._after(stage), *after]

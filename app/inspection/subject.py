@@ -47,6 +47,8 @@ class Subject:
     """The main Program as one rank of many runs it; None where one process runs it as it is."""
     of_batch: Program | None = None
     """What a rank runs after all its pieces of a batch; None where batches are not cut into pieces."""
+    by_rows: bool = False
+    """Whether ranks share out the main Program as it is, by rows."""
 
     @property
     def runs(self) -> Program:
@@ -70,7 +72,9 @@ def of_configuration(path: str, overrides: Sequence[str], ranks: int | None = No
         learning = learner.ProgramLearner(config, find_activation(config.model.activation), 28 * 28, place)
     name, size = Path(path).name, config.train.batch_size
     here = [] if learning.main_here is learning.main else programs_of(learning.main_here)
-    return Subject(name, learning.startup_here, learning.main, learning.fetch, built, size, *here)
+    of_rank, of_batch = (*here, None, None)[:2]
+    startup, main, fetch = learning.startup_here, learning.main, learning.fetch
+    return Subject(name, startup, main, fetch, built, size, of_rank, of_batch, learning.by_rows)
 
 
 def of_model(model: SavedModel, name: str) -> Subject:

@@ -111,7 +111,7 @@ def test_all_stages_are_shown_with_the_program_after_each_pass(inspect: Inspect)
 
 
 def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspect: Inspect):
-    mpi = ("--config", str(ROOT / "configs/mpi.yaml"))
+    mpi = ("--config", str(ROOT / "configs/mpi.yaml"), "dist.shape=allreduce")
     (heading,) = headings(printed := inspect(*mpi, "--stage", "data_parallel"))
     assert heading == "The main Program after data_parallel"
     assert "// 4 sgd" not in printed
@@ -122,6 +122,21 @@ def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspec
     assert "// 4 sgd → 3 multiply, send_gradients, receive_parameters" in trainer
     assert "broadcast(linear_0.w_0, " in inspect(*mpi, "--stage", "startup")
     assert "if call_python(shared, n):" in inspect(*mpi, "--stage", "source")
+
+
+def test_by_rows_it_is_shown_what_ranks_exchange(inspect: Inspect, tmp_path: Path):
+    mpi = ("--config", str(ROOT / "configs/mpi.yaml"), "--stage", "data_parallel")
+    printed = inspect(*mpi)
+    assert headings(printed) == ["What ranks exchange, which share out the main Program as it is"]
+    begins, second = printed.split("at meeting 2 of it:")
+    assert "linear_0.w_0 : float32[784, 100], their rows of 784" in begins
+    assert "py_func.relu_forward_0 : float32[n, 100], their rows of the batch" in second
+    assert "linear_0.w_0 " not in second
+    lines = ["import app", "@app.custom_op", "def plain(x):", "    return x * len(repr(x))"]
+    lines += ["@plain.backward", "def plain_grad(x, dy):", "    return dy * len(repr(x))"]
+    (tmp_path / "ops.py").write_text("\n".join(lines))
+    plain = inspect(*mpi, f"model.activation={tmp_path}/ops.py:plain", "model.hidden=[8]")
+    assert " = average(linear_0.w_0, " in plain
 
 
 def test_in_pieces_a_rank_has_two_programs(inspect: Inspect):
@@ -137,6 +152,7 @@ def test_in_pieces_a_rank_has_two_programs(inspect: Inspect):
 def test_ranks_that_there_are_not_are_refused(inspect: Inspect):
     mpi = ("--config", str(ROOT / "configs/mpi.yaml"))
     assert "one of the 2 of --ranks" in inspect(*mpi, "--ranks", "2", "--rank", "2", status=2)
+    assert "--ranks must be at least 1, found 0" in inspect(*mpi, "--ranks", "0", status=2)
     assert "is for one process; add dist.shape=" in inspect(*SEED, "--ranks", "2", status=2)
 
 

@@ -55,8 +55,10 @@ class ProgramLearner:
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
         dist = config.dist
         tested = [*self.fetch, *self._counts]
-        self._why_not_by_rows = self._asked_in_vain(config, tested) if dist.shape == "rows" else ""
-        shape: Shape = "allreduce" if self._why_not_by_rows else dist.shape
+        wanted = dist.shape == "rows" and self.place.size > 1 and not dist.pieces
+        self._why_not_by_rows = self._why_not_rows(config, tested) if wanted else ""
+        self.by_rows = wanted and not self._why_not_by_rows
+        shape: Shape = "allreduce" if dist.shape == "rows" and not self.by_rows else dist.shape
         rewrite: Any = partial(in_pieces, pieces=dist.pieces) if dist.pieces else data_parallel
         share_out = partial(rewrite, place=self.place, shape=shape, bucket=dist.bucket)
         self.main_here, self.startup_here = share_out(self.main, self.startup, loss=self.fetch[0], means=self.fetch)
@@ -65,7 +67,9 @@ class ProgramLearner:
         self._scores = scores.name
         self._paths = {path: variable.name for path, variable in parameters.items()}
         changing = {variable.name for variable, _ in trained}
-        activation.require_gradients([path for path, p in parameters.items() if not p.stop_gradient and p.name not in changing])
+        activation.require_gradients(
+            [path for path, p in parameters.items() if not p.stop_gradient and p.name not in changing]
+        )
         self._activity: list[Activity] = []
         self._scope = Scope()
         _, drawn = self.startup.next_seed() or (0, 1)
@@ -136,14 +140,10 @@ class ProgramLearner:
         here = {name: value for name, value in state.items() if name not in elsewhere}
         restore_from(here, self._values(), self._scope.values.__setitem__, self._schedule, self._streams)
 
-    def _asked_in_vain(self, config: Config, tested: Sequence[str]) -> str:
+    def _why_not_rows(self, config: Config, tested: Sequence[str]) -> str:
         """Why the ranks cannot share out the Programs by rows; '' if they can."""
-        if config.dist.pieces:
-            return "pieces are added up"
         if config.engine != "compiled":
             return f"engine={config.engine} runs all rows of an operator"
-        if self.place.size == 1:
-            return ""
         from app.engine.compiled.engine import why_not_together  # imported late, as Numba is
 
         return why_not_together(self.main, self.fetch) or why_not_together(self.test, tested)
