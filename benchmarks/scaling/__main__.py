@@ -20,7 +20,7 @@ from benchmarks.scaling import page
 from benchmarks.scaling.model import arrays
 
 RESULTS, PAGE = Path(__file__).with_name("results.json"), ROOT / "docs" / "scaling.md"
-WIDTHS, SHAPES, RANKS, BATCH = [64, 256, 1024], ["allreduce", "pserver"], [2, 3, 4], 256
+WIDTHS, SHAPES, RANKS, BATCH = [64, 256, 1024], ["rows", "allreduce", "pserver"], [2, 3, 4], 256
 SLOWER = (
     {"ranks": 2, "widths": [256], "latency": 0.001},
     {"ranks": 2, "widths": [256], "bandwidth": 125e6},

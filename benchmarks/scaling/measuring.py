@@ -20,6 +20,7 @@ import numpy as np
 from app.data import Batches
 from app.dist import ending
 from app.dist.world import World, current
+from app.engine.team import Parted
 from app.training.activation import find_activation
 from app.training.config import Config
 from app.training.learners import make_learner
@@ -45,9 +46,14 @@ def _seconds_of(world: World, shape: str, numbers: int) -> float:
         world.reduce(buffer)
         world.broadcast(buffer)
 
-    (room,) = world.rooms([buffer]) or [buffer]  # as parameters are averaged
-    once = server if shape == "pserver" else partial(world.allreduce, room, "avg")
-    return _seconds(world, once, 400 if numbers == _SMALL else 60)
+    (room,) = world.rooms([buffer]) or [buffer]  # where parameters live that are averaged, or exchanged
+    ends = [numbers * rank // world.size for rank in range(world.size + 1)]
+    actions = {
+        "rows": world.exchanging([Parted(room, ends)]),
+        "allreduce": partial(world.allreduce, room, "avg"),
+        "pserver": server,
+    }
+    return _seconds(world, actions[shape], 400 if numbers == _SMALL else 60)
 
 
 def _seconds(world: World, action: Callable[[], object], rounds: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.dist.messages import BUCKET
-from app.dist.simulated import Cost, allreduce, broadcast, reduce
+from app.dist.simulated import Cost, allreduce, broadcast, exchange, reduce
 
 PIXELS, CLASSES, FLOAT = 784, 10, 4
 PAYS = 1.25
@@ -58,6 +58,12 @@ def messages(parameters: Sequence[int], bucket: int = BUCKET) -> list[int]:
     return [*large, small] if small else large
 
 
+def exchanges(width: int, batch: int) -> list[int]:
+    """The bytes that pass at each meeting of an iteration by rows: all parameters, and what the batch gives."""
+    of_a_row = FLOAT * (PIXELS + 2 * width + 2 * CLASSES + 1) + 8  # images, the hidden layer, scores, their gradients
+    return [sum(arrays(width)), batch * of_a_row]
+
+
 def communication(sizes: Sequence[int], ranks: int, shape: str, network: Network) -> float:
     """Seconds that an iteration's messages take."""
     if ranks == 1:
@@ -69,6 +75,8 @@ def cost_of(shape: str, ranks: int, size: int) -> Cost:
     """What the collectives of an iteration need that carry so many bytes."""
     if shape == "allreduce":
         return allreduce(ranks, size)
+    if shape == "rows":
+        return exchange(ranks, size)
     (to_server, bytes_there), (back, bytes_back) = reduce(ranks, size), broadcast(ranks, size)
     return Cost(to_server + back, bytes_there + bytes_back)
 

@@ -13,6 +13,7 @@ from benchmarks.scaling.model import (
     Computing,
     Network,
     arrays,
+    exchanges,
     fitted,
     iteration,
     messages,
@@ -80,7 +81,8 @@ def _ranks(computing: dict[int, Computing], results: dict[str, Any]) -> str:
     for found, point in sorted(points, key=lambda pair: (pair[1]["width"], pair[0]["ranks"])):
         ranks, width, shape, seconds = found["ranks"], point["width"], point["shape"], point["seconds"]
         network = Network(**found["network"][shape])
-        derived = iteration(computing[width], batch, messages(arrays(width)), ranks, network, shape, cores)
+        sizes = exchanges(width, batch) if shape == "rows" else messages(arrays(width))
+        derived = iteration(computing[width], batch, sizes, ranks, network, shape, cores)
         figures = [_ms(derived), _ms(seconds), f"{seconds / derived:.2f}", f"{one[width] / seconds:.2f}"]
         rows.append([str(width), str(ranks), shape, *figures])
     return _table(rows)
