@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ import pytest
 
 import app
 from app import distributed, nn
+from app.compat.torch import distributed as torch_distributed
+from app.compat.torch import multiprocessing
+from app.dist.world import Alone, using
 from app.errors import AppError
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +33,27 @@ def test_spawn_calls_the_function_here():
     assert seen == [3]
     with pytest.raises(AppError, match="found nprocs=2, and 1 process; start the program with `mpiexec -n 2"):
         distributed.spawn(seen.append, args=(3,), nprocs=2)
+
+
+def test_that_of_pytorch_gives_the_function_its_number():
+    seen: list[tuple[int, str]] = []
+    multiprocessing.spawn(lambda *given: seen.append(given), args=("here",), nprocs=1, join=True)
+    assert seen == [(0, "here")]
+    with pytest.raises(AppError, match=r"found nprocs=2, and 1 process; start .* `mpiexec -n 2 python -m app run"):
+        multiprocessing.spawn(seen.append, nprocs=2)
+
+
+def test_a_process_group_waits_as_long_as_it_is_told():
+    told: list[float] = []
+
+    class Told(Alone):
+        def configure(self, timeout: float = 0.0, latency: float = 0.0, bandwidth: float | None = None) -> None:
+            told.append(timeout)
+
+    with using(Told()):
+        torch_distributed.init_process_group("gloo")
+        torch_distributed.init_process_group("gloo", timeout=timedelta(minutes=5))
+    assert told == [300.0]
 
 
 def test_a_parallel_layer_is_the_layer_inside():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -129,9 +130,21 @@ def test_a_world_of_one_does_nothing():
     assert (world.rank, world.size, world.said) == (0, 1, "")
 
 
-def test_the_script_for_slurm_is_one_and_trains_by_a_configuration_that_is_there():
-    script = ROOT / "examples" / "train.sbatch"
-    assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
-    text = script.read_text(encoding="utf-8")
-    assert "train.py --config configs/mpi.yaml" in text
+@pytest.mark.parametrize(
+    ("words", "trained"),
+    [
+        (["train.epochs=2"], "--config configs/mpi.yaml train.epochs=2"),
+        (["--resume", "runs/NAME"], "--resume runs/NAME"),
+    ],
+)
+def test_the_script_for_slurm_has_ranks_share_the_cores_of_each_node(tmp_path: Path, words: list[str], trained: str):
+    launcher = tmp_path / ".venv" / "bin" / "mpiexec"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text("#!/bin/sh\nprintf '%s|' \"$*\" \"$SLURM_CPU_BIND\" \"${SLURM_CPUS_PER_TASK:-unset}\"\n")
+    launcher.chmod(0o755)
+    told = {"SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "2", "SLURM_CPUS_PER_TASK": "4"}
+    settings = {**os.environ, **told, "SLURM_SUBMIT_DIR": str(tmp_path)}
+    script = ["bash", str(ROOT / "examples" / "train.sbatch"), *words]
+    done = subprocess.run(script, env=settings, capture_output=True, text=True, check=True)
+    assert done.stdout == f"-n 4 -ppn 2 .venv/bin/python train.py {trained}|none|unset|"
     assert (ROOT / "configs" / "mpi.yaml").exists()

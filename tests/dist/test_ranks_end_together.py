@@ -44,6 +44,12 @@ def test_what_all_ranks_say_is_said_once_as_by_one_process(tmp_path: Path):
     assert (ended.status, ended.messages) == (1, ["error: no such file"])
 
 
+def test_a_usage_that_rank_0_has_printed_is_all_that_is_said(tmp_path: Path):
+    lines = ["world.barrier()", "import argparse", "argparse.ArgumentParser('train').parse_args(['--confg'])"]
+    ended = run(2, program(tmp_path, main(lines)), folder=tmp_path)
+    assert (ended.status, ended.messages) == (2, ["usage: train [-h]", "train: error: unrecognized arguments: --confg"])
+
+
 def test_ranks_that_were_started_by_another_mpi_are_told(tmp_path: Path):
     pretended = {**os.environ, "PYTHONPATH": str(ROOT), "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
     words = [sys.executable, program(tmp_path, main(["pass"]))]

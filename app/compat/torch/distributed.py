@@ -8,6 +8,7 @@ from app import distributed as _below
 from app.compat.missing import missing
 from app.compat.table import taken
 from app.dist.errors import DistError
+from app.dist.world import current
 
 _TAKEN = taken(_below, "all_gather all_gather_object barrier get_rank get_world_size is_initialized")
 globals().update(_TAKEN)
@@ -54,7 +55,10 @@ def init_process_group(
     rank: int = -1,
     **options: Any,
 ) -> None:
-    """Meet the other processes, over MPI whatever the backend is called; mpiexec says how many there are."""
+    """Meet the other processes, over MPI whatever the backend is called; mpiexec says how many there are.
+
+    `timeout`, a timedelta, is how long they wait for each other.
+    """
     there = _below.get_world_size()
     if world_size not in (-1, there):
         raise DistError(
@@ -62,6 +66,8 @@ def init_process_group(
             f"program with `mpiexec -n {world_size} python -m app run program.py`"
         )
     _below.init_parallel_env()
+    if timeout is not None:
+        current().configure(timeout.total_seconds())
 
 
 def destroy_process_group(group: Any = None) -> None:

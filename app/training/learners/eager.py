@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -43,15 +44,20 @@ class EagerLearner:
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
 
     def warm_up(self, batches: Batches) -> None:
+        before = self.state()
         with self._streams.drawing(advance=False):
             for image, label in batches:
                 self._run(Tensor(image), label)[0].backward()
-        self._activation.require_gradients([path for path, p in self._network.named_parameters() if p.grad is None])
+        trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
+        self._activation.require_gradients([path for path, p in trained if p.grad is None])
         self._optimizer.clear_grad()
+        self.restore(before)  # running statistics have moved
 
     def train(self, batches: Batches) -> PerIteration:
         with self._streams.drawing():
-            return self._overall([self._step(*batch) for batch in self._rows(batches)])
+            rows = [self._step(*batch) for batch in self._rows(batches)]
+        self._averaging.send_untrained()  # running statistics, of which each rank has those of its own rows
+        return self._overall(rows)
 
     def _rows(self, batches: Batches) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
         """This rank's rows of each batch, and their share of it."""
@@ -76,7 +82,7 @@ class EagerLearner:
 
     def measure(self, batches: Batches) -> PerIteration:
         rows, counts = [], []
-        with no_grad(), self._streams.drawing(advance=False):
+        with self._in_use(), self._streams.drawing(advance=False):
             for image, label, share in self._rows(batches):
                 loss, score, hidden = self._run(Tensor(image), label)
                 rows.append((loss.item() * share, score.item() * share))
@@ -87,11 +93,21 @@ class EagerLearner:
         self._activity = summed_up(columns, batches.count)
         return self._overall(rows)
 
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Inside, layers do what they do after training, such as dropping nothing, and no gradients are asked for."""
+        self._network.eval()
+        try:
+            with no_grad():
+                yield
+        finally:
+            self._network.train()
+
     def activity(self) -> list[Activity]:
         return self._activity
 
     def scores(self, batches: Batches) -> np.ndarray:
-        with no_grad():
+        with self._in_use():
             return np.concatenate([self._network(Tensor(image)).numpy() for image, _ in batches])
 
     def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any, list[Any]]:

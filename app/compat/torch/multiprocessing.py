@@ -1,0 +1,33 @@
+"""torch.multiprocessing: a function for each process, which mpiexec has started"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app import distributed
+from app.compat.missing import missing
+from app.dist.errors import DistError
+
+__all__ = ["spawn"]
+
+
+def spawn(
+    fn: Callable[..., Any],
+    args: Sequence[Any] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> None:
+    """Call a function in this process, with its number and the arguments: the others are started by mpiexec."""
+    rank, there = distributed.get_rank(), distributed.get_world_size()
+    if nprocs != there:
+        raise DistError(
+            f"spawn: found nprocs={nprocs}, and {there} process{'es' * (there > 1)}; start the program with "
+            f"`mpiexec -n {nprocs} python -m app run program.py`"
+        )
+    fn(rank, *args)
+
+
+__getattr__ = missing(__name__)
