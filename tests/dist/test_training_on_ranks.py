@@ -95,6 +95,14 @@ def leaky(x):
 @njit
 def leaky_grad(x, dy):
     return np.where(x > 0, dy, 0.1 * dy)
+
+class Normalised(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.norm = app.nn.BatchNorm1D(32)
+
+    def forward(self, x):
+        return app.nn.functional.relu(self.norm(x))
 """
 
 
@@ -109,6 +117,7 @@ def test_by_rows_they_are_the_bits_of_one_process_with_as_many_threads(tmp_path:
         Job([*adam, f"model.activation={tmp_path}/numbas.py:leaky", "model.hidden=[24,12]"]),
         Job([*adam, "model.activation=relu", "train.epochs=1"], save=begun),
         Job([*rows, "train.batch_size=1"], images=11),
+        Job([*rows, f"model.activation={tmp_path}/numbas.py:Normalised", "model.hidden=[32]"]),
         Job([*rows, f"model.activation={tmp_path}/ops.py:plain"]),
     ]
     *by_rows, added_up = on_ranks(2, jobs, tmp_path)

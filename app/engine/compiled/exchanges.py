@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from app.engine.compiled.lowered import LAST, ROWS, WHOLE, Lowered
-from app.engine.compiled.schedule import clashes, uses
+from app.engine.compiled.schedule import FREE, clashes, uses
 
 
 class Written(NamedTuple):
@@ -52,7 +52,8 @@ def exchanges(lowered: Lowered, fetch: Collection[str]) -> Exchanges:
     read: defaultdict[str, set[Any]] = defaultdict(set)
     for name, root in roots.items():
         read[root].add(fetched[name])
-    for step in lowered.steps:
+    working = [step for step in lowered.steps if step.kind not in FREE]
+    for step in working:
         for name, written, share in uses(lowered, step):
             if not written:
                 read[name].add(share)
@@ -64,7 +65,7 @@ def exchanges(lowered: Lowered, fetch: Collection[str]) -> Exchanges:
     def met(made: list[Written]) -> list[Written]:
         return [each for each in dict.fromkeys(made) if any(clashes(share, each.share) for share in read[each.name])]
 
-    for step in lowered.steps:
+    for step in working:
         if step.meet:
             meetings.append(met(made))
             made = []
