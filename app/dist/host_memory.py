@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
@@ -21,6 +22,9 @@ BLOCK = 1 << 17
 
 PAGE = 1 << 12
 
+SPARE = 1 << 23
+"""So many bytes of shared memory are left to others."""
+
 
 def shared_by(communicator: Any, mpi: Any) -> HostMemory | None:
     """Memory of all ranks, if they are on one host whose MPI can share it."""
@@ -33,6 +37,15 @@ def shared_by(communicator: Any, mpi: Any) -> HostMemory | None:
         return HostMemory(lambda size: mpi.Win.Allocate_shared(size, 1, comm=communicator), communicator)
     except mpi.Exception:
         return None
+
+
+def is_free(size: int) -> bool:
+    """Whether so many bytes are left of the memory that processes can share: of what is not, writing is fatal."""
+    try:
+        left = os.statvfs("/dev/shm")
+    except OSError:  # it is elsewhere, and nothing is known of it
+        return True
+    return size <= left.f_bavail * left.f_frsize - SPARE
 
 
 Meet = Callable[[], None]

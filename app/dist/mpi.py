@@ -19,7 +19,7 @@ import numpy as np
 from app.dist import cores
 from app.dist.errors import DistError, RankError
 from app.dist.exchange import in_one_message
-from app.dist.host_memory import LARGE, shared_by
+from app.dist.host_memory import LARGE, is_free, shared_by
 from app.dist.launch import Launch, line, no_more
 from app.dist.leftovers import forget_names
 from app.dist.notices import Asking, Left, Missing, Notices, Waiting
@@ -101,7 +101,7 @@ class MPIWorld:
             buffer /= self.size
 
     def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-        if self._memory is None:
+        if self._memory is None or not all(self.gather(is_free(self.size * sum(array.nbytes for array in like)))):
             return None
         try:
             return self._memory.rooms(like)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.dist.host_memory import CHUNK, HostMemory
+from app.dist.host_memory import CHUNK, HostMemory, is_free
 
 SIZES = [1, 2, 1000, CHUNK // 4 - 1, CHUNK // 4 + 1, CHUNK]
 
@@ -48,6 +48,19 @@ def together(ranks: int, does: Callable[[HostMemory, int, Callable[[], Any]], An
 
     with ThreadPoolExecutor(ranks) as pool:
         return list(pool.map(work, range(ranks)))
+
+
+def test_no_more_is_asked_for_than_there_is(monkeypatch: pytest.MonkeyPatch):
+    megabyte = 1 << 20
+    monkeypatch.setattr("os.statvfs", lambda path: SimpleNamespace(f_bavail=64 * 256, f_frsize=4096))  # as in a container
+    assert is_free(40 * megabyte)
+    assert not is_free(60 * megabyte)
+
+    def nowhere(path: str) -> Any:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("os.statvfs", nowhere)
+    assert is_free(60 * megabyte)
 
 
 @pytest.mark.parametrize("mean", [False, True])
