@@ -12,6 +12,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from app.engine.compiled.lowered import LAST, ROWS, WHOLE, Lowered
+from app.engine.compiled.runtime import cut
 from app.engine.compiled.schedule import FREE, clashes, uses
 
 
@@ -28,7 +29,7 @@ class Written(NamedTuple):
             return [0] * ranks + [first * prod(rest)]
         if self.share == WHOLE:
             return [0] + [first * prod(rest)] * ranks
-        return [first * rank // ranks * prod(rest) for rank in range(ranks + 1)]
+        return [cut.py_func(first, rank, ranks) * prod(rest) for rank in range(ranks + 1)]
 
 
 class Exchanges(NamedTuple):

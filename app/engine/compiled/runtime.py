@@ -125,6 +125,22 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
     return types.void(types.uintp), generate
 
 
+ANY_ROW = ("SkylakeX", "Cooperlake", "SapphireRapids")
+"""OpenBLAS's kernels that compute a row of a product alike wherever it is cut."""
+
+GRAIN = 1 if any(kernels in blas.description() for kernels in ANY_ROW) else 12
+"""Others compute rows in panels of so many, counted from the first, and those that are left over in another order.
+Where threads take whole panels, their number changes no bit."""
+
+
+@njit(nogil=True)
+def cut(count: int, shard: int, shards: int) -> int:
+    """Where the share of a thread begins, among so many rows; where the last one's ends, for the number of threads."""
+    if shard == shards:
+        return count
+    return min((count * shard // shards + GRAIN // 2) // GRAIN * GRAIN, count)
+
+
 @njit(nogil=True)
 def fetch_ahead(data: Any, rows: Any, i: int) -> None:
     """Begin to bring the row of data that is wanted a few rows after the i-th: rows of a shuffled batch lie apart."""
@@ -318,6 +334,7 @@ CALLED = (
     product32,
     product64,
     fetch_ahead,
+    cut,
     meet,
     begin,
     note,

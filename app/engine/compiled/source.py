@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy import inf, nan  # as Python prints these numbers
 
-from app.engine.compiled.runtime import begin, fetch_ahead, meet, note, product32, product64, report
+from app.engine.compiled.runtime import begin, cut, fetch_ahead, meet, note, product32, product64, report
 from app.engine.compiled.runtime import stay_apart, write_down
 
 u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
@@ -139,7 +139,7 @@ class _Generator:
         self._views([name for name in every if name in wanted], self.writer.memory, 2, True)
         self.writer.meet(2)
         for name in sorted(lowered.gathered):
-            self.line(2, "for i in range(n * shard // shards, n * (shard + 1) // shards):")
+            self.line(2, "for i in range(cut(n, shard, shards), cut(n, shard + 1, shards)):")
             if len(lowered.shapes[name]) > 1:
                 self.line(3, f"fetch_ahead({self.writer.raw(name)}, rows, i)")
             self.line(3, f"{self.name(name)}[i] = {self.writer.raw(name)}[rows[i]]")

@@ -22,7 +22,7 @@ class StepWriter:
 
     def write(self, steps: Sequence[tuple[int, Step]], base: int, depth: int) -> None:
         """A function's steps; what they are called in errors is counted from its first one."""
-        self.line(depth, "lo, hi = n * shard // shards, n * (shard + 1) // shards")
+        self.line(depth, "lo, hi = cut(n, shard, shards), cut(n, shard + 1, shards)")
         for index, step in steps:
             self.line(0, "")
             self._step(index - base, step, depth)
@@ -123,7 +123,8 @@ class StepWriter:
         values = [self._slice(n, step) for n in (*values_taken(step.op), *step.op.outputs)]
         if values_taken(step.op)[0] in self.lowered.kept:
             values[0] = f"kept_rows({values[0]}, {self.name(step.op.outputs[0])})"
-        self.line(depth, f"if not {function}({', '.join([*values, *self._settings(step)])}):")
+        any_rows = "lo < hi and " if step.share == ROWS else ""
+        self.line(depth, f"if {any_rows}not {function}({', '.join([*values, *self._settings(step)])}):")
         self.line(depth + 1, "report(shared, shard)")
         self.line(depth + 1, "return True")
 
@@ -132,6 +133,9 @@ class StepWriter:
         function = self.writer.function(form.function, form.function.__name__)
         values = [self._slice(n, step) for n in values_taken(step.op)]
         results = [self.writer.names.of(("result", n), f"{self.name(n)}_result") for n in step.op.outputs]
+        if step.share == ROWS:
+            self.line(depth, "if lo < hi:")
+            depth += 1
         self.line(depth, f"{', '.join(results)} = {function}({', '.join([*values, *self._settings(step)])})")
         for result, output in zip(results, step.op.outputs, strict=True):
             target = self._slice(output, step)

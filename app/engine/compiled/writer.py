@@ -97,7 +97,7 @@ class Writer:
         if step.alone:
             shape = self.lowered.shapes[step.op.outputs[0]]
             return "0", shape[0].text if shape else "1"
-        return f"{step.share} * shard // shards", f"{step.share} * (shard + 1) // shards"
+        return f"cut({step.share}, shard, shards)", f"cut({step.share}, shard + 1, shards)"
 
     def loner(self, share: str) -> str:
         """The number of the thread that works alone."""
