@@ -50,11 +50,27 @@ def test_losses_are_those_of_one_process(ranks: int, tmp_path: Path, figure: Cal
     figure("ranks apart", ", ".join(f"{apart:.0e} at {n} ranks" for n, apart in sorted(_worst.items())))
 
 
+NORMALISED = """
+import app
+
+class Normalised(app.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.norm = app.nn.BatchNorm1D(32)
+
+    def forward(self, x):
+        return app.nn.functional.relu(self.norm(x))
+"""
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_by_rows_they_are_the_bits_of_as_many_threads(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "layers.py").write_text(NORMALISED)
+    normalised = Job([f"model.activation={tmp_path}/layers.py:Normalised", "model.hidden=[32]", "dist.shape=rows"])
+    jobs = [*BY_ROWS, normalised]
     monkeypatch.setattr(blas, "threads", lambda: ranks)
     monkeypatch.setattr("app.engine.compiled.program.threads_worth", lambda lowered, n, most: most)
-    assert _on_ranks(ranks, BY_ROWS, tmp_path) == [training_on_ranks.train(job, ranks=False) for job in BY_ROWS]
+    assert _on_ranks(ranks, jobs, tmp_path) == [training_on_ranks.train(job, ranks=False) for job in jobs]
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
