@@ -22,7 +22,7 @@ from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.sizes import N, UnknownSizeError
 from app.engine.compiled.source import Source, generate
-from app.engine.compiled.teamwork import Teamwork
+from app.engine.compiled.teamwork import Run, Teamwork
 from app.engine.compiled.verdict import why_not
 from app.engine.compiled.worth import threads_worth
 from app.engine.scope import Scope
@@ -127,7 +127,7 @@ class CompiledProgram:
             return
         here = work.threads
         shards_here = Shards(work.team.rank * here, here, work.team.size * here)
-        run = work.run(lambda iteration: min(batch, order.size - (first + iteration) * batch), array)
+        run = Run(work, lambda iteration: min(batch, order.size - (first + iteration) * batch), array)
         self._on_threads(shards_here, self.module.train, arguments, array, run.meet)
         work.end(array, results)
 

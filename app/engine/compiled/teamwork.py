@@ -41,10 +41,6 @@ class Teamwork:
         """Let what lasts, and is exchanged, live where all see it."""
         self._settled.settle([name for name in self._lasting if name in scope.values], scope)
 
-    def run(self, sizes: Callable[[int], int], array: Callable[[str, int], np.ndarray]) -> Run:
-        """What one run exchanges: `sizes` gives the rows of each iteration's batch, `array` a variable's numbers."""
-        return Run(self, sizes, array)
-
     def meeting(self, number: int, n: int, array: Callable[[str, int], np.ndarray]) -> Callable[[], None]:
         """What is exchanged at a meeting, in a batch of n."""
         return self._exchanging(self._exchanges.meetings[number], n, array)
@@ -71,7 +67,7 @@ class Teamwork:
 
 
 class Run:
-    """Meets the other processes, in one run of a Program."""
+    """Meets the other processes, in one run of a Program: `sizes` gives the rows of each iteration's batch."""
 
     def __init__(self, work: Teamwork, sizes: Callable[[int], int], array: Callable[[str, int], np.ndarray]):
         self._work, self._sizes, self._array = work, sizes, array
