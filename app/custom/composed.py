@@ -21,6 +21,7 @@ from app.graph.running import run_operator
 from app.listed import as_list
 from app.ops.definition import OpDef
 from app.ops.dtype import FLOATS
+from app.ops.settings import key_of_settings
 from app.ops.spec import UNKNOWN, Spec
 from app.tensor.modes import recording
 
@@ -70,7 +71,7 @@ def composition(definition: OpDef, specs: Specs, settings: Mapping[str, Any]) ->
     if definition.body is None:
         return None
     known = _found.setdefault(definition, {})
-    key = (*specs, *((name, repr(value)) for name, value in settings.items()))
+    key = (*specs, key_of_settings(settings))
     if key not in known:
         if len(known) >= _KEPT:
             known.pop(next(iter(known)))
@@ -89,8 +90,7 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
     ]
     outside, recording.tracer = recording.tracer, None
     try:
-        with names.guard(), program_guard(program, Program()), static_mode(), warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)  # Python takes the result of == for true, and says so
+        with names.guard(), program_guard(program, Program()), static_mode():
             result = body.function(*inputs, **settings)
     except Exception:  # whatever a function raises that cannot do with Variables
         return None

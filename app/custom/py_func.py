@@ -27,7 +27,6 @@ from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block, Variable
 from app.ops.definition import OpDef, apply
-from app.ops.dtype import is_float
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
 
@@ -124,17 +123,15 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     block = program.current_block()
     variables = [block.as_variable(v) for v in inputs]
     results = [_declared(block, o, definition) for o in outs]
-    flows = definition.differentiable and any(v is not None and not v.stop_gradient for v in variables)
     for result in results:
         if definition.differentiable and any(result is v for v in variables):
             raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=result.name))
-        result.stop_gradient = result.stop_gradient or not (flows and is_float(result.dtype))
     return block.append_op(definition, variables, {}, results)
 
 
 def _declared(block: Block, out: Any, definition: OpDef) -> Variable:
     if isinstance(out, Variable):
-        return out.to_be_written()
+        return out
     return block.create_var(names.generate(definition.name), out.shape, out.dtype)
 
 

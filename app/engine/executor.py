@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +11,10 @@ from app.engine import reference
 from app.engine.reference import stacked
 from app.engine.scope import Scope, global_scope
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
+from app.graph.contents import OfPrograms
 from app.graph.defaults import default_main_program
-from app.graph.program import Program, Variable
+from app.graph.passes.rewrite import with_operators
+from app.graph.program import Operator, Program, Variable
 from app.ops.spec import UNKNOWN
 
 
@@ -57,8 +59,12 @@ class Executor:
         scope: Scope | None = None,
         return_numpy: bool = True,
         use_program_cache: bool = False,
+        use_prune: bool = False,
     ) -> list[Any]:
         """Run a Program once with the values fed, and give the values of the variables asked for.
+
+        Lists in `fetch_list` are flattened. With `use_prune` only those operators run that the variables asked for
+        depend on, so that nothing is updated, and the operators in `fetch_list`, as `minimize` gives them.
 
         What holds a Program as its `program` and names an `engine`, as a CompiledProgram does, runs with that one. The
         parameters that are not used have a use in Paddle.
@@ -66,7 +72,11 @@ class Executor:
         engine = self._engine_of(program)
         program = getattr(program, "program", program) or default_main_program()
         scope = scope or global_scope()
-        fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
+        asked = _flat(fetch_list)
+        fetch = [_fetch_name(program, item) for item in asked if not isinstance(item, Operator)]
+        if use_prune:
+            wanted = tuple(item for item in asked if isinstance(item, Operator))
+            program = _pruned.get(program, (tuple(fetch), wanted), lambda: _prune(program, fetch, wanted))
         fed = _checked_feed(program, feed or {})
         return [np.array(value) for value in _run_once(engine, program, fed, fetch, scope)]
 
@@ -134,8 +144,40 @@ def _fetch_name(program: Program, item: Variable | str) -> str:
     return name
 
 
+_pruned: OfPrograms[tuple[tuple[str, ...], tuple[Operator, ...]], Program] = OfPrograms()
+
+
+def _prune(program: Program, fetch: Sequence[str], wanted: Collection[Operator]) -> Program:
+    """The Program without operators on which neither what is fetched nor one that is wanted depends."""
+    block = program.global_block()
+    unknown = [op for op in wanted if not any(op is other for other in block.ops)]
+    if unknown:
+        raise ProgramError(f"fetch_list has {unknown[0].definition.label}, which is no operator of this Program")
+    needed, kept = set(fetch), []
+    for op in reversed(block.ops):
+        if op in wanted or not needed.isdisjoint(op.outputs):
+            kept.append(op)
+            needed.update(filter(None, op.inputs))
+    return with_operators(program, kept[::-1], fetch)
+
+
+def _flat(items: Any) -> list[Any]:
+    """What a nest of lists names. Of what `minimize` gives, the operators and pairs of variables, the operators."""
+    if isinstance(items, tuple) and items and isinstance(items[0], list) and any(map(_is_operator, items[0])):
+        return items[0]
+    if isinstance(items, (list, tuple)):
+        return [each for item in items for each in _flat(item)]
+    return list(_listed(items))
+
+
+def _is_operator(item: Any) -> bool:
+    return isinstance(item, Operator)
+
+
 def _listed(items: Any) -> Sequence[Any]:
-    return [items] if isinstance(items, (str, Variable)) else items or []
+    if items is None:
+        return []
+    return list(items) if isinstance(items, (list, tuple)) else [items]
 
 
 def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[Any]) -> dict[str, np.ndarray]:
@@ -146,9 +188,9 @@ def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[Any])
 
 def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.ndarray]:
     variables = program.global_block().vars
-    computed = {name for op in program.global_block().ops for name in op.outputs}
-    used = {name for op in program.global_block().ops for name in op.inputs}
-    missing = [name for name, v in variables.items() if v.is_data and name in used and name not in feed]
+    operators = program.global_block().ops
+    unfed = [name for name, v in variables.items() if v.is_data and name not in feed]
+    missing = [name for name in unfed if any(name in op.inputs for op in operators)]
     if missing:
         raise ProgramError(f"nothing was fed for {', '.join(missing)}; fed were {', '.join(feed) or 'none'}")
     fed = {}
@@ -158,9 +200,10 @@ def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.nda
             raise ProgramError(
                 f"{name!r} was fed, but the Program has no such variable; its data are {', '.join(data)}"
             )
-        if name in computed and not variables[name].persistable:
+        v = variables[name]
+        if not v.is_data and not v.persistable and any(name in op.outputs for op in operators):
             raise ProgramError(f"{name} was fed, but the Program computes it; feed its data, and fetch {name}")
-        fed[name] = _fitting(variables[name], value)
+        fed[name] = _fitting(v, value)
     return fed
 
 

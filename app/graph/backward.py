@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from app.errors import OperatorError, ProgramError
+from app.errors import InPlaceError, OperatorError, ProgramError
 from app.graph.autodiff import Recorded, reverse_walk
 from app.graph.program import BACKWARD, Block, Operator, Variable
 from app.listed import as_list
 from app.ops.creation import assign, ones_like, zeros_like
 from app.ops.form import Constant
+from app.ops.spec import UNKNOWN
 
 
 class BlockCall:
@@ -22,6 +23,7 @@ class BlockCall:
         operator: Operator,
         needs: Sequence[bool],
         value: Callable[[str], Variable] | None = None,
+        replaced: Replaced | None = None,
     ):
         self.block = block
         self.operator = operator
@@ -32,16 +34,32 @@ class BlockCall:
         self.input_keys = operator.inputs
         self.output_keys = operator.outputs
         self.needs = needs
+        self.replaced = replaced or Replaced({}, {})
 
     def input(self, index: int) -> Variable | None:
         name = self.input_keys[index]
-        return None if name is None else self.value(name)
+        return None if name is None else self._value_then(name, self.replaced.inputs)
 
     def like(self, index: int) -> Variable | None:
-        return self.input(index)
+        name = self.input_keys[index]
+        if name is None or UNKNOWN in self.block.var(name).shape:
+            return self.input(index)
+        return self.value(name)
 
     def output(self, index: int) -> Variable:
-        return self.value(self.output_keys[index])
+        return self._value_then(self.output_keys[index], self.replaced.outputs)
+
+    def _value_then(self, name: str, replaced: Mapping[str, Operator]) -> Variable:
+        """The value that a name stood for at this operator, which has to be what it stands for now."""
+        if name not in replaced:
+            return self.value(name)
+        other = replaced[name]
+        raise InPlaceError(
+            f"the gradient of {self.definition.label} ({', '.join(self.output_keys)}) needs the value that {name} had "
+            f"there, but {other.definition.label}{f' ({other.place})' if other.place else ''} has written another one "
+            f"to it since: append the backward pass before that (for two losses, call backward() of both optimizers "
+            f"before apply_gradients()), or compute with a copy, app.assign({name})"
+        )
 
     def input_shape(self, index: int) -> tuple[int, ...]:
         name = self.input_keys[index]
@@ -52,6 +70,33 @@ class BlockCall:
 
     def zeros(self, index: int) -> Any:
         return zeros_like(self.output(index))
+
+
+class Replaced(NamedTuple):
+    """Names of the inputs and outputs of an operator that stand for other values now, each with what wrote those."""
+
+    inputs: Mapping[str, Operator]
+    outputs: Mapping[str, Operator]
+
+
+def _replaced_since(block: Block) -> list[Replaced]:
+    """For each operator of a block which of its values have been overwritten.
+
+    Only what persists can be: every other name stands for one value (see `Block.append_op`). In branches and loops
+    that are being built, all can be.
+    """
+    later: dict[str, Operator] = {}
+    inside = block.program.current_block()
+    while inside is not block and inside.is_within(block):
+        for op in inside.ops:
+            later.update(dict.fromkeys(op.outputs, op))
+        inside = block.program.blocks[inside.parent_idx]
+    found = []
+    for op in reversed(block.ops):
+        outputs = {name: later[name] for name in op.outputs if name in later}
+        later.update(dict.fromkeys(op.outputs, op))
+        found.append(Replaced({name: later[name] for name in op.inputs if name in later}, outputs))
+    return found[::-1]
 
 
 def active_names(block: Block, sources: Iterable[str], blocked: Collection[str] = ()) -> set[str]:
@@ -82,8 +127,8 @@ def gradients(
     blocked = {getattr(v, "name", v) for v in no_grad_set or ()}
     active = active_names(block, [v.name for v in inputs], blocked)
     calls: list[Recorded] = [
-        BlockCall(block, op, [name in active for name in op.inputs])
-        for op in block.ops
+        BlockCall(block, op, [name in active for name in op.inputs], replaced=replaced)
+        for op, replaced in zip(block.ops, _replaced_since(block), strict=True)
         if any(name in active for name in op.outputs)
     ]
     asked = {v.name for v in inputs}
@@ -91,6 +136,11 @@ def gradients(
     found: dict[str, Variable] = {}
 
     def complete(key: Any, gradient: Variable) -> Variable:
+        if key in found and key in asked:
+            raise InPlaceError(
+                f"{', '.join(v.name for v in targets)} depends on {key} both as it was before an operator wrote to it "
+                "and as it is now, so its gradient can mean two things; ask for that of a copy, app.assign, of either"
+            )
         found[key] = _named(gradient, block.var(key).grad_name, key in asked, gradient.name not in before)
         return found[key]
 

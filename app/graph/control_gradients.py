@@ -74,8 +74,10 @@ def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
             _plus(seeds, body.outputs[i], douts[i])
         sources = [body.inputs[place] for place in wanted]
         found = _walked(body, seeds, sources, BranchValues(call, name))
-        inputs = [(body.inputs[place], call.input(place + 1)) for place in wanted]
-        return [found[name] if name in found else zeros_like(value) for name, value in inputs]
+        return [
+            found[name] if name in found else zeros_like(call.like(place + 1))
+            for place, name in zip(wanted, sources, strict=True)
+        ]
 
     pred = call.input(0)
     assert pred is not None
@@ -130,7 +132,7 @@ class _BackwardLoop:
         call = self.call
         count = call.output(call.operator.attributes["counter"])
         ends = [self.douts[i] if self.douts[i] is not None else call.zeros(i) for i in self.carried]
-        sums = [zeros_like(call.input(i)) for i in self.shared]
+        sums = [zeros_like(call.like(i)) for i in self.shared]
         initial: list[Any] = [increment(count, value=-1), *ends, *sums]
         _, *found = append_while(initial, _is_left, self._one_iteration)
         return dict(zip((*self.carried, *self.shared), found, strict=True))
@@ -182,7 +184,7 @@ def _counting_iterations(
     op.inputs, op.outputs = _with(op.inputs, place, zero.name), _with(op.outputs, place, total.name)
     op.attributes.update(results=place + 1, counter=place)
     needs = _with(tuple(call.needs), place, False)
-    return BlockCall(block, op, needs, call.value), _with(tuple(douts), place, None)
+    return BlockCall(block, op, needs, call.value, call.replaced), _with(tuple(douts), place, None)
 
 
 def _with(items: tuple[Any, ...], place: int, item: Any) -> tuple[Any, ...]:

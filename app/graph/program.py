@@ -12,6 +12,7 @@ import numpy as np
 from app.errors import ProgramError
 from app.graph import names
 from app.graph.body import Body
+from app.graph.places import users_line
 from app.graph.printing import format_block
 from app.graph.state import Kept
 from app.graph.variable import Parameter, Variable
@@ -19,6 +20,8 @@ from app.graph.watchers import tell
 from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
 from app.ops.dtype import get_default_dtype, is_float
+from app.ops.settings import is_usual, same_settings, shown
+from app.ops.spec import UNKNOWN, Spec
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
 
@@ -26,7 +29,7 @@ FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
 class Operator:
     """One line of a Block: a definition applied to variables by name. An absent optional input is None."""
 
-    __slots__ = ("attributes", "definition", "inputs", "outputs", "role")
+    __slots__ = ("attributes", "definition", "inputs", "outputs", "place", "role")
 
     def __init__(
         self,
@@ -35,12 +38,15 @@ class Operator:
         outputs: Sequence[str],
         attributes: Mapping[str, Any],
         role: str = FORWARD,
+        place: str = "",
     ):
         self.definition = definition
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.attributes = dict(attributes)
         self.role = role
+        self.place = place
+        """The user's file and line, where the operator writes to a variable that it was given."""
 
     @property
     def type(self) -> str:
@@ -69,7 +75,7 @@ class Operator:
 
     def copied_into(self, block: Block, for_test: bool = False) -> Operator:
         """A copy for another block; what runs inside is copied into that block's Program, too."""
-        copied = Operator(self.definition, self.inputs, self.outputs, self.attributes, self.role)
+        copied = Operator(self.definition, self.inputs, self.outputs, self.attributes, self.role, self.place)
         for name, body in self.bodies.items():
             copied.attributes[name] = body.copied(lambda inner: inner.copied_into(block.program, block.idx, for_test))
         if for_test and "training" in copied.attributes:
@@ -77,15 +83,19 @@ class Operator:
         return copied
 
     def __str__(self) -> str:
-        shown = [name or "None" for name in self.inputs]
-        shown += [f"{k}={v!r}" for k, v in self.attributes.items() if v != self.definition.attributes.get(k)]
-        call = f"{self.type}({', '.join(shown)})"
+        usual = self.definition.attributes
+        words = [name or "None" for name in self.inputs]
+        words += [f"{k}={shown(v)}" for k, v in self.attributes.items() if not is_usual(v, usual.get(k))]
+        call = f"{self.type}({', '.join(words)})"
         return f"{', '.join(self.outputs)} = {call}" if self.outputs else call
 
     __repr__ = __str__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Operator) and all(getattr(self, k) == getattr(other, k) for k in self.__slots__)
+        if not isinstance(other, Operator):
+            return False
+        mine, theirs = ((op.definition, op.inputs, op.outputs, op.role) for op in (self, other))
+        return mine == theirs and same_settings(self.attributes, other.attributes)
 
     __hash__ = object.__hash__
 
@@ -148,16 +158,38 @@ class Block:
         return taken
 
     def rename_var(self, old: str, new: str) -> None:
-        """Give a variable, and the operators from the one that made it onwards, another name for it."""
+        """Give a variable another name, in every operator that reads or writes it."""
+        if new in self.vars:
+            raise ProgramError(f"variable {old} cannot be renamed to {new}: there is a variable of that name already")
         variable = self.vars.pop(old)
         variable.name = new
         self.vars[new] = variable
-        for op in reversed(self.ops):
-            made_here = old in op.outputs
-            op.inputs = tuple(new if name == old else name for name in op.inputs)
-            op.outputs = tuple(new if name == old else name for name in op.outputs)
-            if made_here:
-                break
+        if old in self.program.schedulers:
+            self.program.schedulers[new] = self.program.schedulers.pop(old)
+        self._replace_name(old, new)
+
+    def _replace_name(self, old: str, new: str) -> None:
+        """Use another name in the operators here, and in those of blocks inside that have no variable of that name."""
+        for block in self.program.blocks:
+            if block is self or (old not in block.vars and block.is_within(self)):
+                for op in block.ops:
+                    if old in op.inputs or old in op.outputs:
+                        op.inputs = tuple(new if name == old else name for name in op.inputs)
+                        op.outputs = tuple(new if name == old else name for name in op.outputs)
+
+    def _keep_old_value(self, variable: Variable) -> str:
+        """Let the value that a variable has so far go on under another name, as it gets a new one; gives that name.
+
+        Every name then stands for one value: gradients, passes and engines need not ask for which.
+        """
+        version = 0
+        while f"{variable.name}@{version}" in self.vars:
+            version += 1
+        old = copy.copy(variable)
+        old.name = f"{variable.name}@{version}"
+        self.vars[old.name] = old
+        self._replace_name(variable.name, old.name)
+        return old.name
 
     def all_parameters(self) -> list[Parameter]:
         return [v for v in self.vars.values() if isinstance(v, Parameter)]
@@ -188,26 +220,73 @@ class Block:
         """Append an operator; its outputs are `into`, or new variables of the inferred shapes and types."""
         attributes = dict(definition.attributes if attributes is None else attributes)
         self._refuse_values_of_other_blocks(definition, inputs)
+        specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
+        wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
+        flows = [wanted and spec.dtype != "object" and is_float(spec.dtype) for spec in specs]
+        reads = [None if v is None else v.name for v in inputs]
+        place = ""
         if into is None:
-            specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
-            wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
             into = [
                 self.create_var(
                     names.generate(f"{definition.name}.{definition.outputs[min(i, len(definition.outputs) - 1)]}"),
                     spec.shape,
                     spec.dtype,
-                    stop_gradient=not (wanted and spec.dtype != "object" and is_float(spec.dtype)),
+                    stop_gradient=not flow,
                 )
-                for i, spec in enumerate(specs)
+                for i, (spec, flow) in enumerate(zip(specs, flows, strict=True))
             ]
-        role = self.program.role
-        self.ops.append(
-            Operator(
-                definition, [None if v is None else v.name for v in inputs], [v.name for v in into], attributes, role
-            )
-        )
+        else:
+            place = users_line()
+            for variable, spec, flow in zip(into, specs, flows, strict=True):
+                before = self._about_to_write(definition, variable, spec, flow, reads)
+                reads = [before if name == variable.name else name for name in reads]
+        outputs = [v.name for v in into]
+        self.ops.append(Operator(definition, reads, outputs, attributes, self.program.role, place))
         tell(self, self.ops[-1])
         return list(into)
+
+    def add_op(self, operator: Operator) -> None:
+        """Append an operator that was made elsewhere, on variables that are there."""
+        for name in operator.outputs:
+            if name in self.vars and not self.vars[name].persistable and any(name in op.outputs for op in self.ops):
+                old = self._keep_old_value(self.vars[name])
+                operator.inputs = tuple(old if given == name else given for given in operator.inputs)
+        self.ops.append(operator)
+
+    def _about_to_write(
+        self, definition: OpDef, variable: Variable, spec: Spec, flows: bool, reads: Sequence[str | None]
+    ) -> str:
+        """Make a variable ready for the value that an operator gives it; gives the name of the value that it has now.
+
+        What a Program keeps between runs is changed in place. Any other variable is a new value from here on.
+        """
+        if not isinstance(variable, Variable):
+            raise ProgramError(
+                f"{definition.label} runs when the Program does, so it cannot write to a {type(variable).__name__}, "
+                "which has its value now; give it a Variable"
+            )
+        if not _may_become(variable.spec, spec):
+            raise ProgramError(
+                f"{definition.label} gives {spec}, which cannot be written to {variable.name} of {variable.spec}: "
+                "a variable keeps its number of axes, its sizes and its element type; use a new variable"
+            )
+        known = any(variable.name in op.outputs for op in variable.block.ops)
+        if variable.persistable or variable.block is not self:  # in a branch or a loop, `Traced.close` names the values
+            if flows and known and not variable.persistable:
+                variable.stop_gradient = False
+            return variable.name
+        if variable.is_data:
+            if variable.name in reads or any(variable.name in op.inputs for op in self.ops):
+                raise ProgramError(
+                    f"{definition.label} cannot write to {variable.name}, which is fed and was read before; "
+                    "write to a variable of its own, such as app.assign(x)"
+                )
+            variable.is_data = False
+        old = self._keep_old_value(variable) if known else variable.name
+        variable.stop_gradient = not flows or (variable.stop_gradient and not known)
+        if known:
+            variable.shape = spec.shape
+        return old
 
     def _refuse_values_of_other_blocks(self, definition: OpDef, inputs: Sequence[Variable | None]) -> None:
         for variable in inputs:
@@ -250,6 +329,12 @@ def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
             gone.update(name for name in op.outputs if not block.var(name).persistable)
 
 
+def _may_become(known: Spec, new: Spec) -> bool:
+    """Whether a variable can be given such a value, as far as sizes are known."""
+    alike = len(known.shape) == len(new.shape) and known.dtype == new.dtype
+    return alike and all(a == b or UNKNOWN in (a, b) for a, b in zip(known.shape, new.shape, strict=True))
+
+
 def constant(block: Block, array: Any) -> Variable:
     """Append the operator that gives the numbers of an array."""
     array = np.asarray(array)
@@ -272,6 +357,8 @@ class Program(Kept):
         self.role = FORWARD
         self.schedulers: dict[str, Any] = {}
         """Learning-rate variables by name, with what says their value (`get_lr()`) before each run."""
+        self.made: dict[Any, Any] = {}
+        """What was made of the Program as it was then (see `app.graph.contents`)."""
         self._current = 0
         self._random_count = 0
 

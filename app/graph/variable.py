@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,6 @@ class Variable(ValueMethods):
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data
-        self._is_comparison = False
 
     @property
     def spec(self) -> Spec:
@@ -68,21 +66,23 @@ class Variable(ValueMethods):
     def __eq__(self, other: object) -> Any:
         if other is None or isinstance(other, str):
             return NotImplemented
-        result = REGISTRY["equal"](self, other)
-        result._is_comparison = True
-        return result
+        return REGISTRY["equal"](self, other)
 
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        if self._is_comparison:  # Python itself asks, for `x in [...]` and `assert x == y`: true, as it is in Paddle
-            warnings.warn(
-                f"Python takes {self.name}, the result of ==, for true, as a Variable has no value to compare yet",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            return True
-        raise self._valueless("branch on it", ", or choose with app.where")
+        raise self._valueless("branch on it", self._advice_on_truth())
+
+    def _advice_on_truth(self) -> str:
+        """What to write instead of asking for the truth of this; it depends on what gave it."""
+        maker = next((op for op in reversed(self.block.ops) if self.name in op.outputs), None)
+        if maker is None or maker.definition is not REGISTRY["equal"]:
+            return ", or choose with app.where or app.static.nn.cond"
+        return (
+            f". It is the result of ==, which on Variables is app.equal({', '.join(map(str, maker.inputs))}): write "
+            "app.where or app.static.nn.cond to choose by it, `a is b` to ask whether two names stand for one "
+            "Variable, and any(v is x for v in found) where `x in found` compares with another Variable first"
+        )
 
     def __float__(self) -> float:
         raise self._valueless("make a number of it")
@@ -103,10 +103,6 @@ class Variable(ValueMethods):
         copied = self.assign()  # type: ignore[attr-defined]
         copied.stop_gradient = True
         return copied
-
-    def to_be_written(self) -> Variable:
-        """The variable that an operator writes to which this one was given for its result."""
-        return self
 
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None

@@ -53,7 +53,8 @@ def from_data(data: Any, operator_of: Callable[[int], OpDef] = _no_operator) -> 
             for variable in said["variables"]:
                 _add_variable(block, **variable)
         for block, said in zip(program.blocks, data["blocks"], strict=True):
-            block.ops = [_read_operator(block, op, operator_of) for op in said["operators"]]
+            for op in said["operators"]:
+                block.add_op(_read_operator(block, op, operator_of))
     except AppError as error:
         raise ProgramError(f"this is no Program: {error}") from error
     except DAMAGES as error:

@@ -59,11 +59,6 @@ class TracedVariable(Variable):
 
     __float__ = __int__ = __index__ = __array__ = _numberless
 
-    def to_be_written(self) -> Variable:
-        """A variable that nothing else writes, as traced values have one writer each; this name stands for it now."""
-        written = any(self.name in op.outputs for op in self.block.ops)
-        return self._become(self.block.create_var(None, self.shape, self.dtype)) if written else self
-
     # What Tensors can do beside operators
 
     def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:

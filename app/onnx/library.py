@@ -9,6 +9,7 @@ from typing import Any
 from app.errors import ExportError
 from app.graph.program import Operator
 from app.ops.definition import OpDef
+from app.ops.settings import key_of_settings
 from app.ops.spec import Spec
 
 DOMAIN = "opsmith"
@@ -33,7 +34,7 @@ class Library:
 
         At its first use `make` makes it, under that name.
         """
-        key = (operator.definition, tuple(specs), tuple(sorted((k, repr(v)) for k, v in operator.attributes.items())))
+        key = (operator.definition, tuple(specs), key_of_settings(operator.attributes))
         if key not in self._names:
             self._names[key] = name = self._free_name(operator.definition)
             self.functions[name] = make(name)

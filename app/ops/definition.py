@@ -268,9 +268,12 @@ _PLAIN = (bool, int, float, type(None))
 
 
 def plain(value: Any) -> Any:
-    """An attribute as plain data that prints, compares and hashes: lists become tuples, NumPy scalars numbers."""
+    """An attribute as data that stays as it is: lists become tuples, NumPy scalars numbers, arrays read-only copies."""
     if isinstance(value, (list, tuple)):
         return tuple(plain(v) for v in value)
+    if isinstance(value, np.ndarray) and (value.flags.writeable or value.base is not None):
+        value = value.copy()
+        value.flags.writeable = False
     return value.item() if isinstance(value, np.generic) else value
 
 

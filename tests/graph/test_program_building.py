@@ -200,9 +200,18 @@ def test_an_operator_says_its_variables_and_settings():
     assert (op.attr("transpose_x"), op.attr("transpose_y")) == (False, True)
 
 
-def test_python_may_ask_whether_variables_are_the_same_and_is_warned():
+@pytest.mark.parametrize("ask", [lambda x, y: bool(x == y), lambda x, y: y in [x, y], lambda x, y: [x, y].index(y)])
+def test_python_cannot_ask_whether_variables_are_equal(ask: Any):
+    with pytest.raises(ProgramError, match=r"result of ==, which on Variables is app.equal\(x, y\)|app.equal\(y, x\)"):
+        ask(static.data("x", [1]), static.data("y", [1]))
+
+
+def test_python_tells_variables_apart_by_what_they_are():
     x, y = static.data("x", [1]), static.data("y", [1])
-    with pytest.warns(RuntimeWarning, match="the result of ==, for true"):
-        assert x == y
     assert x in [x, y]
-    assert [op.type for op in static.default_main_program().global_block().ops] == ["equal"]
+    assert {x: 1, y: 2}[y] == 2
+    assert {x, y, x} == {y, x}
+    assert x is not y
+    assert x != "x"
+    assert (x == None) is False  # noqa: E711 - the comparison is what is tested
+    assert isinstance(x == y, static.Variable)

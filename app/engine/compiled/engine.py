@@ -16,18 +16,15 @@ from app.engine.reference import ReferenceEngine, stacked
 from app.engine.scope import Scope
 from app.engine.team import Team
 from app.errors import ProgramError
+from app.graph.contents import OfPrograms
 from app.graph.program import Program
 
-_compiled: weakref.WeakKeyDictionary[Program, dict[Any, CompiledProgram | str]] = weakref.WeakKeyDictionary()
+_compiled: OfPrograms[tuple[str, ...], CompiledProgram | str] = OfPrograms()
 
 
 def compile_program(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:
-    """The native form of a Program, made at most once; or, as text, why it has none."""
-    known = _compiled.setdefault(program, {})
-    key = tuple(fetch), tuple(map(id, program.global_block().ops))
-    if key not in known:
-        known[key] = _compile(program, fetch)
-    return known[key]
+    """The native form of a Program, made once for as long as it stays as it is; or, as text, why it has none."""
+    return _compiled.get(program, tuple(fetch), lambda: _compile(program, fetch))
 
 
 def _compile(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:

@@ -7,12 +7,13 @@ from typing import Any
 
 from app.graph.passes.rewrite import is_pure, renamed, with_operators, writes
 from app.graph.program import Operator, Program
+from app.ops.settings import key_of_settings
 
 
 def common(program: Program, keep: Collection[str]) -> Program:
     """The Program without operators that repeat an earlier one on the same values.
 
-    A variable that an update changes in place has a new version afterwards, so reads before and after differ.
+    What persists may be changed in place between two reads, which then differ: writes are counted.
     """
     operators: list[Operator] = []
     replaced: dict[str, str] = {}
@@ -36,4 +37,4 @@ def common(program: Program, keep: Collection[str]) -> Program:
 
 def _key(op: Operator, versions: dict[str, int]) -> Any:
     inputs = tuple((name, versions.get(name or "", 0)) for name in op.inputs)
-    return op.definition, inputs, tuple(sorted((k, repr(v)) for k, v in op.attributes.items()))
+    return op.definition, inputs, key_of_settings(op.attributes)

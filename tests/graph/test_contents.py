@@ -1,0 +1,140 @@
+"""What is made of a Program is made again once the Program was changed, in whichever way."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.graph.contents import OfPrograms
+from app.graph.program import Operator, Program
+from app.ops.definition import REGISTRY
+
+
+def network() -> Program:
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x = static.data("x", [2, 3])
+        h = app.increment(x, value=0.0)
+        program.global_block().create_var("kept", [2, 3], persistable=True)
+        static.nn.cond(app.sum(h) > 0.0, lambda: app.increment(h, value=1.0), lambda: h * 2.0)
+        app.increment(h, value=3.0)
+    return program
+
+
+def inside(program: Program) -> Any:
+    return next(op for op in program.global_block().ops if op.bodies)
+
+
+def body(program: Program) -> Any:
+    return inside(program).attributes["true"]
+
+
+def set_on(found: Callable[[Program], Any], **values: Any) -> Callable[[Program], Any]:
+    def change(program: Program) -> None:
+        for name, value in values.items():
+            assert getattr(found(program), name) != value
+            setattr(found(program), name, value)
+
+    return change
+
+
+def first(program: Program) -> Any:
+    return program.global_block().ops[0]
+
+
+def kept(program: Program) -> Any:
+    return program.global_block().var("kept")
+
+
+CHANGES = {
+    "an operator appended": lambda p: p.global_block().append_op(REGISTRY["exp"], [p.global_block().var("x")]),
+    "an operator removed": lambda p: p.global_block().ops.pop(),
+    "an operator inserted": lambda p: p.global_block().ops.insert(0, Operator(REGISTRY["exp"], ["x"], ["kept"], {})),
+    "operators exchanged": lambda p: p.global_block().ops.reverse(),
+    "a setting": lambda p: first(p).attributes.update(value=4.0),
+    "a setting of another type": lambda p: first(p).attributes.update(value=0),
+    "a setting of another sign": lambda p: first(p).attributes.update(value=-0.0),
+    "inputs": set_on(first, inputs=("kept",)),
+    "outputs": set_on(first, outputs=("kept",)),
+    "a definition": set_on(first, definition=REGISTRY["exp"]),
+    "a role": set_on(first, role="backward"),
+    "persistability": set_on(kept, persistable=False),
+    "stop_gradient": set_on(kept, stop_gradient=True),
+    "what is fed": set_on(kept, is_data=True),
+    "a shape": set_on(kept, shape=(2, 4)),
+    "a type": set_on(kept, dtype="float64"),
+    "a name": lambda p: p.global_block().rename_var("kept", "other"),
+    "a variable removed": lambda p: p.global_block().vars.pop("kept"),
+    "a variable created": lambda p: p.global_block().create_var("other", [2]),
+    "a setting inside": lambda p: body(p).block.ops[0].attributes.update(value=4.0),
+    "an operator inside removed": lambda p: body(p).block.ops.pop(),
+    "what a body gives": set_on(body, outputs=("kept",)),
+    "what a body takes": set_on(body, inputs=("kept",)),
+    "another body": lambda p: inside(p).attributes.update(true=inside(p).attributes["false"]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_change_is_noticed(change: Callable[[Program], Any]):
+    program, made = network(), OfPrograms[str, object]()
+    before = made.get(program, "a", object)
+    assert made.get(program, "a", object) is before
+    assert made.get(program, "b", object) is not before
+    change(program)
+    after = made.get(program, "a", object)
+    assert after is not before
+    assert made.get(program, "a", object) is after
+
+
+def test_what_is_the_same_again_is_no_change():
+    program, made = network(), OfPrograms[str, object]()
+    before = made.get(program, "a", object)
+    kept(program).shape = (2, 3)
+    first(program).attributes["value"] = float("0")
+    first(program).inputs = ("x", "y")[:1]
+    assert made.get(program, "a", object) is before
+
+
+def test_a_list_or_an_array_among_the_settings_that_is_changed_in_place_is_noticed():
+    program, made = network(), OfPrograms[str, object]()
+    values = first(program).attributes["table"] = np.zeros(2000)
+    listed = first(program).attributes["list"] = [1]
+    found = [made.get(program, "a", object)]
+    values[1000] = 1
+    found.append(made.get(program, "a", object))
+    listed.append(2)
+    found.append(made.get(program, "a", object))
+    assert found[-1] is made.get(program, "a", object)
+    assert len({*map(id, found)}) == 3
+
+
+def test_nothing_is_kept_of_a_program_that_is_gone():
+    made, program = OfPrograms[str, object](), network()
+    gone = weakref.ref(made.get(program, "a", type("Made", (), {})))
+    del program
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_an_engine_runs_a_program_as_it_is_now(engine: str):
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x = static.data("x", [2])
+        y = app.increment(x, value=1.0)
+    executor, feed = static.Executor(engine=engine), {"x": np.ones(2, "float32")}
+    found = []
+    for value in (1.0, 4.0):
+        program.global_block().ops[0].attributes["value"] = value
+        found.append(executor.run(program, feed, [y])[0][0])
+    program.global_block().ops.clear()
+    program.global_block().ops.append(Operator(REGISTRY["exp"], ["x"], [y.name], {}))
+    found.append(executor.run(program, feed, [y])[0][0])
+    np.testing.assert_allclose(found, [2, 5, np.e], rtol=1e-6)
