@@ -12,6 +12,7 @@ from app.graph.program import constant
 from app.graph.variable import Variable
 from app.ops import creation as ops
 from app.ops import drawing
+from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import REGISTRY, OpDef, apply, plain
 from app.ops.dtype import canonical, get_default_dtype
 from app.ops.spec import broadcast
@@ -85,9 +86,8 @@ def logspace(
 def meshgrid(*args: Any, name: str | None = None) -> list[Any]:
     """For each of several lines of coordinates, those of every point of the grid that they span."""
     lines = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-    sizes = [line.shape[0] for line in lines]
     apart = [[1] * axis + [-1] + [1] * (len(lines) - axis - 1) for axis in range(len(lines))]
-    return [REGISTRY["expand"](line.reshape(shape), sizes) for line, shape in zip(lines, apart, strict=True)]
+    return broadcast_tensors([line.reshape(shape) for line, shape in zip(lines, apart, strict=True)])
 
 
 def eye(num_rows: int, num_columns: int | None = None, dtype: Any = None) -> Any:

@@ -40,10 +40,10 @@ class ValueCall:
 
     def input_shape(self, index: int) -> tuple[int, ...]:
         value = self.input(index)
-        return () if value is None else tuple(value.shape)
+        return () if value is None else spec_of(value).shape
 
     def output_shape(self, index: int) -> tuple[int, ...]:
-        return tuple(self.output(index).shape)
+        return spec_of(self.output(index)).shape
 
     def zeros(self, index: int) -> Any:
         return zeros_like(self.output(index))

@@ -63,10 +63,10 @@ class BlockCall:
 
     def input_shape(self, index: int) -> tuple[int, ...]:
         name = self.input_keys[index]
-        return () if name is None else self.block.var(name).shape
+        return () if name is None else self.block.var(name).spec.shape
 
     def output_shape(self, index: int) -> tuple[int, ...]:
-        return self.block.var(self.output_keys[index]).shape
+        return self.block.var(self.output_keys[index]).spec.shape
 
     def zeros(self, index: int) -> Any:
         return zeros_like(self.output(index))

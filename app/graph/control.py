@@ -56,7 +56,7 @@ def _absent(body: Body, index: int) -> Any:
     variable = body.output(index)
     if variable is None or variable.dtype == "object":
         return None
-    return np.zeros([max(size, 1) for size in variable.shape], variable.dtype)
+    return np.zeros([max(size, 1) for size in variable.spec.shape], variable.dtype)
 
 
 @cond.in_onnx

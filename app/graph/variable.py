@@ -11,7 +11,7 @@ from app.errors import ProgramError
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import canonical
 from app.ops.methods import ValueMethods
-from app.ops.spec import Spec
+from app.ops.spec import UNKNOWN, OpenSize, Spec, plain_sizes
 
 if TYPE_CHECKING:
     from app.graph.program import Block, Program
@@ -33,15 +33,25 @@ class Variable(ValueMethods):
     ):
         self.block = block
         self.name = name
-        self.shape = tuple(-1 if size is None else int(size) for size in shape)
+        self.shape = shape
         self.dtype = dtype if dtype == "object" else canonical(dtype)
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data
 
     @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of the axes. One that is open equals -1, and cannot be computed with (see `OpenSize`)."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, shape: Sequence[Any]) -> None:
+        self._sizes = plain_sizes(shape)
+        self._shape = tuple(OpenSize(self.name, i) if n == UNKNOWN else n for i, n in enumerate(self._sizes))
+
+    @property
     def spec(self) -> Spec:
-        return Spec(self.shape, self.dtype)
+        return Spec(self._sizes, self.dtype)
 
     @property
     def program(self) -> Program:

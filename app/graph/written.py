@@ -63,7 +63,7 @@ def from_data(data: Any, operator_of: Callable[[int], OpDef] = _no_operator) -> 
 
 
 def _variable(variable: Variable) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": variable.name, "shape": list(variable.shape), "dtype": variable.dtype}
+    said: dict[str, Any] = {"name": variable.name, "shape": list(variable.spec.shape), "dtype": variable.dtype}
     flags = ("persistable", "stop_gradient", "is_data")
     said.update({flag: True for flag in flags if getattr(variable, flag)})
     return {**said, "parameter": True} if isinstance(variable, Parameter) else said

@@ -40,7 +40,7 @@ class GraphNodes(FlowNodes):
         """Append a body's operators. What only a gradient asks of it is None."""
         inside: dict[str, Value] = {}
         for name, value in zip(body.inputs, values, strict=True):
-            inside[name] = value.with_shape(body.block.var(name).shape)
+            inside[name] = value.with_shape(body.block.var(name).spec.shape)
         self.append_block(body.block, inside)
         return [inside[name] for name in body.outputs if name is not None]
 
@@ -60,7 +60,7 @@ class GraphNodes(FlowNodes):
             if result is not None:
                 if any(result.name in node.output for node in self.made[first:]):
                     self._rename(result, self.fresh(variable.name), first)
-                values[variable.name] = Value(self, result.name, variable.dtype, variable.shape)
+                values[variable.name] = Value(self, result.name, variable.dtype, variable.spec.shape)
 
     def _results(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> list[Value | None]:
         definition = operator.definition
@@ -110,7 +110,7 @@ class GraphNodes(FlowNodes):
         inside = GraphNodes(self.library)
         block = made_of.program.global_block()
         inputs = [block.var(n) for n in made_of.inputs if n is not None]
-        values: Values = {v.name: Value(inside, inside.fresh(v.name), v.dtype, v.shape) for v in inputs}
+        values: Values = {v.name: Value(inside, inside.fresh(v.name), v.dtype, v.spec.shape) for v in inputs}
         inside.append_block(block, values)
         self.problems.update(inside.problems)
         results = inside.hand_out([values[n] for n in made_of.outputs], made_of.outputs)

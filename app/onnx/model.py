@@ -25,10 +25,10 @@ def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any
     library = Library()
     nodes = GraphNodes(library)
     inputs = [block.var(name) for name in network.inputs]
-    values: Values = {v.name: Value(nodes, nodes.fresh(v.name), v.dtype, v.shape) for v in inputs}
+    values: Values = {v.name: Value(nodes, nodes.fresh(v.name), v.dtype, v.spec.shape) for v in inputs}
     operators = needed(block, network.outputs)
     weights = _weights(network, operators)
-    values.update((v.name, Value(nodes, nodes.fresh(v.name), v.dtype, v.shape)) for v in weights)
+    values.update((v.name, Value(nodes, nodes.fresh(v.name), v.dtype, v.spec.shape)) for v in weights)
     for operator in operators:
         nodes.append_operator(operator, block, values)
     if nodes.problems:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from app.errors import ShapeError
 from app.ops.composed import also_named, composed, of_package
-from app.ops.definition import operator
+from app.ops.definition import REGISTRY, operator
 from app.ops.form import Elementwise, Reduction, ToShape
 from app.ops.shaping import reshape
-from app.ops.spec import UNKNOWN, Spec, broadcast
+from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
 
 
 def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
@@ -135,7 +136,7 @@ def tile(x: Any, repeat_times: Any, name: Any = None) -> Any:
     times = [int(n) for n in np.ravel(repeat_times)]
     rank = max(len(times), len(x.shape))
     times = [1] * (rank - len(times)) + times
-    sizes = [1] * (rank - len(x.shape)) + list(x.shape)
+    sizes = [1] * (rank - len(x.shape)) + list(plain_sizes(x.shape))
     if UNKNOWN in sizes[1:]:
         raise ShapeError(f"tile: only the first size of a value may be unknown, found shape {list(x.shape)}")
     apart = reshape(x, [part for size in sizes for part in (1, size)])
@@ -146,8 +147,12 @@ def tile(x: Any, repeat_times: Any, name: Any = None) -> Any:
 @of_package
 def broadcast_tensors(input: Sequence[Any], name: Any = None) -> list[Any]:
     """Values repeated to the one shape that they broadcast to."""
-    shape = broadcast(*(value.shape for value in input))
-    return [expand(value, shape) for value in input]
+    shape = broadcast(*(plain_sizes(value.shape) for value in input))
+    if UNKNOWN not in shape:
+        return [expand(value, shape) for value in input]
+    zeros = (REGISTRY["full_like"](value, fill_value=0, dtype="int32") for value in input)
+    whole = reduce(REGISTRY["add"], zeros)  # which has the shape in a run
+    return [expand_as(value, whole) for value in input]
 
 
 also_named(expand, "broadcast_to")

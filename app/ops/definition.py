@@ -17,7 +17,7 @@ from app.ops.dtype import canonical
 from app.ops.form import Alias
 from app.ops.plans import Plans, kinds_of
 from app.ops.rules import Call, Reads, Rule
-from app.ops.spec import UNKNOWN, Spec, may_stretch, spec_of
+from app.ops.spec import UNKNOWN, OpenSize, Spec, may_stretch, spec_of
 
 
 class OpDef:
@@ -45,6 +45,8 @@ class OpDef:
     """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
     form: Any
     """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
+    open_sizes: tuple[str, ...] = ()
+    """Attributes that are shapes in which -1 stands for what is left, so that open sizes can be given."""
     onnx: str | Callable[..., Any] | None
     """The ONNX operator that does the same, or a rule that makes nodes of several (see `app.onnx.nodes`)."""
     accumulates: Any = None
@@ -252,6 +254,8 @@ class OpDef:
         for name, value in given.items():
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
+            if name in self.open_sizes:
+                value = [UNKNOWN if isinstance(v, OpenSize) else v for v in value]
             attributes[name] = canonical(value) if name == "dtype" and value is not None else plain(value)
         missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]
         if missing:
@@ -271,6 +275,8 @@ def plain(value: Any) -> Any:
     """An attribute as data that stays as it is: lists become tuples, NumPy scalars numbers, arrays read-only copies."""
     if isinstance(value, (list, tuple)):
         return tuple(plain(v) for v in value)
+    if isinstance(value, OpenSize):
+        return int(value)  # which is refused, in its own words
     if isinstance(value, np.ndarray) and (value.flags.writeable or value.base is not None):
         value = value.copy()
         value.flags.writeable = False

@@ -62,7 +62,7 @@ def _contract(x: Any, left: str, y: Any, right: str, later: str) -> tuple[Any, s
     b = transpose(y, perm=[right.index(c) for c in (*batch, *columns, *summed)])
     sizes = dict(zip(left, x.shape, strict=True)) | dict(zip(right, y.shape, strict=True))
     shared = [sizes[c] for c in batch]
-    inner_size = int(np.prod([sizes[c] for c in summed]))
+    inner_size = _size(sizes, summed)
     product = matmul(
         reshape(a, [*shared, _size(sizes, rows), inner_size]),
         reshape(b, [*shared, _size(sizes, columns), inner_size]),

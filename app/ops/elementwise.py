@@ -11,7 +11,7 @@ from app.errors import DtypeError
 from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.dtype import FLOATS, INTEGERS, canonical, common, get_default_dtype
 from app.ops.form import Elementwise
-from app.ops.spec import Spec, broadcast
+from app.ops.spec import OpenSize, Spec, broadcast
 
 
 def elementwise(
@@ -95,6 +95,8 @@ def _kind(name: str) -> int:
 
 
 def _type_of_number(value: Any) -> str:
+    if isinstance(value, OpenSize):
+        value = int(value)  # which is refused, in its own words
     kind = np.asarray(value).dtype.kind
     if kind not in "biuf":
         raise DtypeError(f"{value!r} ({type(value).__name__}) is not a number, an array, a Tensor or a Variable")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
-from app.ops.broadcasting import expand
+from app.ops.broadcasting import broadcast_tensors
 from app.ops.composed import composed
 from app.ops.creation import zeros_like
 from app.ops.definition import operator
@@ -18,7 +18,7 @@ from app.ops.indexing import take_items
 from app.ops.logic import equal, where
 from app.ops.reduction import sum
 from app.ops.shaping import cast, cast_like, flatten, reshape
-from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
+from app.ops.spec import UNKNOWN, Spec, normal_axis
 
 
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
@@ -283,9 +283,8 @@ def repeat_interleave(x: Any, repeats: Any, axis: int | None = None, name: Any =
 @composed
 def masked_select(x: Any, mask: Any, name: Any = None) -> Any:
     """The elements where a mask holds, in row order."""
-    shape = broadcast(x.shape, mask.shape)
-    x = x if tuple(x.shape) == shape else expand(x, shape)
-    mask = mask if tuple(mask.shape) == shape else expand(mask, shape)
+    if tuple(x.shape) != tuple(mask.shape):
+        x, mask = broadcast_tensors([x, mask])
     return take_items([x, mask], items=(("array", 0),))
 
 

@@ -13,7 +13,7 @@ from app.ops.joining import concat, split
 from app.ops.linear import matmul
 from app.ops.reduction import sum
 from app.ops.shaping import reshape, transpose
-from app.ops.spec import UNKNOWN, Spec, normal_axis
+from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
 
 
 def _infer_part(x: Spec, *, diagonal: int = 0) -> Spec:
@@ -215,9 +215,9 @@ def addmm(input: Any, x: Any, y: Any, beta: float = 1.0, alpha: float = 1.0, nam
 def kron(x: Any, y: Any, name: Any = None) -> Any:
     """Each element of one value times all of another, put where the element stood."""
     rank = max(len(x.shape), len(y.shape))
-    left, right = ([1] * (rank - len(v.shape)) + list(v.shape) for v in (x, y))
+    left, right = ([1] * (rank - len(v.shape)) + list(plain_sizes(v.shape)) for v in (x, y))
     apart = reshape(x, [n for size in left for n in (size, 1)]) * reshape(y, [n for size in right for n in (1, size)])
-    return reshape(apart, [a * b for a, b in zip(left, right, strict=True)])
+    return reshape(apart, [UNKNOWN if UNKNOWN in (a, b) else a * b for a, b in zip(left, right, strict=True)])
 
 
 @composed
@@ -231,7 +231,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2, name: Any = None) -> Any:
     left, right = ([normal_axis(a, len(v.shape)) for a in some] for v, some in ((x, left), (y, right)))
     kept = [[a for a in range(len(v.shape)) if a not in some] for v, some in ((x, left), (y, right))]
     shape = [x.shape[a] for a in kept[0]] + [y.shape[a] for a in kept[1]]
-    inside = int(np.prod([y.shape[a] for a in right], dtype=int))
+    inside = count(plain_sizes(y.shape[a] for a in right))
     rows = reshape(transpose(x, perm=[*kept[0], *left]), [-1, inside])
     columns = reshape(transpose(y, perm=[*right, *kept[1]]), [inside, -1])
     return reshape(matmul(rows, columns), shape)

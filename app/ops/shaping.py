@@ -83,6 +83,9 @@ def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
     return np.reshape(x, _reshaped(x.shape, shape))
 
 
+reshape.open_sizes = ("shape",)
+
+
 @reshape.gradient
 def _(x_like: Any, dout: Any) -> Any:
     return reshape_like(dout, x_like)

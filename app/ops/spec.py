@@ -21,9 +21,52 @@ class Spec(NamedTuple):
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
+class OpenSize:
+    """A size that differs from run to run, as the shape of a Variable has it: it equals -1 and prints so.
+
+    `reshape` and whatever declares a shape take it for -1. There is no number to compute with, to compare or to count
+    up to, so this is refused rather than done with -1.
+    """
+
+    __slots__ = ("_name", "_place")
+
+    def __init__(self, name: str, place: int):
+        self._name, self._place = name, place
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenSize) or other == UNKNOWN
+
+    def __hash__(self) -> int:
+        return hash(UNKNOWN)
+
+    def __repr__(self) -> str:
+        return str(UNKNOWN)
+
+    def __format__(self, form: str) -> str:
+        return format(UNKNOWN, form)
+
+    def _refuse(self, *_: Any) -> Any:
+        name, place = self._name, self._place
+        raise ShapeError(
+            f"the size of axis {place} of {name} is open, printed as -1: it is known only when the Program runs, so "
+            f"Python cannot compute with it, compare it or count up to it; app.shape({name})[{place}] is a Variable "
+            "that can be computed with"
+        )
+
+    __int__ = __index__ = __float__ = __bool__ = __neg__ = __pos__ = __abs__ = __round__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = __pow__ = __rpow__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+
+def plain_sizes(shape: Iterable[Any]) -> tuple[int, ...]:
+    """Sizes as whole numbers, -1 for those that are open or None: for code that asks whether a size is -1."""
+    return tuple(UNKNOWN if s is None or isinstance(s, OpenSize) else int(s) for s in shape)
+
+
 def spec_of(value: Any) -> Spec:
     """The Spec of an array, a Tensor or a Variable."""
-    return Spec(tuple(value.shape), canonical(value.dtype))
+    return Spec(plain_sizes(value.shape), canonical(value.dtype))
 
 
 def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:

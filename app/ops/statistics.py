@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError
+from app.errors import OperatorError, ShapeError
 from app.ops.composed import composed
 from app.ops.creation import ones_like
 from app.ops.definition import operator
@@ -78,7 +79,7 @@ def cov(
     rows = reshape(x, [1, -1]) if len(x.shape) < 2 else x if rowvar else transpose(x)
     weights = _product_of(fweights, aweights)
     if weights is None:
-        number = float(rows.shape[1])
+        number = _number_of(rows, 1)
         centred = rows - mean(rows, axis=1, keepdim=True)
         products = matmul(centred, centred, transpose_y=True)
         total = number - 1.0 if ddof else number
@@ -206,7 +207,15 @@ def allclose(
 @composed
 def equal_all(x: Any, y: Any, name: Any = None) -> Any:
     """Whether two values have the same shape and the same elements."""
-    return all(x == y) if list(x.shape) == list(y.shape) else sum(ones_like(x, "int64")) < 0
+    if list(x.shape) == list(y.shape):
+        return all(x == y)
+    known = zip(x.shape, y.shape, strict=False)
+    if len(x.shape) == len(y.shape) and builtins.all(a == b or UNKNOWN in (a, b) for a, b in known):
+        raise ShapeError(
+            f"equal_all: whether shapes {list(x.shape)} and {list(y.shape)} are the same is known only in a run; "
+            "compare app.shape of both, or declare the sizes"
+        )
+    return sum(ones_like(x, "int64")) < 0
 
 
 @composed

@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import ProgramError
 from app.graph import Program, Variable, default_main_program
 from app.ops.dtype import canonical
-from app.ops.spec import UNKNOWN
+from app.ops.spec import UNKNOWN, plain_sizes
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_level: int = 0) -> Variable:
@@ -23,7 +23,7 @@ class InputSpec:
     """A shape, an element type and perhaps a name: what is said of a value that does not exist yet."""
 
     def __init__(self, shape: Sequence[int | None], dtype: Any = "float32", name: str | None = None):
-        self.shape = tuple(-1 if size is None else int(size) for size in shape)
+        self.shape = plain_sizes(shape)
         self.dtype = canonical(dtype)
         self.name = name
 

@@ -14,6 +14,7 @@ from app.graph.defaults import static_mode
 from app.listed import as_list
 from app.nn import create_parameter, functional
 from app.ops.shaping import cast, reshape, unsqueeze
+from app.ops.spec import UNKNOWN
 from app.static.control_flow import case, cond, switch_case, while_loop
 
 __all__ = ["case", "cond", "embedding", "fc", "static_pylayer", "switch_case", "while_loop"]
@@ -84,9 +85,9 @@ def static_pylayer(
 def _product(x: Any, size: int, keep: int, weight_attr: Any, scope: str) -> Any:
     if not 0 < keep < max(len(x.shape), 2):
         raise ShapeError(f"fc: num_flatten_dims={keep} does not fit {x.name} of shape {list(x.shape)}")
-    width = math.prod(x.shape[keep:])
-    if any(extent < 0 for extent in x.shape[keep:]):
+    if UNKNOWN in x.shape[keep:]:
         raise ShapeError(f"fc: the size of {x.name} after axis {keep} must be known, found shape {list(x.shape)}")
+    width = math.prod(x.shape[keep:])
     if len(x.shape) != keep + 1:
         x = reshape(x, [*[0] * keep, width])
     weight = create_parameter([width, size], x.dtype, weight_attr, name=names.generate(f"{scope}.w"))

@@ -70,6 +70,31 @@ def test_no_gradient_reaches_rows_that_are_ignored():
     np.testing.assert_allclose(scores.grad.numpy(), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("weight", [None, [0.5, 2.0, 3.0]])
+def test_labels_are_ignored_by_default_in_both_modes(engine: str, weight: Any):
+    labels = np.array([[0], [-100], [1], [-100]])
+    weights = None if weight is None else np.array(weight)
+    scores = to_tensor(SCORES, stop_gradient=False)
+    eager = F.cross_entropy(scores, to_tensor(labels), None if weights is None else to_tensor(weights))
+    eager.backward()
+    main = static.Program()
+    with static.program_guard(main, static.Program()):
+        x, y = static.data("x", [None, 3], "float64"), static.data("y", [None, 1], "int64")
+        x.stop_gradient = False
+        loss = F.cross_entropy(x, y, weights)
+        fetch = [loss, *static.gradients(loss, x)]
+    found, gradient = static.Executor(engine=engine).run(main, {"x": SCORES, "y": labels}, fetch)
+    np.testing.assert_allclose(found, eager.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(gradient, scores.grad.numpy(), rtol=1e-12)
+
+
+@both
+def test_a_label_that_names_no_class_is_refused_where_none_is_ignored(compute: Any):
+    with pytest.raises(OperatorError, match=r"labels must lie in 0\.\.2, found -100\.\.2"):
+        compute(nn.CrossEntropyLoss(ignore_index=None), SCORES, np.array([0, -100, 1, 2]))
+
+
 def test_a_negative_ignore_index_holds_for_tensors():
     labels = to_tensor([0, -100, 1, 2])
     expected = row_losses(SCORES[[0, 2, 3]], np.array([0, 1, 2])).mean()

@@ -53,7 +53,7 @@ def shapes_of(program: Program, given: Mapping[str, Shape] | None = None) -> dic
     """
     block, given = program.global_block(), given or {}
     shapes = {
-        name: given.get(name) or tuple(map(_known, v.shape))
+        name: given.get(name) or tuple(map(_known, v.spec.shape))
         for name, v in block.vars.items()
         if v.is_data or v.persistable
     }
@@ -106,7 +106,7 @@ def _output_shapes(program: Program, op: Operator, shapes: dict[str, Shape]) -> 
         return _given_by_bodies(op, shapes)
     variables = [program.global_block().var(name) for name in op.outputs]
     if not any(UNKNOWN in v.shape for v in variables):
-        return [tuple(map(_known, v.shape)) for v in variables]
+        return [tuple(map(_known, v.spec.shape)) for v in variables]
     if (op.definition.where and not op.definition.broadcasts) or any(UNKNOWN in v.shape[1:] for v in variables):
         return [_leading(v, {shapes[n][0] for n in op.inputs if n and shapes[n][:1]}) for v in variables]
     probed = [_inferred(program, op, shapes, n) for n in _PROBES]
@@ -119,7 +119,7 @@ def _leading(variable: Variable, given: set[Size]) -> Shape:
         raise UnknownSizeError(f"{variable.name} comes from values with other sizes than the batch's")
     if UNKNOWN in variable.shape[1:]:
         raise UnknownSizeError(f"{variable.name} has an unknown size after its first axis: {list(variable.shape)}")
-    return tuple(map(_known, variable.shape))
+    return tuple(map(_known, variable.spec.shape))
 
 
 def _inferred(program: Program, op: Operator, shapes: dict[str, Shape], n: int) -> Sequence[Spec]:

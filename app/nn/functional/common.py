@@ -9,6 +9,7 @@ import numpy as np
 from app.errors import OperatorError, ShapeError
 from app.ops import loss, shaping
 from app.ops.composed import FUNCTIONS
+from app.ops.creation import shape_of
 from app.ops.drawing import dropout_mask
 from app.ops.gathering import gather
 from app.ops.joining import bordered
@@ -17,6 +18,7 @@ from app.ops.logic import where
 from app.ops.math import sqrt, square
 from app.ops.norms import norm
 from app.ops.reduction import sum
+from app.ops.spec import UNKNOWN
 
 __all__ = [
     "bilinear",
@@ -76,7 +78,7 @@ def embedding(
     rows = gather(weight, x)
     if padding_idx is None:
         return rows
-    padding = padding_idx % weight.shape[0]
+    padding = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]
     return where(shaping.unsqueeze(x != padding, axis=-1), rows, 0.0)
 
 
@@ -89,8 +91,12 @@ def one_hot(x: Any, num_classes: int = -1, name: str | None = None) -> Any:
 
 def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: str | None = None) -> Any:
     """Labels of which a small part is spread over all classes, evenly or as `prior_dist` says."""
-    rest = epsilon / label.shape[-1] if prior_dist is None else prior_dist * epsilon
-    return label * (1.0 - epsilon) + rest
+    if prior_dist is not None:
+        return label * (1.0 - epsilon) + prior_dist * epsilon
+    classes = label.shape[-1]
+    if classes == UNKNOWN:
+        classes = shaping.cast_like(shape_of(label)[-1], label)
+    return label * (1.0 - epsilon) + epsilon / classes
 
 
 def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:

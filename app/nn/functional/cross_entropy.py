@@ -15,9 +15,9 @@ from app.ops.gathering import gather, take_along_axis
 from app.ops.logic import not_equal, where
 from app.ops.math import log
 from app.ops.reduction import sum
-from app.ops.shaping import cast_like, reshape, squeeze, unsqueeze
+from app.ops.shaping import cast_like, reshape, reshape_like, squeeze, unsqueeze
 from app.ops.softmax import log_softmax, softmax
-from app.ops.spec import normal_axis
+from app.ops.spec import UNKNOWN, normal_axis
 
 __all__ = ["cross_entropy", "nll_loss", "softmax_with_cross_entropy"]
 
@@ -26,7 +26,7 @@ def cross_entropy(
     input: Any,
     label: Any,
     weight: Any = None,
-    ignore_index: int = -100,
+    ignore_index: int | None = -100,
     reduction: str = "mean",
     soft_label: bool = False,
     axis: int = -1,
@@ -37,7 +37,7 @@ def cross_entropy(
     """Cross entropy of scores, or of probabilities where `use_softmax` is off, and labels along an axis of classes.
 
     Labels name a class, or with `soft_label` give each class a share. Those equal to `ignore_index` count neither in
-    the sum nor in the mean; in a Program, where labels are not known yet, that holds for one that is not negative.
+    the sum nor in the mean. `ignore_index=None` says that there are none, which saves a Program counting them.
     """
     along = normal_axis(axis, len(input.shape))
     if label_smoothing:
@@ -58,7 +58,8 @@ def _shares(label: Any, input: Any, axis: int) -> Any:
 
 
 def _of_shares(input: Any, label: Any, weight: Any, reduction: str, axis: int, use_softmax: bool) -> Any:
-    if list(label.shape[axis:]) != list(input.shape[axis:]):
+    sizes = zip(label.shape[axis:], input.shape[axis:], strict=False)
+    if len(label.shape) != len(input.shape) or any(a != b and UNKNOWN not in (a, b) for a, b in sizes):
         raise ShapeError(
             f"cross_entropy: soft labels of shape {list(label.shape)} for an input of shape {list(input.shape)}"
         )
@@ -77,7 +78,7 @@ def _along(weight: Any, axis: int, rank: int) -> Any:
 
 
 def _of_classes(
-    input: Any, label: Any, weight: Any, ignore_index: int, reduction: str, axis: int, use_softmax: bool
+    input: Any, label: Any, weight: Any, ignore_index: int | None, reduction: str, axis: int, use_softmax: bool
 ) -> Any:
     listed = len(label.shape) == len(input.shape)  # with an axis of size 1 in the place of the classes
     if weight is None and axis == 1 and len(input.shape) == 2 and not _may_be_ignored(label, ignore_index):
@@ -92,7 +93,12 @@ def _of_classes(
 
 
 def _counted(
-    losses_of: Callable[[Any], Any], places: Any, weight: Any, ignore_index: int, reduction: str, drop: int | None
+    losses_of: Callable[[Any], Any],
+    places: Any,
+    weight: Any,
+    ignore_index: int | None,
+    reduction: str,
+    drop: int | None,
 ) -> Any:
     """The losses of labels reduced: each counts as its class weighs, and ignored ones do not; `drop` is an axis."""
     kept = not_equal(places, ignore_index) if _may_be_ignored(places, ignore_index) else None
@@ -101,7 +107,7 @@ def _counted(
     losses = losses if kept is None else where(kept, losses, 0.0)
     counts = None if kept is None else cast_like(kept, losses)
     if weight is not None:
-        chosen = reshape(gather(weight, reshape(places, [-1])), [0 if n < 0 else n for n in places.shape])
+        chosen = reshape_like(gather(weight, reshape(places, [-1])), places)
         counts = chosen if counts is None else chosen * counts
     if counts is not None:
         losses = losses * counts
@@ -110,11 +116,11 @@ def _counted(
     return reduced(losses if drop is None or reduction != "none" else squeeze(losses, axis=drop), reduction)
 
 
-def _may_be_ignored(label: Any, ignore_index: int) -> bool:
-    if ignore_index >= 0:
-        return True
-    known = getattr(label, "_array", None)  # there is none in a Program
-    return known is not None and bool(np.count_nonzero(known == ignore_index))
+def _may_be_ignored(label: Any, ignore_index: int | None) -> bool:
+    if ignore_index is None:
+        return False
+    known = getattr(label, "_array", None)  # in a Program the labels come when it runs
+    return ignore_index >= 0 or known is None or bool(np.count_nonzero(known == ignore_index))
 
 
 def _of_places(input: Any, places: Any, axis: int, use_softmax: bool) -> Any:
@@ -144,7 +150,7 @@ def nll_loss(
     input: Any,
     label: Any,
     weight: Any = None,
-    ignore_index: int = -100,
+    ignore_index: int | None = -100,
     reduction: str = "mean",
     name: str | None = None,
 ) -> Any:

@@ -13,6 +13,7 @@ from app.ops.arithmetic import minimum
 from app.ops.logic import where
 from app.ops.math import abs, exp, log, square
 from app.ops.shaping import cast_like
+from app.ops.spec import UNKNOWN
 
 __all__ = [
     "binary_cross_entropy",
@@ -126,7 +127,8 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", log_target: bool = F
         there = label > 0
         losses = where(there, label * (log(where(there, label, 1.0)) - input), 0.0)
     if reduction == "batchmean":
-        return reductions.sum(losses) / float(input.shape[0]) if input.shape[0] > 0 else _batch_mean(losses)
+        known = input.shape[0] != UNKNOWN and input.shape[0] > 0
+        return reductions.sum(losses) / float(input.shape[0]) if known else _batch_mean(losses)
     return reduced(losses, reduction)
 
 

@@ -115,7 +115,7 @@ class EagerLearner:
         *hidden, scores = self._network.outputs(image)
         hidden = hidden if self._counts else []
         labels = Tensor(label)
-        return functional.cross_entropy(scores, labels), accuracy(scores, labels), hidden
+        return functional.cross_entropy(scores, labels, ignore_index=None), accuracy(scores, labels), hidden
 
     def looks(self, batches: Batches, training: bool) -> Iterator[Look]:
         paths = {id(parameter): path for path, parameter in self._network.named_parameters()}

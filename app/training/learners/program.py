@@ -45,7 +45,7 @@ class ProgramLearner:
             label = data("label", [None], "int64")
             network = Network(config.model, activation, pixels, config.data.pixel_range)
             *hidden, scores = network.outputs(image)
-            self.fetch = [functional.cross_entropy(scores, label).name, accuracy(scores, label).name]
+            self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)
             with program_guard(self.test, self.startup):
                 layers = [self.test.global_block().var(layer.name) for layer in hidden if config.report]
