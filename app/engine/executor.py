@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -207,6 +208,16 @@ def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.nda
     return fed
 
 
+def _in_declared_shape(array: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, bool]:
+    """An array under a declared shape, and whether its numbers fill that: row by row, where rows are open."""
+    known = math.prod(size for size in shape if size != UNKNOWN)
+    opens = shape.count(UNKNOWN)
+    if opens > 1 or known == 0 or array.size % known or (not opens and array.size != known):
+        return array, False
+    shaped = array.reshape(shape)
+    return shaped, shape[:1] != (UNKNOWN,) or shaped.shape[:1] == array.shape[:1]
+
+
 def _fitting(variable: Variable, value: Any) -> np.ndarray:
     """What was fed, as an array of the shape and type that the variable declares."""
     try:
@@ -218,6 +229,8 @@ def _fitting(variable: Variable, value: Any) -> np.ndarray:
     fits = len(array.shape) == len(variable.shape) and all(
         want in (UNKNOWN, size) for want, size in zip(variable.shape, array.shape, strict=True)
     )
+    if not fits and variable.any_rank:
+        array, fits = _in_declared_shape(array, variable.spec.shape)
     if not fits:
         raise ShapeError(f"{variable.name} takes shape {list(variable.shape)}, but was fed {list(array.shape)}")
     if array.dtype == variable.dtype:

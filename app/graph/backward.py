@@ -141,7 +141,9 @@ def gradients(
                 f"{', '.join(v.name for v in targets)} depends on {key} both as it was before an operator wrote to it "
                 "and as it is now, so its gradient can mean two things; ask for that of a copy, app.assign, of either"
             )
-        found[key] = _named(gradient, block.var(key).grad_name, key in asked, gradient.name not in before)
+        variable = block.var(key)
+        found[key] = _named(gradient, variable.grad_name, key in asked, gradient.name not in before)
+        variable.gradient = variable.gradient or found[key].name
         return found[key]
 
     with block.program.appending(BACKWARD):
@@ -198,7 +200,8 @@ def append_backward(
 ) -> list[tuple[Variable, Variable]]:
     """Append the backward pass of a loss; gives each trainable parameter with the variable of its gradient.
 
-    `parameter_list` names what gradients are wanted of, which may be any variables.
+    `parameter_list` names what gradients are wanted of, which may be any variables. What is fed and has
+    `stop_gradient=False` gets a gradient, too: its `grad_name` names it.
     """
     if [size for size in loss.shape if size != 1]:
         raise ProgramError(f"the loss must be a single number; {loss.name} has shape {list(loss.shape)}: take its mean")
@@ -208,5 +211,7 @@ def append_backward(
     wanted = [v for v in listed if not v.stop_gradient]
     if not wanted:
         return []
-    found = gradients([loss], wanted, None, no_grad_set)
-    return [(v, g) for v, g in zip(wanted, found, strict=True) if g is not None]
+    names_of_wanted = {v.name for v in wanted}
+    given = [v for v in loss.block.vars.values() if v.is_data and not v.stop_gradient and v.name not in names_of_wanted]
+    found = gradients([loss], [*wanted, *given], None, no_grad_set)
+    return [(v, g) for v, g in zip(wanted, found, strict=False) if g is not None]

@@ -187,6 +187,7 @@ class Block:
             version += 1
         old = copy.copy(variable)
         old.name = f"{variable.name}@{version}"
+        variable.gradient = None
         self.vars[old.name] = old
         self._replace_name(variable.name, old.name)
         return old.name

@@ -38,6 +38,10 @@ class Variable(ValueMethods):
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data
+        self.any_rank = False
+        """Whether what is fed is brought to the declared shape, where it has other axes and as many numbers."""
+        self.gradient: str | None = None
+        """The name of its gradient, once there is one; one gradient may be that of several variables."""
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -59,8 +63,8 @@ class Variable(ValueMethods):
 
     @property
     def grad_name(self) -> str:
-        """The name that the gradient of this variable gets."""
-        return self.name + "@GRAD"
+        """The name of the gradient of this variable, or that which it gets."""
+        return self.gradient or self.name + "@GRAD"
 
     @property
     def flags(self) -> list[str]:

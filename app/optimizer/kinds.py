@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from app.graph.variable import Variable
 from app.ops import counted_updates, update
 from app.optimizer.groups import Group
 from app.optimizer.lr import LRScheduler
 from app.optimizer.optimizer import Optimizer
 
-Rate = float | LRScheduler
+Rate = float | LRScheduler | Variable
 Parameters = Iterable[Any] | None
 SHAPED, NUMBER = True, False
 

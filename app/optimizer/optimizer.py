@@ -17,6 +17,7 @@ from app.nn.parameter import initialise
 from app.ops.creation import fill_constant
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
+from app.ops.shaping import reshape
 from app.optimizer.groups import Group, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
 from app.tensor import Tensor, no_grad
@@ -35,7 +36,7 @@ class Optimizer:
 
     def __init__(
         self,
-        learning_rate: float | LRScheduler = 0.001,
+        learning_rate: float | LRScheduler | Variable = 0.001,
         parameters: Iterable[Any] | None = None,
         weight_decay: Any = None,
         grad_clip: Any = None,
@@ -60,12 +61,16 @@ class Optimizer:
     def get_lr(self) -> float:
         """The learning rate now."""
         rate = self._learning_rate
+        if isinstance(rate, Variable):
+            raise AppError(f"the learning rate is the Variable {rate.name}, whose value only a run knows; fetch it")
         return rate() if isinstance(rate, LRScheduler) else float(rate)
 
     def set_lr(self, value: float) -> None:
         """Set the learning rate; it holds from the next step, or the next run of the Program."""
         if isinstance(self._learning_rate, LRScheduler):
             raise AppError("the learning rate follows a schedule; set it by the schedule's step()")
+        if isinstance(self._learning_rate, Variable):
+            raise AppError(f"the learning rate is the Variable {self._learning_rate.name}; set that in the scope")
         self._learning_rate = value
 
     def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
@@ -252,6 +257,12 @@ class Optimizer:
         return list(found.values())
 
     def _rate_variable(self, program: Program, startup: Program, dtype: str) -> Variable:
+        given = self._learning_rate
+        if isinstance(given, Variable):
+            if given.program is not program:
+                raise AppError(f"the learning rate {given.name} is a Variable of another Program than the loss")
+            number: Variable = given if not given.shape else reshape(given, [])
+            return number if number.dtype == dtype else number.astype(dtype)
         variable = _persistable(program, startup, names.generate("learning_rate"), (), dtype, self.get_lr())
         program.schedulers[variable.name] = self
         return variable

@@ -31,17 +31,23 @@ def fc(
 ) -> Any:
     """A fully connected layer: `activation(x @ w + b)`; of several inputs, each with its own weight, the sum.
 
+    A list of `weight_attr` has one for each input.
+
     Axes of the input after the first `num_flatten_dims` are made one.
     """
     scope = name or names.generate("fc")
     with static_mode():
-        parts = [_product(one, size, num_flatten_dims, weight_attr, scope) for one in as_list(x)]
+        inputs = as_list(x)
+        attrs = weight_attr if isinstance(weight_attr, (list, tuple)) else [weight_attr] * len(inputs)
+        if len(attrs) != len(inputs):
+            raise ShapeError(f"fc: {len(inputs)} inputs, but {len(attrs)} attributes of weights")
+        parts = [_product(one, size, num_flatten_dims, attr, scope) for one, attr in zip(inputs, attrs, strict=True)]
         out = parts[0]
         for part in parts[1:]:
             out = out + part
         if bias_attr is not False:
             bias = names.generate(f"{scope}.b")
-            out = out + create_parameter([size], as_list(x)[0].dtype, bias_attr, is_bias=True, name=bias)
+            out = out + create_parameter([size], inputs[0].dtype, bias_attr, is_bias=True, name=bias)
         if activation is None:
             return out
         return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)

@@ -22,7 +22,7 @@ _TAKEN = {
         """
         abs ceil clip cos elementwise_add=add elementwise_div=divide elementwise_max=maximum elementwise_min=minimum
         elementwise_mul=multiply elementwise_pow=pow elementwise_sub=subtract equal exp expand_as floor gather
-        greater_equal greater_than increment isfinite less_equal less_than log logical_and logical_not logical_or
+        greater_equal greater_than isfinite less_equal less_than log logical_and logical_not logical_or
         logical_xor not_equal ones_like pow reciprocal round rsqrt scale shape sigmoid sign sin sqrt square stack tanh
         unstack where zeros_like
         """,
@@ -49,13 +49,14 @@ def data(
 ) -> Any:
     known = all(size is not None and size >= 0 for size in shape)
     variable = static.data(name, [-1, *shape] if append_batch_size and known else shape, dtype)
-    variable.stop_gradient = stop_gradient
+    variable.stop_gradient, variable.any_rank = stop_gradient, True
     return variable
 
 
 @static_unless_chosen()
 def fill_constant(shape: Any, dtype: Any, value: float, force_cpu: bool = False, out: Any = None) -> Any:
-    return app.full(shape, value, dtype)
+    made = app.full(shape, value, dtype)
+    return made if out is None else app.assign(made, out)
 
 
 def ones(shape: Any, dtype: Any, force_cpu: bool = False) -> Any:
@@ -90,7 +91,12 @@ def linspace(start: float, stop: float, num: int, dtype: Any = "float32") -> Any
 
 @static_unless_chosen()
 def assign(input: Any, output: Any = None) -> Any:
-    return app.assign(input)
+    return app.assign(input, output)
+
+
+def increment(x: Any, value: float = 1.0, in_place: bool = True) -> Any:
+    more = app.increment(x, value=value)
+    return app.assign(more, x) if in_place else more
 
 
 # Layers
@@ -217,7 +223,8 @@ def argsort(input: Any, axis: int = -1, descending: bool = False, name: str | No
 
 
 def sums(input: Any, out: Any = None) -> Any:
-    return app.add_n(input)
+    made = app.add_n(input)
+    return made if out is None else app.assign(made, out)
 
 
 sum = sums

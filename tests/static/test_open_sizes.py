@@ -1,0 +1,128 @@
+"""Sizes that differ from run to run: they print as -1, and nothing is computed with that number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.errors import AppError, ShapeError
+from app.nn import functional as F  # noqa: N812 - the name that every tutorial uses
+
+X = np.random.default_rng(0).uniform(0.1, 1.0, [4, 3]).astype("float32")
+
+
+def in_program(function: Callable[..., Any], *arrays: np.ndarray, shapes: Any = None) -> Any:
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        shapes = shapes or [[-1, *a.shape[1:]] for a in arrays]
+        feeds = [static.data(f"x{i}", s, a.dtype.name) for i, (a, s) in enumerate(zip(arrays, shapes, strict=True))]
+        made = function(*feeds)
+    return static.Executor().run(program, {f"x{i}": a for i, a in enumerate(arrays)}, made)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda n, x: app.sum(x) / n,
+        lambda n, x: n * x,
+        lambda n, x: n - 1,
+        lambda n, x: 2 // n,
+        lambda n, x: n % 2,
+        lambda n, x: -n,
+        lambda n, x: n > 2,
+        lambda n, x: max(n, 1),
+        lambda n, x: bool(n),
+        lambda n, x: int(n),
+        lambda n, x: float(n),
+        lambda n, x: range(n),
+        lambda n, x: [0] * n,
+        lambda n, x: x[:n],
+        lambda n, x: np.zeros(n),
+        lambda n, x: np.prod(x.shape),
+        lambda n, x: app.full(x.shape, 1.0),
+        lambda n, x: app.expand(x[:1], x.shape),
+        lambda n, x: app.tensor_split(x, 2),
+        lambda n, x: app.randint_like(x, 0, 2),
+    ],
+)
+def test_what_would_count_an_open_size_as_a_number_is_refused(use: Callable[[Any, Any], Any]):
+    x = static.data("x", [None, 3])
+    with pytest.raises(ShapeError, match=r"the size of axis 0 of x is open.*app\.shape\(x\)\[0\]"):
+        use(x.shape[0], x)
+
+
+def test_an_open_size_is_printed_and_passed_on_as_minus_one():
+    x = static.data("x", [None, 3])
+    assert x.shape == (-1, 3)
+    assert (str(x.shape), f"{x.shape[0]:3d}", repr(list(x.shape))) == ("(-1, 3)", " -1", "[-1, 3]")
+    assert -1 in x.shape
+    assert {x.shape[0]: "open"}[-1] == "open"
+    assert x.shape[1] * 2 == 6
+    assert static.data("y", x.shape).shape == static.InputSpec(x.shape).shape == (-1, 3)
+    assert app.reshape(x, [x.shape[0], 3, 1]).shape == (-1, 3, 1)
+    assert static.default_main_program().clone().global_block().var("x").shape[0] == -1
+    assert all(type(size) is int for size in x.spec.shape)
+
+
+def test_the_size_can_be_computed_with_when_the_program_runs():
+    (mean,) = in_program(lambda x: app.sum(x) / app.shape(x)[0].astype("float32"), X)
+    np.testing.assert_allclose(mean, X.sum() / 4, rtol=1e-6)
+
+
+CALLS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "label_smooth": (F.label_smooth, [[-1, -1]]),
+    "label_smooth of one axis": (lambda x: F.label_smooth(x.reshape([-1])), None),
+    "label_smooth, turned": (lambda x: F.label_smooth(app.transpose(x, [1, 0])), None),
+    "kl_div": (lambda x: F.kl_div(x.log(), x, "batchmean"), None),
+    "cov": (app.cov, [[-1, -1]]),
+    "corrcoef": (app.corrcoef, [[3, -1]]),
+    "kron": (lambda x: app.kron(x, app.ones_like(x[0:1])), None),
+    "einsum over an open axis": (lambda x: app.einsum("bi,bj->ij", x, x), None),
+    "broadcast_tensors": (lambda x: app.broadcast_tensors([x, x.mean(axis=0, keepdim=True)]), None),
+    "broadcast_tensors, open alike": (lambda x: app.broadcast_tensors([x, x[0:1]]), None),
+    "meshgrid": (lambda x: app.meshgrid(x[:, 0], x[0]), None),
+    "masked_select": (lambda x: app.masked_select(x, x.mean(axis=0, keepdim=True) > 0.5), None),
+    "tile": (lambda x: app.tile(x, [2, 3]), None),
+    "group_norm": (lambda x: F.group_norm(x.reshape([0, 3, 1]), 3), None),
+    "maxout": (lambda x: F.maxout(x, 3), None),
+    "var": (lambda x: app.var(x, axis=0), None),
+    "weighted cross_entropy": (lambda x: F.cross_entropy(x, app.argmax(x, 1), x[0]), None),
+    "smoothed cross_entropy": (lambda x: F.cross_entropy(x, app.argmax(x, 1), label_smoothing=0.1), None),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_functions_of_the_library_are_right_for_open_sizes(call: str):
+    function, shapes = CALLS[call]
+    array = X.T.copy() if shapes == [[3, -1]] else X
+    expected = function(app.to_tensor(array))
+    found = in_program(function, array, shapes=shapes)
+    for one, other in zip(found, expected if isinstance(expected, list) else [expected], strict=True):
+        np.testing.assert_allclose(one, other.numpy(), rtol=1e-5)
+
+
+def test_whether_shapes_are_equal_is_not_said_before_it_is_known():
+    with pytest.raises(ShapeError, match="is known only in a run"):
+        in_program(app.equal_all, X, X, shapes=[[-1, 3], [4, 3]])
+    assert in_program(app.equal_all, X, X[:, :2].copy(), shapes=[[-1, 3], [4, 2]]) == [False]
+
+
+@app.jit.to_static
+def smoothed(x: Any) -> Any:
+    return F.label_smooth(x.abs())
+
+
+def test_a_traced_function_is_right_for_every_size():
+    for size in (2, 5):
+        x = app.to_tensor(np.ones(size, "float32"))
+        np.testing.assert_allclose(smoothed(x).numpy(), np.full(size, 0.9 + 0.1 / size), rtol=1e-6)
+
+
+def test_the_error_is_one_of_ours():
+    with pytest.raises(AppError):
+        static.data("x", [None]).shape[0] + 1

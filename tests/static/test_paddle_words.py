@@ -1,0 +1,132 @@
+"""What programs written for Paddle ask of Programs, optimisers and Executors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.compat.paddle import fluid
+from app.errors import AppError, ProgramError, ShapeError
+
+X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "float32")
+
+
+@pytest.fixture(autouse=True)
+def static_mode() -> Any:
+    app.enable_static()
+    yield
+    app.disable_static()
+
+
+def run(fetch: Any, engine: str = "reference", **settings: Any) -> Any:
+    executor = static.Executor(engine=engine)
+    executor.run(static.default_startup_program())
+    return executor.run(feed={"x": X}, fetch_list=fetch, **settings)
+
+
+def data(**flags: Any) -> Any:
+    x = static.data("x", [None, 2])
+    x.stop_gradient = False
+    return x
+
+
+def test_grad_name_names_the_gradient_of_everything_on_the_way():
+    x = data()
+    h = x * 3.0
+    shifted = h + 1.0
+    loss = app.sum(app.square(shifted)) + app.sum(static.nn.fc(x, 1, bias_attr=False)) * 0.0
+    app.optimizer.SGD(0.1).minimize(loss)
+    dx, dh, dshifted = run([x.grad_name, h.grad_name, shifted.grad_name])
+    np.testing.assert_allclose(dshifted, 2 * (3 * X + 1))
+    np.testing.assert_allclose(dh, dshifted)
+    np.testing.assert_allclose(dx, 3 * dh)
+
+
+def test_a_fetch_list_may_be_nested():
+    x = data()
+    y, z = x * 2.0, x * 3.0
+    found = run([y, [z, "x"], (y,)])
+    for one, other in zip(found, [2 * X, 3 * X, X, 2 * X], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_a_pruned_run_updates_nothing_that_was_not_asked_for(engine: str):
+    x = data()
+    w = static.create_parameter([2], "float32", default_initializer=app.nn.initializer.Constant(2.0))
+    loss = app.sum(x * w)
+    made = app.optimizer.SGD(0.5).minimize(loss)
+    run([loss], engine)
+    value = static.global_scope().value
+    np.testing.assert_allclose(value(w.name), 2 - 0.5 * X.sum(0))
+    executor, main = static.Executor(engine=engine), static.default_main_program()
+    executor.run(main, {"x": X}, [loss], use_prune=True)
+    np.testing.assert_allclose(value(w.name), 2 - 0.5 * X.sum(0))
+    executor.run(main, {"x": X}, [loss, made], use_prune=True)
+    np.testing.assert_allclose(value(w.name), 2 - X.sum(0))
+    with pytest.raises(ProgramError, match="which is no operator of this Program"):
+        executor.run(main.clone(), {"x": X}, [loss, made], use_prune=True)
+
+
+def test_a_fully_connected_layer_of_several_inputs_has_an_attribute_for_each_weight():
+    x = data()
+    z = x * 2.0
+    attrs = [app.ParamAttr(name=name, initializer=app.nn.initializer.Constant(1.0)) for name in ("first", "second")]
+    out = fluid.layers.fc(input=[x, z], size=3, param_attr=attrs, bias_attr=False)
+    assert {p.name for p in static.default_main_program().all_parameters()} == {"first", "second"}
+    np.testing.assert_allclose(run([out])[0], np.repeat(3 * X.sum(1, keepdims=True), 3, 1))
+    with pytest.raises(ShapeError, match="fc: 2 inputs, but 1 attributes of weights"):
+        fluid.layers.fc(input=[x, z], size=3, param_attr=attrs[:1])
+
+
+@pytest.mark.parametrize("shape", [[1], []])
+@pytest.mark.parametrize("kind", [app.optimizer.SGD, app.optimizer.Adam])
+def test_a_learning_rate_may_be_a_variable(shape: list[int], kind: Any):
+    x = data()
+    rate = static.create_global_var(shape, 0.5, "float32", persistable=True, name="rate")
+    w = static.create_parameter([2], "float32", default_initializer=app.nn.initializer.Constant(2.0))
+    optimizer = kind(learning_rate=rate)
+    optimizer.minimize(app.sum(x * w))
+    run([])
+    step = X.sum(0) if kind is app.optimizer.SGD else 1.0
+    np.testing.assert_allclose(static.global_scope().value(w.name), 2 - 0.5 * step, rtol=1e-5)
+    with pytest.raises(AppError, match="the learning rate is the Variable rate, whose value only a run knows"):
+        optimizer.get_lr()
+    with pytest.raises(AppError, match="the learning rate is the Variable rate; set that in the scope"):
+        optimizer.set_lr(1.0)
+    with pytest.raises(AppError, match="is a Variable of another Program"), static.program_guard(static.Program()):
+        kind(learning_rate=rate).minimize(app.sum(static.nn.fc(static.data("y", [1, 1]), 1)))
+
+
+@pytest.mark.parametrize("fed", [[3, 2], [3, 2, 1], [3, 1, 2]])
+def test_data_of_paddle_1_takes_any_rank(fed: list[int]):
+    x = fluid.layers.data("x", [2])
+    (found,) = static.Executor().run(feed={"x": X.reshape(fed)}, fetch_list=[x * 2.0])
+    np.testing.assert_array_equal(found, 2 * X)
+
+
+@pytest.mark.parametrize("fed", [[6], [2, 3], [1, 6], [3, 1]])
+def test_data_of_paddle_1_takes_no_other_rows(fed: list[int]):
+    x = fluid.layers.data("x", [2])
+    with pytest.raises(ShapeError, match=r"x takes shape \[-1, 2\], but was fed"):
+        static.Executor().run(feed={"x": np.resize(X, fed)}, fetch_list=[x])
+
+
+def test_what_paddle_1_writes_to_is_written():
+    x = data()
+    count = fluid.layers.fill_constant([1], "float32", 1.0)
+    fluid.layers.increment(count, 2.0)
+    h, total, filled = x * 1.0, x * 1.0, x * 1.0
+    fluid.layers.assign(x * 5.0, h)
+    fluid.layers.sums([x, x], out=total)
+    kept = fluid.layers.fill_constant([1], "float32", 3.0)
+    fluid.layers.fill_constant([1], "float32", 9.0, out=kept)
+    apart = fluid.layers.increment(count, in_place=False)
+    found = run([count, h, total, kept, apart, filled])
+    expected = [[3.0], 5 * X, 2 * X, [9.0], [4.0], X]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
