@@ -13,7 +13,7 @@ import numpy as np
 
 from app.checking.finding import Found
 from app.checking.subject import Input, Subject
-from app.errors import AppError, ConfigError, OperatorError
+from app.errors import AppError, ConfigError, OperatorError, ReadOnlyError
 
 _FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
 _OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
@@ -110,6 +110,8 @@ def _first_that_runs(
                 break
             try:
                 tried = max(_tried(Subject(found, tuple(inputs), settings=settings, like=like), ranges))
+            except ReadOnlyError:
+                raise  # other inputs would make no difference
             except Exception as error:
                 first = str(error).partition("\n")[0]
                 kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
