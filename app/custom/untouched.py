@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import update_wrapper
+from contextlib import contextmanager, suppress
+from functools import update_wrapper, wraps
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from app.custom.interpreted import as_python, interpreted
 from app.errors import OperatorError, ReadOnlyError
 
 ADVICE = (
@@ -49,6 +51,8 @@ class Guarded:
     def __call__(self, *values: Any, **settings: Any) -> Any:
         if settings or len(values) != len(self._names):
             values = self._in_order(values, settings)
+        if interpreted.on:
+            return as_python(self.py_func, values)
         kinds = tuple([_kind(value) for value in values])
         if kinds not in self._given:
             self._given[kinds] = self._examined(values)
@@ -95,7 +99,39 @@ def _kind(value: Any) -> Any:
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """A user's function on arrays such that it cannot change them, given read-only ones."""
-    return Guarded(function) if hasattr(function, "py_func") and hasattr(function, "signatures") else function
+    if hasattr(function, "py_func") and hasattr(function, "signatures"):
+        return Guarded(function)
+    return _on_copies(function) if _calls_kernels(function, set()) else function
+
+
+def _on_copies(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*values: Any, **settings: Any) -> Any:
+        given = {name: _read_only_copy(v) if isinstance(v, np.ndarray) else v for name, v in settings.items()}
+        return function(*[_read_only_copy(v) if isinstance(v, np.ndarray) else v for v in values], **given)
+
+    return call
+
+
+def _calls_kernels(function: Any, seen: set[int]) -> bool:
+    """Whether a function is, or names, one of `guvectorize`: NumPy hands it arrays as addresses, read-only ones too."""
+    if isinstance(function, np.ufunc) or hasattr(function, "gufunc_builder"):
+        return getattr(function, "signature", None) is not None
+    if not isinstance(function, FunctionType) or id(function) in seen:
+        return False
+    seen.add(id(function))
+    return any(_calls_kernels(value, seen) for value in _around(function))
+
+
+def _around(function: FunctionType) -> Iterator[Any]:
+    """What a function finds around it: the globals that it, or a function inside it, names, and its closure."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        yield from (function.__globals__[name] for name in code.co_names if name in function.__globals__)
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # nothing has been put into it
+            yield cell.cell_contents
 
 
 def for_any_types(function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions made at random, some of which write into what they are given: refused, or right with all inputs unchanged."""
+"""Random functions, some of which write into what they are given: refused, or right with all inputs unchanged."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def run(hook: str, function: Callable[..., Any], engine: str, seed: int) -> list
 
 
 def check(seed: int) -> None:
-    """One function under one hook: eagerly and with either engine, or, as compiling takes long, in one of these ways."""
+    """One function under one hook: eagerly and with either engine; one of Numba's, which takes long, in one way."""
     chosen = random.Random(-seed - 1)
     plain, text = function_of(seed)
     native = chosen.random() < 0.6

@@ -197,7 +197,7 @@ def calls_a_kernel(x):
     return out
 
 
-@pytest.mark.parametrize("function", [sets_flat, calls_a_kernel])
+@pytest.mark.parametrize("function", [sets_flat, calls_a_kernel, calls_a_kernel.py_func])
 def test_what_numba_lets_through_writes_into_a_copy(function):
     operator, x = app.custom_op(function), app.to_tensor(GIVEN)
     for _ in range(2):
