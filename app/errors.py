@@ -67,6 +67,14 @@ class InPlaceError(OperatorError, ValueError):
     """A change in place that gradients forbid, or that was made before they were computed."""
 
 
+class ReadOnlyError(OperatorError, ValueError):
+    """A function of an operator that writes into what it was given, which is read-only."""
+
+
+class BoundsError(OperatorError, IndexError):
+    """A function of an operator that indexes outside of an array."""
+
+
 class ProgramError(AppError, ValueError, RuntimeError):
     """A Program that cannot be built or run as asked: a missing feed, an unknown variable, no initial value."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from app.custom.functions import is_compiled, python_function
 from app.custom.proofs import stops_on_numbers
 from app.engine.compiled.lowering import Lowered
+from app.engine.compiled.read_only import array_type
 from app.graph.program import Operator
 from app.ops.definition import OpDef
 from app.ops.form import Elementwise, Returning
@@ -60,13 +61,11 @@ def _is_of_layer(definition: OpDef) -> bool:
 
 def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[Any]:
     """Numba's types of the arrays that a function on arrays is given: by name where it asks so, else in order."""
-    from numba import types
-
     names = dict(zip(op.definition.inputs, op.inputs, strict=False))
     wanted = [p for p in inspect.signature(function).parameters if p not in op.attributes]
     given = [str(names[p]) for p in wanted] if all(p in names for p in wanted) else []
     given = given or [str(n) for n in op.inputs[len(op.inputs) - len(wanted) :]]
-    return [types.Array(_number(lowered.dtype(n)), len(lowered.shapes[n]), "C") for n in given]
+    return [array_type(_number(lowered.dtype(n)), len(lowered.shapes[n])) for n in given]
 
 
 def _function_of(definition: OpDef) -> Any:

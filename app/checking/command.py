@@ -16,9 +16,11 @@ from app.checking.examples import inputs_for
 from app.checking.finding import Found, equivalent, find
 from app.checking.subject import Subject
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
-from app.errors import AppError, ConfigError
+from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
 from app.ops.dtype import NAMES
 
+_REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
+"""The checks that an operator fails which nobody should run."""
 _SIZES = re.compile(r"\[[\d, ]*\]")
 
 
@@ -64,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         except AppError as error:
             if isinstance(error, ConfigError) and len(operators) == 1:
                 raise
-            verdicts = [Verdict(FAILED, str(error), "runs")]
+            verdicts = [Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs"))]
         wrong += any(v.failed for v in verdicts)
         _show(one, subject, verdicts, number, options.json)
     return 1 if wrong else 0

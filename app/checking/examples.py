@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from app.checking.checks.bounds import index_outside
 from app.checking.finding import Found
 from app.checking.subject import Input, Subject
-from app.errors import AppError, ConfigError, OperatorError
+from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
 
 _FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
 _OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
@@ -103,6 +104,7 @@ def _first_that_runs(
 ) -> Subject:
     """The first inputs on which all is well, else the best; later guesses count only if none of the earlier ran."""
     best: tuple[int, Subject] | None = None
+    outside: BoundsError | None = None
     why, end = "", time.monotonic() + _SECONDS
     for kinds in guesses:
         for inputs in kinds:
@@ -110,7 +112,10 @@ def _first_that_runs(
                 break
             try:
                 tried = max(_tried(Subject(found, tuple(inputs), settings=settings, like=like), ranges))
+            except ReadOnlyError:
+                raise  # other inputs would make no difference
             except Exception as error:
+                outside = outside or (error if isinstance(error, BoundsError) else None)
                 first = str(error).partition("\n")[0]
                 kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
                 why = why or f"{', '.join(map(str, inputs))}: {kind}{first}"
@@ -122,6 +127,8 @@ def _first_that_runs(
                 return subject
         if best is not None:
             return best[1]
+    if outside is not None:
+        raise outside
     raise OperatorError(
         f"no inputs were found that it runs on. With {why}. Say their shapes, --shape 4,8 --shape 8 (one for each "
         "input, 4:int64 for whole numbers), the numbers that they are drawn from, --range=-1,1, and settings with "
@@ -150,6 +157,9 @@ def _tried(subject: Subject, ranges: Sequence[tuple[float, float]]) -> Iterator[
 
 def _score(subject: Subject) -> int:
     """How well an operator runs on inputs: 1 for results, 2 if a gradient comes back, 3 if all are numbers."""
+    outside = index_outside(subject)
+    if outside is not None:  # compiled, it would write there
+        raise outside
     outputs = subject.outputs(subject.arrays())
     finite = all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f")
     try:

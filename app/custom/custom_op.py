@@ -27,6 +27,7 @@ from app.custom.functions import (
 from app.custom.origin import Origin, makes
 from app.custom.probe import infer_by_running
 from app.custom.scalar import over_arrays
+from app.custom.untouched import guarded
 from app.errors import OperatorError
 from app.ops.definition import OpDef, apply, plain
 from app.ops.elementwise import to_common_type
@@ -60,7 +61,7 @@ class CustomOp(OpDef):
         self.function = function
         self.elementwise = elementwise
         self.row_by_row = row_by_row
-        self._call = over_arrays(function, inputs, len(outputs)) if elementwise else function
+        self._call = over_arrays(function, inputs, len(outputs)) if elementwise else guarded(function)
         self._told = infer
         self._backward: Callable[..., Any] | None = None
         self._own_gradient: OpDef | None = None
@@ -129,7 +130,9 @@ class CustomOp(OpDef):
         settings = [p for p in parameters if p in self.attributes]
         places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
         form = _form(function, [*takes, *settings], self.elementwise, places, self.row_by_row)
-        kernel = over_arrays(function, takes, len(self.inputs)) if self.elementwise else by_name(function, takes)
+        kernel = (
+            over_arrays(function, takes, len(self.inputs)) if self.elementwise else by_name(guarded(function), takes)
+        )
         attach_backward(
             self, function, takes, keep_type=True, materialize=True, attributes=settings, kernel=kernel, form=form
         )

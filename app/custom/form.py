@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -10,7 +9,7 @@ from typing import Any
 
 from app.custom.functions import by_position, is_compiled
 from app.custom.proofs import on_numbers, works_row_by_row
-from app.custom.untouched import writes_into
+from app.custom.untouched import for_any_types
 from app.ops.form import Returning
 
 
@@ -31,9 +30,8 @@ def _proven(
     function: Any, order: tuple[str, ...], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool
 ) -> Returning:
     """Made once for a function: a compiler knows layers that are alike by their operators having the same one."""
-    arrays, numbers = function, on_numbers(function)
+    arrays, numbers = for_any_types(function), on_numbers(function)
     if order:
         arrays = by_position(arrays, order)
         numbers = numbers and replace(numbers, function=by_position(numbers.function, order))
-    writes = writes_into(function, range(len(inspect.signature(function.py_func).parameters)))
-    return Returning(arrays, takes, row_by_row, works_row_by_row(function), exact, writes, numbers)
+    return Returning(arrays, takes, row_by_row, works_row_by_row(function), exact, numbers)

@@ -16,8 +16,8 @@ import numpy as np
 from app.custom.again import derive_again
 from app.custom.composed import Body
 from app.custom.origin import Origin
-from app.custom.untouched import call_watched, looking
-from app.errors import AppError, DtypeError, OperatorError, ShapeError, add_note
+from app.custom.untouched import ADVICE, call_watched, guarded, looking, read_only
+from app.errors import AppError, DtypeError, OperatorError, ReadOnlyError, ShapeError, add_note
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import NAMES
@@ -97,7 +97,10 @@ def _told(error: Exception, label: str, function: Callable[..., Any]) -> AppErro
     hint = ""
     if isinstance(error, ValueError) and "ambiguous" in str(error):
         hint = " (a function of one number needs custom_op(elementwise=True))"
-    words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}{_line_of(error, function)}"
+    line = _line_of(error, function)
+    words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}{line}"
+    if isinstance(error, ValueError) and "read-only" in str(error):  # as NumPy says in each of several ways
+        return ReadOnlyError(f"{words}; {ADVICE}")
     return _told_as(_builtin(type(error)), words)
 
 
@@ -125,8 +128,8 @@ def _told_as(kind: type[BaseException], words: str) -> OperatorError:
 
 
 def arrays_of(values: Sequence[Any]) -> list[Any]:
-    """What an engine holds (NumPy's scalars among it) as the arrays that a user's function gets; None stays None."""
-    return [v if v is None else np.asarray(v) for v in values]
+    """What an engine holds (NumPy's scalars among it) as the read-only arrays that a user's function gets."""
+    return [v if v is None else read_only(np.asarray(v)) for v in values]
 
 
 def returned_arrays(
@@ -159,7 +162,7 @@ def _as_array(value: Any, position: int, label: str, function: Callable[..., Any
             f"{label}: its function {function_name(function)} returned {found} as output {position}, "
             f"expected an array of {', '.join(NAMES)}{'; is its return missing?' if value is None else ''}"
         )
-    return array
+    return array if array.flags.writeable else array.copy()  # it may be what was given, or a view of it
 
 
 def attach_backward(
@@ -181,7 +184,7 @@ def attach_backward(
     """
     gradient = OpDef(
         definition.name + "_grad",
-        _gradient_kernel(definition, function, kernel or function, keep_type),
+        _gradient_kernel(definition, function, kernel or guarded(function), keep_type),
         _like_the_inputs_of(definition),
         inputs=[*definition.inputs, *(f"value{i}" for i in range(len(takes)))],
         outputs=["d" + name for name in definition.inputs],

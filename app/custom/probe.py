@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.errors import AppError, OperatorError
+from app.errors import AppError, OperatorError, ReadOnlyError
 from app.ops.spec import UNKNOWN, Spec
 from app.tensor.modes import recording
 
@@ -22,6 +22,8 @@ def infer_by_running(
     tracer, recording.tracer = recording.tracer, None  # these Tensors are run, whatever is being traced
     try:
         results = [run(*[_example(spec, size) for spec in specs]) for size in (_SIZES if open_sizes else _SIZES[:1])]
+    except ReadOnlyError:
+        raise  # whatever it is given
     except AppError as error:
         raise OperatorError(f"run on arrays of ones, to learn what it returns, it failed: {error}{advice}") from error
     finally:

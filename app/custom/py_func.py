@@ -22,6 +22,7 @@ from app.custom.functions import (
     returned_arrays,
 )
 from app.custom.origin import Origin, makes
+from app.custom.untouched import guarded
 from app.errors import DtypeError, OperatorError
 from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
@@ -198,9 +199,10 @@ def _definition(
 def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Callable[..., Any]:
     """The user's function on arrays, with what it returns held against what was declared."""
     warned: set[int] = set()
+    call = guarded(func)
 
     def kernel(*arrays: np.ndarray) -> Any:
-        result = call_function(func, label, arrays_of(arrays), {})
+        result = call_function(call, label, arrays_of(arrays), {})
         checked = returned_arrays(result, len(outs), label, func)
         for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
             if array.dtype != spec.dtype:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.functions import by_name, dispatcher_of, python_function
+from app.custom.interpreted import interpreted
 from app.errors import OperatorError
 
 
@@ -22,6 +23,9 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
     @wraps(function)
     def call(*arrays: np.ndarray, **settings: Any) -> Any:
         dtype = arrays[0].dtype
+        if interpreted.on:
+            interpreted.calls += 1
+            return _looped(function, names, results, dtype, settings)(*arrays)
         key = (dtype, *sorted(settings.items()))
         if key not in made:
             made[key] = _compiled(function, names, results, dtype, settings) or _looped(

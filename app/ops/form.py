@@ -104,8 +104,6 @@ class Returning:
     """Whether it does so at least where all inputs and outputs have one shape."""
     exact: bool = False
     """Whether the outputs must have the declared types, and are not cast to them."""
-    writes: bool = False
-    """Whether its source shows that it writes into what it is given."""
     on_numbers: OnNumbers | None = None
     """The function for single numbers, where it is one on arrays of one shape; None: it is not known to be."""
 

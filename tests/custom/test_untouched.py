@@ -1,78 +1,249 @@
-"""A function that writes into what it is given: seen where that is asked for, and known by its source to a compiler."""
+"""What an operator is given is read-only: a function that writes into it is refused, or writes into a copy."""
 
 from __future__ import annotations
 
-import numba
+import ctypes
+
 import numpy as np
 import pytest
+from numba import float64, guvectorize, njit
 
 import app
-from app.custom.untouched import inputs_watched, writes_into
+from app import static
+from app.custom.untouched import inputs_watched
 from app.errors import OperatorError
+from app.ops.spec import spec_of
+
+GIVEN = np.array([3.0, 1.0, 2.0, -1.0])
+REFUSED = "write into a copy \\(y = x.copy\\(\\)\\), or compute a new array"
 
 
-def writes(x, y):
-    y[...] = x
-    return y
+def line_of(function, text):
+    """The place of a line of this file, as errors tell it."""
+    source = getattr(function, "py_func", function).__code__
+    with open(__file__) as file:
+        lines = file.read().splitlines()
+    found = next(i for i, line in enumerate(lines, 1) if i >= source.co_firstlineno and text in line)
+    return f"test_untouched.py:{found}"
 
 
-def test_inside_the_block_a_write_is_an_error_that_names_the_operator_and_the_argument():
-    operator = app.custom_op(writes, name="first")
-    x, y = (app.to_tensor(np.arange(3.0) + n) for n in range(2))
-    with inputs_watched(), pytest.raises(OperatorError, match=r"operator first .*it wrote into its argument 2, which"):
-        operator(x, y)
+# NumPy
 
 
-def test_outside_of_it_nobody_looks():
-    operator = app.custom_op(writes, name="second")
-    x, y = (app.to_tensor(np.arange(3.0) + n) for n in range(2))
-    assert operator(x, y).numpy().tolist() == [0, 1, 2]
-
-
-def test_a_write_that_changes_nothing_is_none():
-    operator = app.custom_op(writes, name="third")
-    x = app.to_tensor([1.0, float("nan")])
-    with inputs_watched():
-        operator(x, app.to_tensor([1.0, float("nan")]))
-
-
-def test_functions_that_make_new_arrays_pass():
-    operator = app.custom_op(lambda x: np.maximum(x, 0), name="fourth")
-    with inputs_watched():
-        assert operator(app.to_tensor([-1.0, 1.0])).numpy().tolist() == [0, 1]
-
-
-def into_items(x, scale):
-    for i in range(len(x)):
-        x[i] *= scale
+def sets_items(x):
+    x[x > 0] = 0
     return x
 
 
-def into_rows(x, scale):
-    x[0][1:] = scale
+def through_out(x):
+    return np.negative(x, out=x)
+
+
+def through_a_view(x):
+    x.reshape(2, 2).T[1:].fill(7)
     return x
 
 
-def into_a_copy(x, scale):
-    x = x.copy()
-    x[0] = scale
+def through_a_method(x):
+    x.sort()
     return x
 
 
-def into_a_new_array(x, scale):
-    out = np.empty_like(x)
-    out[0] = x[0]
-    return out
+def through_the_owner(x):
+    np.asarray(x.base)[0] = 7
+    return x
+
+
+def with_the_flag_set(x):
+    x.flags.writeable = True
+    x[0] = 7
+    return x
+
+
+def shuffles(x):
+    np.random.default_rng(0).shuffle(x)
+    return x
 
 
 @pytest.mark.parametrize(
-    ("function", "does"), [(into_items, True), (into_rows, True), (into_a_copy, False), (into_a_new_array, False)]
+    "function", [sets_items, through_out, through_a_view, through_a_method, through_the_owner, shuffles]
 )
-def test_the_source_shows_what_is_written_into(function, does):
-    assert writes_into(function, [0]) is does
-    assert writes_into(numba.njit(function), [0]) is does
-    assert not writes_into(function, [1])
+def test_numpy_refuses_to_write(function):
+    x = app.to_tensor(GIVEN)
+    with pytest.raises(OperatorError, match=rf"{function.__name__} raised ValueError: .*\(test_untouched.*{REFUSED}"):
+        app.custom_op(function)(x)
+    assert x.tolist() == GIVEN.tolist()
 
 
-def test_a_function_without_source_shows_nothing():
-    assert not writes_into(np.sin, [0])
+def test_the_flag_cannot_be_set():
+    with pytest.raises(OperatorError, match="cannot set WRITEABLE flag"):
+        app.custom_op(with_the_flag_set)(app.to_tensor(GIVEN))
+
+
+def test_backward_can_write_neither_into_what_arrives_nor_into_what_was_saved():
+    for name in ("x", "y", "dy"):
+
+        def grad(x, y, dy, name=name):
+            {"x": x, "y": y, "dy": dy}[name][...] = 0
+            return dy
+
+        x = app.to_tensor(GIVEN)
+        x.stop_gradient = False
+        y = static.py_func(lambda x: x * 2, x, spec_of(x), grad)
+        with pytest.raises(OperatorError, match=REFUSED):
+            app.sum(y).backward()
+        assert x.tolist() == GIVEN.tolist()
+        assert y.tolist() == (GIVEN * 2).tolist()
+
+
+def test_a_result_is_memory_of_its_own():
+    @app.custom_op
+    def every_second(x):
+        return x[::2]
+
+    x = app.to_tensor(GIVEN)
+    y = every_second(x)
+    y.zero_()
+    assert x.tolist() == GIVEN.tolist()
+
+
+def test_an_address_is_a_way_around_that_the_first_step_of_a_training_shows():
+    def through_an_address(x):
+        ctypes.memset(x.ctypes.data, 0, x.nbytes)
+        return x + 1
+
+    operator = app.custom_op(through_an_address)
+    with inputs_watched(), pytest.raises(OperatorError, match=r"it wrote into its argument 1, which"):
+        operator(app.to_tensor(GIVEN))
+
+
+# Numba
+
+
+@njit
+def helper(z):
+    z[0] = 7
+
+
+@guvectorize([(float64[:], float64[:])], "(n)->(n)")
+def writes_into_both(x, out):
+    x[0] = 7
+    out[:] = x
+
+
+@njit
+def adds_in_place(x):
+    x += 1
+    return x * 1
+
+
+@njit
+def fills_a_view(x):
+    x.reshape(2, 2).T[1:].fill(7)
+    return x * 1
+
+
+@njit
+def calls_a_helper(x):
+    y = x
+    helper(y.ravel())
+    return x * 1
+
+
+@njit
+def gives_out(x):
+    np.add(x, 1, x)
+    return x * 1
+
+
+@njit
+def writes_sometimes(x):
+    y = x if x[0] > 100 else x.copy()
+    y[0] = 7
+    return y * 1
+
+
+NATIVE = {
+    adds_in_place: "x += 1",
+    fills_a_view: ".fill(7)",
+    gives_out: "np.add(x, 1, x)",
+    writes_sometimes: "y[0] = 7",
+}
+
+
+@pytest.mark.parametrize(("function", "line"), NATIVE.items(), ids=lambda v: getattr(v, "__name__", ""))
+def test_numba_refuses_to_compile_a_write(function, line):
+    x = app.to_tensor(GIVEN)
+    with pytest.raises(OperatorError, match=rf"it writes into an array .*\({line_of(function, line)}: `.*{REFUSED}"):
+        app.custom_op(function)(x)
+    assert x.tolist() == GIVEN.tolist()
+
+
+def test_the_line_of_a_helper_is_told():
+    with pytest.raises(OperatorError, match=line_of(helper, "z[0] = 7")):
+        app.custom_op(calls_a_helper)(app.to_tensor(GIVEN))
+
+
+@njit
+def sets_flat(x):
+    x.flat[0] = 7
+    return x * 1
+
+
+@njit
+def calls_a_kernel(x):
+    out = np.empty_like(x)
+    writes_into_both(x, out)
+    return out
+
+
+@pytest.mark.parametrize("function", [sets_flat, calls_a_kernel, calls_a_kernel.py_func])
+def test_what_numba_lets_through_writes_into_a_copy(function):
+    operator, x = app.custom_op(function), app.to_tensor(GIVEN)
+    for _ in range(2):
+        assert operator(x).tolist() == [7, 1, 2, -1]
+        assert x.tolist() == GIVEN.tolist()
+
+
+@njit(float64(float64[:]))
+def first(z):
+    return z[0]
+
+
+@njit
+def calls_what_is_for_certain_types(x):
+    return x * first(x)
+
+
+@njit(float64[:](float64[:]))
+def for_certain_types(x):
+    return x * 3
+
+
+@pytest.mark.parametrize("function", [calls_what_is_for_certain_types, for_certain_types])
+def test_functions_that_were_declared_for_arrays_that_may_be_written_work(function):
+    operator, x = app.custom_op(function), app.to_tensor(GIVEN)
+    for _ in range(2):
+        assert operator(x).tolist() == (GIVEN * 3).tolist()
+
+
+# Engines
+
+
+@njit
+def sets_flat_of_two(x):
+    x.flat[0] = 7
+    return x * 1
+
+
+def test_a_compiled_program_refuses_and_copies_as_eager_mode_does():
+    x = static.data("x", [4], "float64")
+    h = app.exp(x)
+    executor = static.Executor(engine="compiled")
+    copied = static.py_func(sets_flat_of_two, h, spec_of(h))
+    found, kept = executor.run(feed={"x": GIVEN}, fetch_list=[copied, h])
+    np.testing.assert_allclose(found, [7, *np.exp(GIVEN)[1:]])
+    np.testing.assert_allclose(kept, np.exp(GIVEN))
+    refused = static.py_func(adds_in_place, h, spec_of(h))
+    with pytest.raises(OperatorError, match=rf"py_func.adds_in_place .*it writes into an array .*{REFUSED}"):
+        executor.run(feed={"x": GIVEN}, fetch_list=[refused, h])

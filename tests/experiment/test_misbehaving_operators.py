@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from app.custom.untouched import ADVICE
 from app.training.config import Config
 
 OPERATORS = Path(__file__).with_name("misbehaving_operators.py")
@@ -42,18 +43,18 @@ def misbehave(train: Callable, tmp_path: Path, engine: str) -> Callable:
         ),
         (
             "writes_into_its_input",
-            "error: operator own (my_ops.py:16): in its function writes_into_its_input: it wrote into "
-            "its argument 1, which others still read; compute a new array instead, or write into a copy",
+            "operator own (my_ops.py:16): its function writes_into_its_input raised ValueError: assignment "
+            f"destination is read-only (my_ops.py:58); {ADVICE}",
         ),
         (
             "writes_natively",
-            "error: operator own (my_ops.py:16): in its function writes_natively: it wrote into its argument "
-            "1, which others still read; compute a new array instead, or write into a copy",
+            "operator own (my_ops.py:16): in its function writes_natively: it writes into an array that it is "
+            f"given (my_ops.py:67: `x[row, column] = max(x[row, column], 0)`); {ADVICE}",
         ),
         (
             "gradient_that_writes",
-            "error: the gradient of operator own (my_ops.py:16): in its function <lambda>: it wrote into its argument "
-            "2, which others still read; compute a new array instead, or write into a copy",
+            "error: the gradient of operator own (my_ops.py:16): its function <lambda> raised ValueError: output "
+            f"array is read-only (my_ops.py:94); {ADVICE}",
         ),
         (
             "few_columns",

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.checking.checks.bounds import bounds
 from app.checking.checks.engines import engines, inlined
 from app.checking.checks.gradient import gradient, linear, second, settings
 from app.checking.checks.likeness import like
@@ -19,6 +20,7 @@ from app.checking.verdict import Verdict, failed
 from app.errors import AppError
 
 CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
+    "bounds": bounds,
     "gradient": gradient,
     "proportional": linear,
     "settings": settings,
@@ -41,9 +43,12 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
 
 
 def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
-    """The verdicts of all checks, or of those named. What the operator raises in one is its failure."""
+    """The verdicts of all checks, or of those named. What the operator raises in one is its failure.
+
+    An operator that indexes outside of its arrays is not run any further: it would write there.
+    """
     for name, check in CHECKS.items():
-        if only and name not in only:
+        if only and name not in only and check is not bounds:
             continue
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -53,4 +58,7 @@ def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
             kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
             found = [failed(kind + " ".join(str(error).split())[:400])]
         for verdict in found:
-            yield replace(verdict, check=name)
+            if not only or name in only or verdict.failed:
+                yield replace(verdict, check=name)
+        if check is bounds and any(verdict.failed for verdict in found):
+            return

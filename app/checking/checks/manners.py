@@ -12,7 +12,7 @@ from app.tensor import Tensor, grad
 
 
 def untouched(subject: Subject) -> Iterator[Verdict]:
-    """Neither pass writes into what it was given, nor is a result the memory of an input."""
+    """Neither pass writes into what it was given."""
     arrays = subject.arrays()
     before = [a.copy() for a in arrays]
     tensors = subject.tensors(arrays)
@@ -21,12 +21,6 @@ def untouched(subject: Subject) -> Iterator[Verdict]:
     if touched:
         yield failed(f"forward writes into its input {touched}")
         return
-    if subject.found.kind not in ("PyLayer", "Function", "function"):  # on Tensors, the framework watches over views
-        for output in outputs:
-            for one, array in zip(subject.inputs, arrays, strict=True):
-                if np.shares_memory(output._array, array):
-                    yield failed(f"its result is the memory of its input {one.name}; return a copy")
-                    return
     made = [o._array.copy() for o in outputs]
     arriving = subject.arriving(made)
     given = [g.copy() for g in arriving]

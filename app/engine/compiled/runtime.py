@@ -12,6 +12,7 @@ import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
 from app.engine.compiled import blas
@@ -176,6 +177,25 @@ def write_down(results: Any, row: int, value: Any) -> None:
     stay_apart()
     for i in range(value.size):
         results[row, i] = value[i]
+
+
+# What users' functions are given
+
+
+@_intrinsic
+def read_only(typing_context: Any, array: Any) -> Any:
+    """The same array as one of a type that may only be read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
+
+    return array.copy(readonly=True)(array), generate
+
+
+@njit(nogil=True)
+def copied(array: Any) -> Any:
+    """A copy, for a function of which nobody can say that it only reads."""
+    return read_only(array.copy())
 
 
 # Python that compiled code calls, in the middle of a run
@@ -344,5 +364,6 @@ CALLED = (
     keep,
     kept_rows,
     write_down,
+    copied,
 )
 """All functions that generated source may call: what compiled code depends on besides the source."""

@@ -26,6 +26,8 @@ u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops 
 
 KEEPING = "from app.engine.compiled.runtime import forget, keep, kept_rows  # what loops keep of their iterations\n"
 
+READING = "from app.engine.compiled.runtime import copied, read_only  # what users' functions are given\n"
+
 CALLING = "from app.engine.compiled.runtime import call_python\n"
 
 
@@ -75,6 +77,7 @@ class _Generator:
         names = [f"# functions of operators: {', '.join(functions)}", ""] if functions else []
         more = [KEEPING] if lowered.kept else []
         more += [CALLING] if any(step.kind == "in_place" for step in lowered.steps) else []
+        more += [READING] if any(step.kind == "returning" for step in lowered.everything) else []
         text = "\n".join([HEAD, *more, *names, *self.writer.lines]) + "\n"
         return Source(text, self.writer.functions, parts, data, persistables, sorted(lowered.kept), whole)
 

@@ -8,6 +8,7 @@ from app.engine.compiled.loops import LoopWriter
 from app.engine.compiled.lowered import ROWS, Step, values_taken
 from app.engine.compiled.schedule import FREE
 from app.engine.compiled.sizes import N
+from app.engine.compiled.verdict import only_reads_arrays
 from app.engine.compiled.writer import Writer
 from app.ops.form import Filling, Product, Returning
 
@@ -131,7 +132,8 @@ class StepWriter:
     def _returning(self, step: Step, depth: int) -> None:
         form: Returning = step.op.definition.form
         function = self.writer.function(form.function, form.function.__name__)
-        values = [self._slice(n, step) for n in values_taken(step.op)]
+        give = "read_only" if only_reads_arrays(step.op, self.lowered) else "copied"
+        values = [f"{give}({self._slice(n, step)})" for n in values_taken(step.op)]
         results = [self.writer.names.of(("result", n), f"{self.name(n)}_result") for n in step.op.outputs]
         if step.share == ROWS:
             self.line(depth, "if lo < hi:")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, typeof, types
-from numba.core.errors import NumbaError
 from numba.np.numpy_support import from_dtype
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.lowered import Lowered
+from app.engine.compiled.lowered import Lowered, values_taken
+from app.engine.compiled.read_only import array_type, only_reads, where_it_writes
 from app.graph.program import Operator
 from app.ops.form import Elementwise, Fused, Returning
 
@@ -23,47 +24,69 @@ def why_not(op: Operator, lowered: Lowered) -> str:
         return "; ".join(filter(None, (why_not(member, lowered) for member in form.body)))
     if not op.definition.where or not isinstance(form, (Elementwise, Returning)):
         return ""
-    places = range(len(op.inputs)) if form.takes is None else form.takes
-    names = [str(op.inputs[i]) for i in places]
-    numbers = [from_dtype(np.dtype(lowered.dtype(n))) for n in names]
-    settings = list(op.attributes.values())
     if isinstance(form, Elementwise):
-        return _trial(form.function, numbers, settings)[0]
-    if form.writes:
-        return f"{form.function.__name__} writes into what it is given"
-    if any(not lowered.shapes[n] for n in (*names, *op.outputs)):
+        return _tried(op, [_number(lowered, name) for name in values_taken(op)]).reason
+    if any(not lowered.shapes[n] for n in (*values_taken(op), *op.outputs)):
         return "it works on values without axes"
-    arrays = [types.Array(t, len(lowered.shapes[n]), "C") for t, n in zip(numbers, names, strict=True)]
-    reason, returned = _trial(form.function, arrays, settings)
-    return reason or _wrong_results(op, lowered, returned)
+    tried = _on_arrays(op, lowered)
+    return tried.reason or _wrong_results(op, lowered, tried.returned)
 
 
-def _trial(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, list[list[Any]]]:
-    """Why a function does not compile, or '', and the type and number of axes of what it returns.
+def only_reads_arrays(op: Operator, lowered: Lowered) -> bool:
+    """Whether the function of an operator that compiles is sure to leave its arrays as they are."""
+    return _on_arrays(op, lowered).only_reads
 
-    What a trial showed is kept on disk: it takes time, and the function is compiled again inside its Program.
+
+class _Trial(NamedTuple):
+    """What compiling a function for certain types has shown."""
+
+    reason: str
+    """Why it does not compile, or ''."""
+    returned: Sequence[list[Any]] = ()
+    """The type and number of axes of what it returns."""
+    only_reads: bool = False
+
+
+def _number(lowered: Lowered, name: str) -> Any:
+    return from_dtype(np.dtype(lowered.dtype(name)))
+
+
+def _on_arrays(op: Operator, lowered: Lowered) -> _Trial:
+    return _tried(op, [array_type(_number(lowered, n), len(lowered.shapes[n])) for n in values_taken(op)])
+
+
+def _tried(op: Operator, given: list[Any]) -> _Trial:
+    """What came of compiling an operator's function for values of these types, and for settings of the types of its.
+
+    It is kept on disk: a trial takes time, and the function is compiled again inside its Program.
     """
-    reason, returned = cache.remembered(
-        fingerprint(function, repr(given), settings), lambda: _compile(function, given, settings)
-    )
-    return reason, returned
+    try:
+        signature = (*given, *map(typeof, op.attributes.values()))
+    except ValueError as error:
+        return _Trial(str(error))
+    function = op.definition.form.function
+    key = fingerprint(function, repr(signature))
+    return _Trial(*cache.remembered(key, lambda: _compile(function, signature)))
 
 
-def _compile(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, list[list[Any]]]:
+def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
     dispatcher = function if hasattr(function, "py_func") else njit(function)
-    signature = (*given, *map(typeof, settings))
+    name = dispatcher.py_func.__name__
     try:
         dispatcher.compile(signature)
         returned = dispatcher.overloads[signature].signature.return_type
-    except (NumbaError, NotImplementedError, KeyError) as error:
+    except Exception as error:  # Numba refuses in many ways
+        if where_it_writes(error) is not None:
+            return _Trial(f"{name} writes into what it is given")
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         telling = [line for line in lines if not line.startswith(("Failed in", "Traceback", "During"))]
-        return f"Numba cannot compile {dispatcher.py_func.__name__}: {telling[0] if telling else error}", []
+        return _Trial(f"Numba cannot compile {name}: {telling[0] if telling else error}")
     parts: list[Any] = list(returned) if isinstance(returned, types.BaseTuple) else [returned]  # type: ignore[call-overload]
-    return "", [[str(getattr(part, "dtype", part)), getattr(part, "ndim", -1)] for part in parts]
+    kinds = [[str(getattr(part, "dtype", part)), getattr(part, "ndim", -1)] for part in parts]
+    return _Trial("", kinds, only_reads(dispatcher, signature))
 
 
-def _wrong_results(op: Operator, lowered: Lowered, returned: list[list[Any]]) -> str:
+def _wrong_results(op: Operator, lowered: Lowered, returned: Sequence[list[Any]]) -> str:
     """Why what a compiled function returns cannot be used as the outputs as they are."""
     if len(returned) != len(op.outputs):
         return f"its function returns {len(returned)} values for {len(op.outputs)} outputs"

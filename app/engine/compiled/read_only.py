@@ -1,0 +1,72 @@
+"""What a user's compiled function may do with the arrays that it is given: read them.
+
+Numba's types say so. It refuses to compile a function that writes into an array of a read-only type, through whatever
+view or helper. A few ways it does not hold to its types: `x.flat[0] = 0`, the third argument of `np.dot`, the kernel
+of a `guvectorize`. So LLVM has to agree, which finds out of each argument, as it optimises, whether it is only read.
+A function of which LLVM cannot say so is given copies.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from collections.abc import Sequence
+from traceback import walk_tb
+from typing import Any
+
+import numba
+from numba import types
+from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
+
+_NUMBA = os.path.dirname(numba.__file__) + os.sep
+_REFUSED = re.compile("Cannot modify readonly array|called with an explicit output that is read-only")
+_PLACE = re.compile(r"^During: typing of .* at (.+) \((\d+)\)$", re.MULTILINE)
+_DATA = re.compile(r"arg\..*\.4")
+"""The part of an array that is the address of its elements, as Numba names the parameters of what it compiles."""
+_IN_PLACE = frozenset(INPLACE_BINOPS_TO_OPERATORS.values())
+
+
+def array_type(dtype: Any, axes: int) -> types.Array:
+    """Numba's type of the arrays that compiled code gives a user's function."""
+    return types.Array(dtype, axes, "C", readonly=True)
+
+
+def only_reads(dispatcher: Any, signature: Sequence[Any]) -> bool:
+    """Whether LLVM found that a function, compiled for these types, writes into none of its arrays."""
+    compiled = dispatcher.overloads[tuple(signature)]
+    try:
+        function = compiled.library._shared_module.get_function(compiled.fndesc.llvm_func_name)
+    except (AttributeError, NameError):  # a release of Numba that keeps its code elsewhere
+        return False
+    arrays = [argument for argument in function.arguments if _DATA.fullmatch(argument.name)]
+    expected = sum(isinstance(kind, types.Array) for kind in signature)
+    return len(arrays) == expected and all(_is_read(argument) for argument in arrays)
+
+
+def _is_read(argument: Any) -> bool:
+    return not {b"readonly", b"readnone"}.isdisjoint(argument.attributes)
+
+
+def where_it_writes(error: Exception) -> str | None:
+    """Where a function writes into an array that it may only read, by what Numba raised; None if it does not say so."""
+    for constraint in _unresolved(error):
+        if getattr(constraint, "func", None) in _IN_PLACE:  # Numba stumbles over `x += 1`, rather than refuse it
+            return _line(constraint.loc.filename, constraint.loc.line)
+    text = str(error)
+    if not _REFUSED.search(text):
+        return None
+    places = [(file, int(line)) for file, line in _PLACE.findall(text) if not file.startswith(_NUMBA)]
+    return _line(*places[0]) if places else ""
+
+
+def _unresolved(error: Exception) -> list[Any]:
+    """The operation whose type Numba was looking for as it stumbled, with which it did not reckon."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)] if isinstance(error, AttributeError) else []
+    return [frame.f_locals["self"] for frame in frames if hasattr(frame.f_locals.get("self"), "loc")][-1:]
+
+
+def _line(file: str, line: int) -> str:
+    """` (my_ops.py:7: `x[0] = 1`)`."""
+    text = linecache.getline(file, line).strip()
+    return f" ({os.path.basename(file)}:{line}" + (f": `{text}`)" if text else ")")

@@ -1,0 +1,113 @@
+"""An operator that indexes outside of its arrays is found out, with its line, before it is run compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app.checking.checks import examine
+from app.checking.examples import inputs_for
+from app.checking.finding import found
+from app.errors import BoundsError
+
+TABLE = np.arange(3.0)
+
+
+@njit
+def fill(z, count):
+    for i in range(count):
+        z[i] = 3
+
+
+@njit
+def twice(x):
+    return x * 2
+
+
+@njit
+def writes_beyond(x):
+    out = np.empty_like(x)
+    fill(out.reshape(-1), x.size + 1)
+    return out
+
+
+@njit
+def reads_beyond(x):
+    out = x.copy()
+    out[0] = x[x.shape[0]]
+    return out
+
+
+@njit
+def grad_beyond(x, dy):
+    return dy + x[x.shape[0], 0]
+
+
+def looks_up(x):
+    return TABLE[int(abs(x)) + 3]
+
+
+def factory():
+    inner = njit(lambda x: x[x.shape[0]])
+    return njit(lambda x: x + inner(x))
+
+
+class Layer(app.autograd.PyLayer):
+    """Whose forward calls a Numba function by itself."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return app.to_tensor(reads_beyond(x.numpy()))
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy
+
+
+def with_backward(function, backward):
+    operator = app.custom_op(function)
+    operator.backward(backward)
+    return operator
+
+
+@pytest.mark.parametrize(
+    ("operator", "words"),
+    [
+        (app.custom_op(writes_beyond), r"forward .*: index 24 is out of bounds .*\(test_bounds.py:"),
+        (app.custom_op(reads_beyond), "forward .*: index 4 is out of bounds"),
+        (app.custom_op(factory()), "forward .*: index 4 is out of bounds"),
+        (app.custom_op(looks_up, elementwise=True), "forward .*: index [345] is out of bounds"),
+        (
+            with_backward(twice, grad_beyond),
+            r"backward indexes outside of its arrays, given x float64\[4, 6\]: .*index 4",
+        ),
+        (Layer, "forward .*: index 4 is out of bounds"),
+    ],
+    ids=["a helper writes", "a read", "a closure", "elementwise", "backward", "a class"],
+)
+def test_an_index_outside_is_told_and_the_operator_not_run(operator, words):
+    with pytest.raises(BoundsError, match=words):
+        inputs_for(found(operator, "operator"))
+
+
+def test_one_that_is_outside_for_a_single_row_alone_fails_the_check():
+    @app.custom_op
+    @njit
+    def second_row(x):
+        out = x * 1
+        out[1] = 0
+        return out
+
+    verdicts = list(examine(inputs_for(found(second_row, "second_row")), ["gradient"]))
+    assert [(v.check, v.failed) for v in verdicts] == [("bounds", True)]
+    assert "given x float64[1, 6]" in verdicts[0].words
+
+
+def test_one_that_keeps_inside_passes():
+    subject = inputs_for(found(app.custom_op(twice), "twice"))
+    assert [(v.check, v.words) for v in examine(subject, ["bounds"])] == [
+        ("bounds", "both passes index inside of their arrays")
+    ]
+    assert fill.py_func is not fill  # and what was called as Python is compiled again
