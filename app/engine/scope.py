@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,6 +41,8 @@ class Scope:
 
     def __init__(self) -> None:
         self.values: dict[str, np.ndarray] = {}
+        self.changing = threading.RLock()
+        """Held while a compiled Program runs that changes values where they lie, as an update does."""
 
     def find_var(self, name: str) -> ScopeVariable | None:
         """The value of that name, or None."""

@@ -34,11 +34,11 @@ class Runner:
     def run_many(self, dataset: Any, feeds: Sequence[str], scope: Scope) -> list[np.ndarray]:
         """The fetched values at every batch of a dataset, one below the other; in one native call where that is so."""
         native = self.native
-        if isinstance(native, str) or not native.runs_many:
+        order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
+        if isinstance(native, str) or not native.fits_batches(len(order), dataset.batch_size):
             rows = [self.run(dict(zip(feeds, batch, strict=True)), scope) for batch in dataset]
             return stacked(rows, len(self.fetch))
         data = dict(zip(feeds, dataset.arrays, strict=True))
-        order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
         return native.run_many(data, order, 0, len(dataset), dataset.batch_size, scope)
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from app.ops.composed import also_named, composed, of_package
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
-from app.ops.logic import isnan, where
+from app.ops.logic import isnan, logical_and, logical_or, where
 from app.ops.math import exp, log, log1p, sqrt
 from app.ops.shaping import cast_like
 
@@ -73,7 +73,12 @@ def _(y: Any, out: Any, dout: Any) -> Any:
     return -dout * out / y
 
 
-@elementwise(numbers=True, checked=True)
+def _whole_quotient(x: Any, y: Any) -> Any:
+    # the smallest number has no opposite in its type, and what a processor does about that differs
+    return -np.int64(x) if y == -1 else np.int64(x) // np.int64(y)
+
+
+@elementwise(numbers=True, checked=True, integers=_whole_quotient)
 def floor_divide(x: Any, y: Any) -> Any:
     """The quotient rounded down."""
     return x // y
@@ -115,7 +120,19 @@ def _remainder_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
     return onnx.Where(turned, rest + y, rest)
 
 
-@elementwise(numbers=True, checked=True, onnx="Pow")
+def _whole_power(x: Any, y: Any) -> Any:
+    if y < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    result, factor, left = np.int64(1), np.int64(x), np.int64(y)
+    while left > 0:
+        if left & 1:
+            result = result * factor
+        factor = factor * factor
+        left = left >> 1
+    return result
+
+
+@elementwise(numbers=True, checked=True, integers=_whole_power, raises=True, onnx="Pow")
 def pow(x: Any, y: Any) -> Any:
     """The first value to the power of the second."""
     return x**y
@@ -128,8 +145,10 @@ def _(x: Any, y: Any, dout: Any) -> Any:
 
 
 @pow.gradient_of("y")
-def _(x: Any, out: Any, dout: Any) -> Any:
-    return dout * out * where(x > 0, log(where(x > 0, x, 1.0)), 0.0)
+def _(x: Any, y: Any, out: Any, dout: Any) -> Any:
+    # out * log(x), but 0 where a power that vanishes meets an infinite logarithm, and for 0 ** 0
+    vanishes = logical_or(out == 0, logical_and(x == 0, y == 0))
+    return dout * out * log(where(vanishes, 1.0, x))
 
 
 @elementwise(scalar=lambda x, y: np.maximum(x, y), onnx="Max")

@@ -41,7 +41,21 @@ def bitwise_not(x: Any) -> Any:
     return np.invert(x)
 
 
-@elementwise(whole=True, numbers=True, checked=True, onnx=lambda onnx, x, y: x * onnx.Pow(onnx.constant(2, y.dtype), y))
+def _moved_up(x: Any, y: Any) -> Any:
+    return np.int64(x) << np.int64(y) if 0 <= y < 64 else np.int64(0)  # a processor takes places modulo 32 or 64
+
+
+def _moved_down(x: Any, y: Any) -> Any:
+    return np.int64(x) >> (np.int64(y) if 0 <= y < 64 else np.int64(63))
+
+
+@elementwise(
+    whole=True,
+    numbers=True,
+    checked=True,
+    integers=_moved_up,
+    onnx=lambda onnx, x, y: x * onnx.Pow(onnx.constant(2, y.dtype), y),
+)
 def bitwise_left_shift(x: Any, y: Any) -> Any:
     """The bits moved up by as many places as the second value says."""
     return np.left_shift(x, y)
@@ -51,6 +65,7 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
     whole=True,
     numbers=True,
     checked=True,
+    integers=_moved_down,
     onnx=lambda onnx, x, y: quotient_in_onnx(onnx, x, onnx.Pow(onnx.constant(2, y.dtype), y)),
 )
 def bitwise_right_shift(x: Any, y: Any) -> Any:

@@ -38,7 +38,7 @@ def _axes_to(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
     return (*range(extra), *(extra + i for i, size in enumerate(shape) if size == 1))
 
 
-@operator(_infer_sum_to, form=Reduction(_axes_to, lambda dtype: 0, lambda x, y: x + y))
+@operator(_infer_sum_to, form=Reduction(_axes_to, lambda dtype: 0))
 def sum_to(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The sum over the axes along which `shape` would be broadcast."""
     return _sum_to(x, shape)

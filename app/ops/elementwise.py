@@ -22,13 +22,16 @@ def elementwise(
     numbers: bool = False,
     whole: bool = False,
     scalar: Callable[..., Any] | None = None,
+    integers: Callable[..., Any] | None = None,
+    raises: bool = False,
     **options: Any,
 ) -> Any:
     """Declare an operator whose kernel works on one element as on a whole array.
 
     Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
     `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values, and `whole`
-    refuses floats. `scalar` computes one element where the kernel itself cannot, or not as well.
+    refuses floats. `scalar` computes one element where the kernel itself cannot, or not as well, and `integers` does so
+    where it is a whole number, if it has to be done in another way; `raises` says that one of them refuses some.
     """
 
     def infer(*specs: Spec, **attributes: Any) -> Spec:
@@ -45,7 +48,8 @@ def elementwise(
         return to_common_type(values, floating)
 
     def define(kernel: Callable[..., Any]) -> OpDef:
-        settings = {"prepare": prepare, "broadcasts": True, "form": Elementwise(scalar or kernel), **options}
+        form = Elementwise(scalar or kernel, integers=integers, raises=raises)
+        settings = {"prepare": prepare, "broadcasts": True, "form": form, **options}
         return operator(infer, **settings)(kernel)
 
     return define if function is None else define(function)

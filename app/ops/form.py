@@ -22,6 +22,10 @@ class Elementwise:
     """Which of the inputs the function takes; the rest only lend their shape. None: all."""
     settings: bool = True
     """Whether the function takes the operator's attributes, too."""
+    integers: Callable[..., Any] | None = None
+    """The function for whole numbers, where it is another one."""
+    raises: bool = False
+    """Whether a function refuses some numbers."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Reduction:
 
     axes: Axes
     start: Callable[[str], Any]
-    combine: Callable[[Any, Any], Any]
+    combine: Callable[[Any, Any], Any] | None = None
+    """What a value and one more become; None: they are added."""
     mean: bool = False
 
 

@@ -13,6 +13,7 @@ from app.ops.elementwise import elementwise
 from app.ops.form import Filling
 from app.ops.reduction import sum
 from app.ops.rounding import clip
+from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
 
 
@@ -56,9 +57,16 @@ def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
         for j in range(logits.shape[1]):
             top = max(top, logits[i, j])
         total = top * 0
-        for j in range(logits.shape[1]):
-            probability[i, j] = np.exp(logits[i, j] - top)
-            total += probability[i, j]
+        lost = top * 0
+        for first in range(0, logits.shape[1], SUMMED):
+            part = top * 0
+            for j in range(first, min(first + SUMMED, logits.shape[1])):
+                probability[i, j] = np.exp(logits[i, j] - top)
+                part += probability[i, j]
+            after = total + part
+            lost += (total - (after - (after - total))) + (part - (after - total))
+            total = after
+        total += lost
         loss[i, 0] = np.log(total) - (logits[i, k] - top)
         for j in range(logits.shape[1]):
             probability[i, j] /= total

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.errors import ShapeError
 from app.ops.composed import also_named
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
@@ -14,7 +15,7 @@ from app.ops.elementwise import to_common_type
 from app.ops.form import Reduction, Spread
 from app.ops.logic import where
 from app.ops.shaping import cast_like
-from app.ops.spec import Spec, normal_axis, reduced_axes
+from app.ops.spec import Spec, count, normal_axis, reduced_axes
 
 _total: Any = np.add.reduce
 """What `np.sum` calls in the end: for small arrays it takes half as long."""
@@ -41,11 +42,7 @@ def _axes_of(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
     return reduced_axes(attributes["axis"], rank)
 
 
-def _add(x: Any, y: Any) -> Any:
-    return x + y
-
-
-@operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0, _add))
+@operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))
 def sum(x: Any, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Any:
     """The sum over axes; whole numbers and truth values add up as int64."""
     natural = np.int64 if x.dtype.kind in "biu" else None
@@ -72,7 +69,7 @@ def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: 
 @operator(
     infer_reduction,
     prepare=lambda values: to_common_type(values, floating=True),
-    form=Reduction(_axes_of, lambda dtype: 0, _add, mean=True),
+    form=Reduction(_axes_of, lambda dtype: 0, mean=True),
 )
 def mean(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The mean over axes."""
@@ -125,7 +122,21 @@ def _(onnx: Any, y: Any, like: Any, axis: Any, keepdim: bool, share: bool) -> An
     return onnx.Expand(kept, onnx.Shape(like))
 
 
-@operator(infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
+def _infer_extreme(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
+    result = infer_reduction(x, axis=axis, keepdim=keepdim)
+    if count(result.shape) != 0:
+        check_not_empty(x.shape, reduced_axes(axis, len(x.shape)))
+    return result
+
+
+def check_not_empty(shape: Sequence[int], axes: Sequence[int]) -> None:
+    """Refuse to look for an element where there is none."""
+    for axis in axes:
+        if shape[axis] == 0:
+            raise ShapeError(f"a value of shape {list(shape)} has no elements along axis {axis} to choose from")
+
+
+@operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
 def max(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
@@ -136,7 +147,7 @@ def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
     return reduced_in_onnx(onnx, "ReduceMax", x, reduced_axes(axis, x.rank), keepdim)
 
 
-@operator(infer_reduction, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
+@operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
 def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
@@ -224,6 +235,7 @@ def _limits(dtype: str) -> tuple[Any, Any]:
 
 
 def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Spec:
+    check_not_empty(x.shape, reduced_axes(axis, len(x.shape)))
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
 
 

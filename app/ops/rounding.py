@@ -11,7 +11,7 @@ from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 
 
-@elementwise(numbers=True, onnx="Sign")
+@elementwise(numbers=True, integers=lambda x: np.int64(x > 0) - np.int64(x < 0), onnx="Sign")
 def sign(x: Any) -> Any:
     """-1, 0 or 1."""
     return np.sign(x)

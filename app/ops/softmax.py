@@ -11,15 +11,21 @@ from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
 from app.ops.form import Filling
 from app.ops.math import exp
-from app.ops.reduction import sum
-from app.ops.spec import Spec, normal_axis
+from app.ops.reduction import check_not_empty, sum
+from app.ops.spec import Spec, count, normal_axis
 
 LOWEST = 64
 """How far below the largest a value counts at most, as in Paddle: no probability is 0, so its logarithm is a number."""
 
 
+SUMMED = 16
+"""So many numbers of a row are added one after the other, as NumPy does; the sums of all are then added exactly."""
+
+
 def _infer_softmax(x: Spec, *, axis: int = -1) -> Spec:
-    normal_axis(axis, len(x.shape))
+    along = normal_axis(axis, len(x.shape))
+    if x.shape and count(x.shape[:along] + x.shape[along + 1 :]) != 0:
+        check_not_empty(x.shape, [along])
     return x
 
 
@@ -40,12 +46,19 @@ def _filling(log: bool) -> Filling:
             for j in range(x.shape[1]):
                 top = max(top, x[i, j])
             total = top * 0
-            for j in range(x.shape[1]):
-                below = x[i, j] - top
-                if below < -LOWEST:
-                    below = below * 0 - LOWEST
-                out[i, j] = np.exp(below)
-                total += out[i, j]
+            lost = top * 0
+            for first in range(0, x.shape[1], SUMMED):
+                part = top * 0
+                for j in range(first, min(first + SUMMED, x.shape[1])):
+                    below = x[i, j] - top
+                    if below < -LOWEST:
+                        below = below * 0 - LOWEST
+                    out[i, j] = np.exp(below)
+                    part += out[i, j]
+                after = total + part  # and what rounding takes from it is added in the end
+                lost += (total - (after - (after - total))) + (part - (after - total))
+                total = after
+            total += lost
             for j in range(x.shape[1]):
                 if log:
                     out[i, j] = x[i, j] - top - np.log(total)

@@ -7,7 +7,9 @@ first; so there is only this one.
 from __future__ import annotations
 
 import ctypes
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -52,12 +54,40 @@ def description() -> str:
     return ", ".join(f"{i['internal_api']} {i['version']} {i.get('architecture')}" for i in _controller().info())
 
 
+_lock = threading.RLock()
+_inside = 0
+"""How many calls keep BLAS on one thread now: its setting is one for the whole process."""
+_limits: Any = None
+_threads = 1
+
+
 def threads() -> int:
     """How many threads the user, or the machine, gives BLAS."""
+    with _lock:
+        return _threads if _inside else _threads_now()
+
+
+def _threads_now() -> int:
     return max((info["num_threads"] for info in _controller().info()), default=1)
 
 
-def single() -> AbstractContextManager[Any]:
-    """Inside, each call of BLAS stays on the thread that made it."""
-    limits: AbstractContextManager[Any] = _controller().limit(limits=1)
-    return limits
+@contextmanager
+def single() -> Iterator[None]:
+    """Inside, each call of BLAS stays on the thread that made it; the last of several to leave gives the others back.
+
+    The count is raised before and lowered after everything else, so that a signal handler that comes between and runs
+    a Program itself finds, and leaves, a state that is whole.
+    """
+    global _inside, _limits, _threads
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _threads = _threads_now()
+            _limits = _controller().limit(limits=1)
+    try:
+        yield
+    finally:
+        with _lock:
+            if _inside == 1:
+                _limits.restore_original_limits()
+            _inside -= 1

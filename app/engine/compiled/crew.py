@@ -43,13 +43,20 @@ class _Worker:
 _idle: list[_Worker] = []
 
 
+def _taken() -> _Worker:
+    try:
+        return _idle.pop()
+    except IndexError:  # another thread may have taken the last one just now, so asking first would not do
+        return _Worker()
+
+
 @contextmanager
 def helping(job: Job, count: int) -> Iterator[None]:
     """Do a job on so many threads beside this one, with the numbers from 1 on; they are done at the end of the block.
 
     The job must not raise.
     """
-    workers = [_idle.pop() if _idle else _Worker() for _ in range(count)]
+    workers = [_taken() for _ in range(count)]
     try:
         for number, worker in enumerate(workers, 1):
             worker.start(job, number)

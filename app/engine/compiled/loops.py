@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from app.engine.compiled.lowered import ROWS, Step, values_taken
 from app.engine.compiled.sizes import ONE, Shape, UnknownSizeError
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
+from app.ops.dtype import INTEGERS
 from app.ops.form import Constant, Elementwise, Fused, Reduction, Spread
 
 
@@ -89,11 +91,15 @@ class LoopWriter:
         return local[name]
 
     def _call(self, op: Operator, form: Elementwise, shape: Shape, local: dict[str, str]) -> str:
-        values = [local.get(n) or self._place(n, shape) for n in values_taken(op)]
+        taken = values_taken(op)
+        values = [local.get(n) or self._place(n, shape) for n in taken]
         if not form.settings and len(values) == 1:
             return values[0]
         settings = [repr(v) for v in op.attributes.values()] if form.settings else []
-        return f"{self.writer.function(form.function, op.type, on_numbers=True)}({', '.join([*values, *settings])})"
+        function = form.function
+        if form.integers is not None and self.lowered.dtype(taken[0]) in INTEGERS:
+            function = form.integers
+        return f"{self.writer.function(function, op.type, on_numbers=True)}({', '.join([*values, *settings])})"
 
     def _spread(self, op: Operator, form: Spread, shape: Shape) -> str:
         """The element of a reduced value that stands for an element of the whole."""
@@ -112,44 +118,48 @@ class LoopWriter:
     # Folding along axes
 
     def _reduction(self, step: Step, form: Reduction, depth: int) -> None:
+        """Fold the last axes, if they all go, in variables of their own; others are folded row by row.
+
+        The sums of the former are exact to the last place or so of their type (see `_Folding`). The latter are folded
+        in the type of the result one after the other, as NumPy does where it adds row to row.
+        """
         op = step.op
         x, out = str(op.inputs[0]), op.outputs[0]
         shape, kept = self.lowered.shapes[x], self.lowered.shapes[out]
         axes = set(form.axes(op.attributes, len(shape)))
         outer = self._outer_axes(shape, kept, axes)
-        start = self.literal(form.start(self.lowered.dtype(out)), self.lowered.dtype(out))
-        combine = self.writer.function(form.combine, form.combine.__name__.strip("_<>"))
         target = f"{self.writer.name(out)}[{', '.join(outer[a] for a in range(len(kept))) or '0'}]"
         ranges = {a: f"u({size.text})" for a, size in enumerate(shape)}
         if kept and not step.alone:
             first = next(a for a in range(len(shape)) if outer[0] == f"i{a}")
             ranges[first] = self._range(step)
-        if not kept:
-            wide = "np.float64" if self.lowered.dtype(out).startswith("float") else ""
-            self.line(depth, f"folded = {wide}({start})" if wide else f"folded = {start}")
-            inside = self._nest(range(len(shape)), ranges, depth)
-            element = self._read(x, len(shape))
-            self.line(inside, f"folded = {combine}(folded, {element})")
-            value = "folded" + (f" / {self._count(shape, axes)}" if form.mean else "")
-            self.line(depth, f"{target} = {value}")
-            return
         whole_axes = [a for a in range(len(shape)) if f"i{a}" in outer.values()]
-        inside = self._nest(whole_axes, ranges, depth)
-        self.line(inside, f"{target} = {start}")
-        inside = self._nest(range(len(shape)), ranges, depth)
-        element = self._read(x, len(shape))
-        self.line(inside, f"{target} = {combine}({target}, {element})")
-        if form.mean:
-            inside = self._nest(whole_axes, ranges, depth)
-            self.line(inside, f"{target} /= {self._number(self._count(shape, axes), self.lowered.dtype(out))}")
+        last = max(whole_axes, default=-1) + 1
+        rest, inside = range(last), range(last, len(shape))
+        folding = _Folding(self, form, self.lowered.dtype(out))
+        share = f" / {self._count(shape, axes)}" if form.mean else ""
+        if inside and len(whole_axes) == last:
+            depth = self._nest(rest, ranges, depth)
+            value = folding.fold(lambda: self._nest(inside, ranges, depth), self._read(x, len(shape)), depth)
+            self.line(depth, f"{target} = {value}{share}")
+            return
+        self.line(self._nest(whole_axes, ranges, depth), f"{target} = {folding.start}")
+        deeper = self._nest(rest, ranges, depth)
+        value = self._read(x, len(shape))
+        if inside:
+            value = folding.fold(lambda: self._nest(inside, ranges, deeper), value, deeper)
+        self.line(deeper, f"{target} = {folding.combined(target, value)}")
+        if share:
+            count = self._number(self._count(shape, axes), self.lowered.dtype(out))
+            self.line(self._nest(whole_axes, ranges, depth), f"{target} /= {count}")
 
     def _outer_axes(self, shape: Shape, kept: Shape, axes: set[int]) -> dict[int, str]:
         """For each axis of the result, the index of the input's loop that it is written at."""
         if len(kept) == len(shape) - len(axes):
-            remaining = [a for a in range(len(shape)) if a not in axes]
-            return {position: f"i{a}" for position, a in enumerate(remaining)}
-        extra = len(shape) - len(kept)
-        return {p: "0" if p + extra in axes else f"i{p + extra}" for p in range(len(kept))}
+            places = [a for a in range(len(shape)) if a not in axes]
+        else:
+            places = list(range(len(shape) - len(kept), len(shape)))
+        return {p: "0" if a in axes or shape[a] == ONE else f"i{a}" for p, a in enumerate(places)}
 
     def _nest(self, axes: Any, ranges: dict[int, str], depth: int) -> int:
         for axis in axes:
@@ -213,6 +223,37 @@ class LoopWriter:
 
     def line(self, depth: int, text: str) -> None:
         self.writer.line(depth, text)
+
+
+class _Folding:
+    """How a reduction's elements become one, in variables that live outside the loop.
+
+    Sums of single precision add up in double. Sums of double precision keep what each addition rounds away, and get it
+    back at the end: such a loop waits for one addition after the other in any case, so that this takes no longer.
+    """
+
+    def __init__(self, loops: LoopWriter, form: Reduction, dtype: str):
+        self._loops, self._form, self._dtype = loops, form, dtype
+        self.start = loops.literal(form.start(dtype), dtype)
+
+    def combined(self, folded: str, element: str) -> str:
+        """A value and one more."""
+        if self._form.combine is None:
+            return f"{folded} + {element}"
+        function = self._loops.writer.function(self._form.combine, self._form.combine.__name__.strip("_<>"))
+        return f"{function}({folded}, {element})"
+
+    def fold(self, nest: Callable[[], int], element: str, depth: int) -> str:
+        """Write the loop, which `nest` opens, over the elements; gives the value that they became."""
+        adds = self._form.combine is None
+        if adds and self._dtype == "float64":
+            self._loops.line(depth, f"folded, lost = {self.start}, {self.start}")
+            self._loops.line(nest(), f"folded, lost = add_exactly(folded, lost, {element})")
+            return "given_back(folded, lost)"
+        wide = "np.float64" if adds and self._dtype == "float32" else ""
+        self._loops.line(depth, f"folded = {wide}({self.start})" if wide else f"folded = {self.start}")
+        self._loops.line(nest(), f"folded = {self.combined('folded', element)}")
+        return "folded"
 
 
 def _short(op: Operator) -> str:

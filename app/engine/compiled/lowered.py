@@ -68,10 +68,10 @@ class Step:
 
     @property
     def users(self) -> list[Operator]:
-        """The operators of it that are a user's: their functions may raise."""
+        """The operators of it whose functions may raise: a user's, and those that refuse some numbers."""
         forms = [(step.op, step.op.definition.form) for step in self.everything]
         members = [member for op, form in forms for member in (form.body if isinstance(form, Fused) else (op,))]
-        return [op for op in members if op.definition.where]
+        return [op for op in members if op.definition.where or getattr(op.definition.form, "raises", False)]
 
 
 def values_taken(op: Operator) -> list[str]:

@@ -58,7 +58,7 @@ def why_python(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowe
     if op.definition.form is None:
         return "its function is plain Python" if op.definition.where else "no compiled form"
     if isinstance(op.definition.form, ToShape):
-        return "it looks at a shape as it runs, which a pass would have told it"
+        return "the shape that it looks at is known only in a run"
     if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
         return "its values are of a type that is not compiled"
     return "an input is absent" if None in op.inputs else why_not(op, lowered)

@@ -38,6 +38,6 @@ RESERVED = (
     "np", "njit", "begin", "call_python", "cut", "fetch_ahead", "meet", "note", "report", "stay_apart", "product32",
     "product64", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo", "hi",
     "iteration", "result", "train", "min", "range", "row", "folded", "forget", "keep", "kept_rows", "u", "i", "inf",
-    "nan", "copied", "read_only",
+    "nan", "copied", "read_only", "lost", "add_exactly", "given_back",
 )  # fmt: skip
 """Words that mean something in every source."""

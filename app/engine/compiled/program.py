@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -14,21 +15,23 @@ from app.engine.compiled import blas, cache, runtime
 from app.engine.compiled.answers import Answers
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.crew import helping
-from app.engine.compiled.kept import KeptRows, fill_absent
+from app.engine.compiled.kept import fill_absent
 from app.engine.compiled.lowered import Lowered, Step
 from app.engine.compiled.lowering import lower
 from app.engine.compiled.parts import Part
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
-from app.engine.compiled.sizes import N, UnknownSizeError
+from app.engine.compiled.sizes import N, UnknownSizeError, guess
 from app.engine.compiled.source import Source, generate
 from app.engine.compiled.teamwork import Run, Teamwork
 from app.engine.compiled.verdict import why_not
+from app.engine.compiled.workspace import Workspace, Workspaces
 from app.engine.compiled.worth import threads_worth
 from app.engine.scope import Scope
 from app.engine.team import Team
 from app.errors import AppError, OperatorError, ShapeError
 from app.graph.passes import optimise
+from app.graph.passes.rewrite import with_operators
 from app.graph.program import Program
 from app.graph.running import run_operator
 
@@ -54,6 +57,9 @@ class CompiledProgram:
 
     def __init__(self, program: Program, fetch: Sequence[str], whole: bool = True):
         self.fetch = list(fetch)
+        block = program.global_block()
+        self._guess = guess(with_operators(program, block.ops, block.vars))  # a copy: what is compiled is known by it
+        self._holds: dict[int, bool] = {}
         self.lowered: Lowered = lower(_optimised(program, fetch), set(fetch), why_not)
         schedule(self.lowered)
         missing = [name for name in fetch if name not in self.lowered.shapes]
@@ -62,8 +68,9 @@ class CompiledProgram:
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
         self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)), whole)
         self.module = cache.load(self.source.text, self.source.functions)
-        self._buffers: dict[int, list[np.ndarray]] = {}
-        self._kept = KeptRows(self.lowered)
+        self._workspaces = Workspaces(self.lowered, self.plan)
+        outputs = {name for step in self.lowered.everything for name in step.op.outputs}
+        self._changes_scope = any(self.lowered.persists(name) for name in outputs)
 
     # Many batches in one call
 
@@ -88,7 +95,9 @@ class CompiledProgram:
         With `work`, this is one of many processes that run them together.
         """
         results = {name: self._result(name, last - first) for name in self.fetch}
-        self._train(data, order, first, last, batch, scope, results, work)
+        n = min(batch, order.size)
+        with self._alone_in(scope), self._workspaces.taken(n if work is None else 0) as workspace:
+            self._train(data, order, first, last, batch, scope, results, workspace, work)
         return [results[name] for name in self.fetch]
 
     def teamwork(self, team: Team) -> Teamwork:
@@ -104,6 +113,7 @@ class CompiledProgram:
         batch: int,
         scope: Scope,
         results: dict[str, np.ndarray],
+        workspace: Workspace,
         work: Teamwork | None = None,
     ) -> None:
         n = min(batch, order.size)
@@ -111,12 +121,12 @@ class CompiledProgram:
             for name in self.source.persistables:
                 self._persistable(name, scope)
             work.settle(scope)
-        buffers = self._buffers_for(n) if work is None else work.buffers_for(n)
+        buffers = workspace.buffers if work is None else work.buffers_for(n)
         arrays = [
             *(np.ascontiguousarray(data[name]) for name in self.source.data),
             *(self._persistable(name, scope) for name in self.source.persistables),
             *buffers,
-            *self._kept.arguments,
+            *workspace.kept.arguments,
             *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
         array = partial(self._array, buffers=buffers, scope=scope)
@@ -175,11 +185,9 @@ class CompiledProgram:
             what = " or ".join(filter(None, problems)) or "it returned a shape other than the declared one"
             raise OperatorError(f"{step.op.definition.label}: {what} (at {step.op})")
 
-    def _buffers_for(self, n: int) -> list[np.ndarray]:
-        if n not in self._buffers:
-            self._buffers.clear()
-            self._buffers[n] = [np.empty(b.elements(n), b.dtype) for b in self.plan.buffers]
-        return self._buffers[n]
+    def _alone_in(self, scope: Scope) -> AbstractContextManager[Any]:
+        """Inside, no other thread runs a Program that changes values of the scope, if this one does."""
+        return scope.changing if self._changes_scope else nullcontext()
 
     def _result(self, name: str, batches: int) -> np.ndarray:
         shape = [size.plus for size in self.lowered.shapes[name]]
@@ -190,14 +198,17 @@ class CompiledProgram:
         value = scope.values.get(name)
         if value is None and not self._is_read_first(name):
             shape = [size.plus for size in self.lowered.shapes[name]]
-            value = np.zeros(shape, self.lowered.dtype(name))
-        array = np.require(scope.value(name) if value is None else value, self.lowered.dtype(name), ["C", "W"])
+            value = scope.values[name] = np.zeros(shape, self.lowered.dtype(name))
+        if value is None:
+            value = scope.value(name)
+        array = np.require(value, self.lowered.dtype(name), ["C", "W"])
         if not _is_whole(array):
             array = array.copy()
         declared = tuple(size.plus for size in self.lowered.shapes[name])
         if array.shape != declared:
             raise ShapeError(f"variable {name} is declared with shape {list(declared)}, but has {list(array.shape)}")
-        scope.values[name] = array
+        if array is not value and scope.values.get(name) is value:  # another thread may have put a new one there
+            scope.values[name] = array
         return array.reshape(1) if array.ndim == 0 else array
 
     def _is_read_first(self, name: str) -> bool:
@@ -213,33 +224,34 @@ class CompiledProgram:
     def run_once(self, feed: dict[str, np.ndarray], scope: Scope) -> list[Any]:
         """Run one batch; gives the fetched values."""
         n = self._batch_size(feed)
-        if not self.source.whole:
-            return self._run_parts(feed, n, scope)
-        kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
-        results = {name: self._result(name, 1) for name in kept}
-        self._train(feed, np.arange(n), 0, 1, n, scope, results)
-        if kept:
-            return [np.array(results[name][0]) for name in self.fetch]
-        values = {**feed, **scope.values, **self._views(n)}
-        return [np.array(values[name]) for name in self.fetch]
+        with self._alone_in(scope), self._workspaces.taken(n) as workspace:
+            if not self.source.whole:
+                return self._run_parts(feed, n, scope, workspace)
+            kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
+            results = {name: self._result(name, 1) for name in kept}
+            self._train(feed, np.arange(n), 0, 1, n, scope, results, workspace)
+            if kept:
+                return [np.array(results[name][0]) for name in self.fetch]
+            values = {**feed, **scope.values, **self._views(n, workspace)}
+            return [np.array(values[name]) for name in self.fetch]
 
-    def _run_parts(self, feed: dict[str, np.ndarray], n: int, scope: Scope) -> list[Any]:
+    def _run_parts(self, feed: dict[str, np.ndarray], n: int, scope: Scope, workspace: Workspace) -> list[Any]:
         """One batch, with Python calls between the compiled parts."""
         values = reference.Values(self.lowered.program.global_block(), feed, scope)
-        views = self._views(n)
+        views = self._views(n, workspace)
         part_at = {part.first: part for part in self.source.parts}
         with_reference = False
         for index, step in enumerate(self.lowered.steps):
             if with_reference or step.kind in ("alias", "constant"):
-                values.update(self._kept.read_by(step, values, n))
+                values.update(workspace.kept.read_by(step, values, n))
                 run_operator(step.op, values)
             elif step.in_python:
-                values.update(self._kept.read_by(step, values, n))
+                values.update(workspace.kept.read_by(step, values, n))
                 self._run_in_python(step, values, views)
                 fill_absent(step, self.lowered, values, n)
                 with_reference = self._surprising(step.op.outputs, values, n)
             elif index in part_at:
-                self._run_part(part_at[index], n, values, views, scope)
+                self._run_part(part_at[index], n, values, views, scope, workspace)
         return [np.array(values[name]) for name in self.fetch]
 
     def _run_in_python(self, step: Step, values: Any, views: dict[str, np.ndarray]) -> None:
@@ -252,8 +264,10 @@ class CompiledProgram:
                 views[name][...] = own[name]
             values[name] = views.get(name, own[name])
 
-    def _run_part(self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope) -> None:
-        function, arguments, _alive = self._call_of(part, n, values, views, scope)
+    def _run_part(
+        self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope, workspace: Workspace
+    ) -> None:
+        function, arguments, _alive = self._call_of(part, n, values, views, scope, workspace)
         raised: list[tuple[int, BaseException]] = []
         try:
             cache.ready(self.module, function, arguments)
@@ -263,13 +277,13 @@ class CompiledProgram:
         self._raise(raised, arguments[2])
 
     def _call_of(
-        self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope
+        self, part: Part, n: int, values: Any, views: dict[str, np.ndarray], scope: Scope, workspace: Workspace
     ) -> tuple[Any, tuple[Any, ...], list[Any]]:
         """The function of a part, its arguments, and what has to stay alive while it runs."""
         arrays, alive = [], []
         for name in part.arguments:
-            if name in self._kept:
-                array, rows = self._kept.argument(name, values)
+            if name in self.lowered.kept:
+                array, rows = workspace.kept.argument(name, values)
                 alive.append(rows)
             elif self.lowered.persists(name):
                 array = self._persistable(name, scope)
@@ -289,7 +303,9 @@ class CompiledProgram:
         They read what is in the data by then, but of what a Python call makes, what it made at first.
         """
         n = self._batch_size(feed)
-        values, views = reference.Values(self.lowered.program.global_block(), feed, scope), self._views(n)
+        workspace = self._workspaces.new(n)
+        values = reference.Values(self.lowered.program.global_block(), feed, scope)
+        views = self._views(n, workspace)
         part_at = {part.first: part for part in self.source.parts}
         made: list[Callable[[], Any]] = []
         for index, step in enumerate(self.lowered.steps):
@@ -299,15 +315,14 @@ class CompiledProgram:
                 made.append(partial(self._run_in_python, step, values, views))
                 made[-1]()
             elif index in part_at:
-                self._run_part(part_at[index], n, values, views, scope)
-                function, arguments, _ = self._call_of(part_at[index], n, values, views, scope)
+                self._run_part(part_at[index], n, values, views, scope, workspace)
+                function, arguments, _ = self._call_of(part_at[index], n, values, views, scope, workspace)
                 made.append(partial(function, *arguments))
         return made, values
 
-    def _views(self, n: int) -> dict[str, np.ndarray]:
-        buffers = self._buffers_for(n)
-        names = [*self.plan.place, *self.lowered.roots]
-        return {name: self._view(name, n, buffers) for name in names if self.lowered.root(name) in self.plan.place}
+    def _views(self, n: int, workspace: Workspace) -> dict[str, np.ndarray]:
+        names = [n for n in (*self.plan.place, *self.lowered.roots) if self.lowered.root(n) in self.plan.place]
+        return {name: self._view(name, n, workspace.buffers) for name in names}
 
     def _view(self, name: str, n: int, buffers: Sequence[np.ndarray]) -> np.ndarray:
         """A variable in the buffer that it lies in."""
@@ -323,14 +338,25 @@ class CompiledProgram:
         return any(
             np.shape(values[name]) != tuple(s.at(n) for s in self.lowered.shapes[name])
             for name in outputs
-            if self.lowered.dtype(name) != "object" and name not in self._kept
+            if self.lowered.dtype(name) != "object" and name not in self.lowered.kept
         )
 
     def fits(self, feed: dict[str, np.ndarray]) -> bool:
         """Whether one batch size explains the shapes of everything fed, as the native form takes for granted."""
         n = self._batch_size(feed)
         shapes = self.lowered.shapes
-        return all(tuple(s.at(n) for s in shapes[name]) == feed[name].shape for name in feed if name in shapes)
+        explained = (tuple(s.at(n) for s in shapes[name]) == feed[name].shape for name in feed if name in shapes)
+        return self._holds_at(n) and all(explained)
+
+    def fits_batches(self, count: int, batch: int) -> bool:
+        """Whether it can run so many rows, cut into batches, in one call: see `runs_many`."""
+        return self.runs_many and all(self._holds_at(n) for n in {min(batch, count), count % batch} if n)
+
+    def _holds_at(self, n: int) -> bool:
+        """Whether all shapes are as foreseen in a batch of n. It is found out once for each size."""
+        if n not in self._holds:
+            self._holds[n] = self._guess.holds_at(n)
+        return self._holds[n]
 
     def _batch_size(self, feed: dict[str, np.ndarray]) -> int:
         return next((feed[n].shape[0] for n in feed if self.lowered.shapes.get(n, ())[:1] == (N,)), 1)

@@ -126,6 +126,20 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
     return types.void(types.uintp), generate
 
 
+@njit(nogil=True)
+def add_exactly(total: float, lost: float, more: float) -> tuple[float, float]:
+    """A sum of two numbers; and what rounding took from it, added to what was lost before."""
+    after = total + more
+    added = after - total
+    return after, lost + ((total - (after - added)) + (more - added))
+
+
+@njit(nogil=True)
+def given_back(total: float, lost: float) -> float:
+    """A sum with what it lost; one that is infinite, or not a number, as it is."""
+    return total + lost if lost - lost == 0.0 else total
+
+
 ANY_ROW = ("SkylakeX", "Cooperlake", "SapphireRapids")
 """OpenBLAS's kernels that compute a row of a product alike wherever it is cut."""
 
@@ -365,5 +379,7 @@ CALLED = (
     kept_rows,
     write_down,
     copied,
+    add_exactly,
+    given_back,
 )
 """All functions that generated source may call: what compiled code depends on besides the source."""

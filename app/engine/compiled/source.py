@@ -19,7 +19,7 @@ from numba import njit
 from numpy import inf, nan  # as Python prints these numbers
 
 from app.engine.compiled.runtime import begin, cut, fetch_ahead, meet, note, product32, product64, report
-from app.engine.compiled.runtime import stay_apart, write_down
+from app.engine.compiled.runtime import add_exactly, given_back, stay_apart, write_down
 
 u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
 '''

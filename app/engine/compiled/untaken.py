@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from app.engine.compiled.sizes import Shape, shapes_inside, shapes_of
+from app.engine.compiled.sizes import Guess, InPython, Shape, always, guess
 from app.graph.passes.bodies import rewritten
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
 from app.ops.form import Elementwise
 
 
-def without_untaken(program: Program, given: Mapping[str, Shape] | None = None) -> Program:
+def without_untaken(program: Program, in_python: InPython = always, known: Guess | None = None) -> Program:
     """The Program with such inputs gone: a gradient then no longer keeps alive what its function does not read."""
-    block, shapes = program.global_block(), shapes_of(program, given)
+    known = known or guess(program)
+    block, open_ = program.global_block(), known.open(in_python)
 
-    def kind(name: str | None) -> tuple[Shape, str] | None:
-        return None if name is None else (shapes[name], block.var(name).dtype)
+    def kind(name: str | None) -> tuple[Shape, str] | str | None:
+        if name is None or name in open_:  # nothing else is sure to have its shape
+            return name
+        return known.shapes[name], block.var(name).dtype
 
     def reduced(op: Operator) -> Operator:
         form = op.definition.form
         if op.bodies:
-            return rewritten(op, lambda name, body, kept: without_untaken(body, shapes_inside(op, shapes, name)))
+            return rewritten(op, lambda name, body, kept: without_untaken(body, always, known.inside(op, name, open_)))
         if not isinstance(form, Elementwise) or form.takes is None:
             return op
         alike = {kind(op.inputs[place]): place for place in form.takes}
@@ -40,7 +44,7 @@ def _of_fewer(op: Operator, form: Elementwise, kept: Sequence[int], stands: Sequ
     definition.inputs = tuple(op.definition.inputs[i] for i in kept)
     definition.kernel = _given(op.definition.kernel, stands)
     definition.infer = _given(op.definition.infer, stands)
-    definition.form = Elementwise(form.function, tuple(stands[i] for i in form.takes or ()), form.settings)
+    definition.form = replace(form, takes=tuple(stands[i] for i in form.takes or ()))
     return Operator(definition, [op.inputs[i] for i in kept], op.outputs, op.attributes, op.role)
 
 

@@ -27,14 +27,17 @@ class Pass(NamedTuple):
     run: Rewriting
 
 
-def pipeline(fuse: Rewriting = fusion) -> tuple[Pass, ...]:
-    """The passes in order. An engine gives its own `fuse`, which joins only what it can run in one loop."""
+_fuse_everything = inside_too(fusion)
+
+
+def pipeline(fuse: Rewriting = _fuse_everything) -> tuple[Pass, ...]:
+    """The passes in order. An engine gives its own `fuse`, which joins only what it can run in one loop, and where."""
     return (
         Pass("constants", inside_too(constants)),
         Pass("common", inside_too(common)),
         Pass("dead_code", dead_code),
         Pass("steps", inside_too(steps)),
-        Pass("fusion", inside_too(fuse)),
+        Pass("fusion", fuse),
         Pass("dead_code", dead_code),
     )
 

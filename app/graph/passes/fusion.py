@@ -18,13 +18,21 @@ class _Group:
     """Operators that will run in one loop; it is open until something outside depends on where it stands."""
 
     number: int
-    shape: tuple[int, ...]
+    shape: Any
     members: list[Operator] = field(default_factory=list)
     open: bool = True
 
 
-def fusion(program: Program, keep: Collection[str], joins: Callable[[Operator], bool] = lambda op: True) -> Program:
+def fusion(
+    program: Program,
+    keep: Collection[str],
+    joins: Callable[[Operator], bool] = lambda op: True,
+    shape_of: Callable[[str], Any] | None = None,
+) -> Program:
     """The Program with chains of elementwise operators joined, as far as `joins` allows each to be.
+
+    `shape_of` gives the shape of a variable where more is known of it than was declared, as two sizes that are both
+    declared as unknown may differ.
 
     A group stands where its last member stood, so it takes a further member only while nothing outside has read
     what it writes, or changed what it reads.
@@ -37,7 +45,7 @@ def fusion(program: Program, keep: Collection[str], joins: Callable[[Operator], 
         makers_of_inputs = [makers[name] for name in op.inputs if name in makers]
         group = None
         if isinstance(op.definition.form, Elementwise) and joins(op):
-            shape = block.var(op.outputs[0]).shape
+            shape = shape_of(op.outputs[0]) if shape_of else block.var(op.outputs[0]).shape
             fitting = [g for g in makers_of_inputs if g.open and g.shape == shape]
             group = max(fitting, key=lambda g: g.number, default=None) or _Group(number, shape)
         for other in (*makers_of_inputs, *(g for name in op.outputs for g in touching.pop(name, ()))):

@@ -1,0 +1,211 @@
+"""Everything that threads may share gives each of them its own answers: nothing that one writes reaches another."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.engine.compiled import blas, crew
+from app.engine.compiled.engine import compile_program
+from app.ops.spec import spec_of
+
+RNG = np.random.default_rng(0)
+FEEDS = [RNG.normal(size=(rows, 8)).astype("float32") for rows in (1, 3, 8, 21, 64)]
+THREADS, TIMES = 4, 40
+
+
+def at_once(work: Callable[[int], None]) -> None:
+    """Do some work on several threads that begin together; what one of them raises is raised."""
+    raised: list[BaseException] = []
+    gate = threading.Barrier(THREADS)
+
+    def run(number: int) -> None:
+        try:
+            gate.wait(30)
+            work(number)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+def each_gets_its_own(answer: Callable[[np.ndarray], Any], expected: Callable[[np.ndarray], Any]) -> None:
+    """Threads that ask with inputs of several sizes get what one alone would."""
+    right = [expected(feed) for feed in FEEDS]
+
+    def work(number: int) -> None:
+        for time in range(TIMES):
+            chosen = (time * 3 + number) % len(FEEDS)
+            np.testing.assert_allclose(answer(FEEDS[chosen]), right[chosen], rtol=1e-4, atol=1e-5)
+
+    at_once(work)
+
+
+def chain(x: Any) -> Any:
+    """A function whose steps do not all fit into one loop."""
+    h = app.tanh(x * 1.5)
+    h = h - app.mean(h, axis=1, keepdim=True)
+    return app.nn.functional.softmax(h + app.max(app.exp(h), axis=1, keepdim=True) * h)
+
+
+def in_numpy(x: np.ndarray) -> np.ndarray:
+    h = np.tanh(x * 1.5)
+    h = h - h.mean(axis=1, keepdims=True)
+    e = np.exp(h + np.exp(h).max(axis=1, keepdims=True) * h)
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def built(middle: Callable[[Any], Any] = lambda x: x) -> tuple[static.Program, Any]:
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        return program, chain(middle(static.data("x", [None, 8])))
+
+
+@pytest.fixture(params=["whole", "in parts"])
+def program(request: pytest.FixtureRequest) -> tuple[static.Program, Any]:
+    """One that runs in one native call, or with a Python call in it."""
+    return built() if request.param == "whole" else built(lambda x: static.py_func(lambda a: a + 0, x, spec_of(x)))
+
+
+def test_one_executor(program: tuple[static.Program, Any]):
+    made, y = program
+    executor = static.Executor(engine="compiled")
+    each_gets_its_own(lambda x: executor.run(made, {"x": x}, [y])[0], in_numpy)
+
+
+def test_an_executor_for_each_thread(program: tuple[static.Program, Any]):
+    made, y = program
+    each_gets_its_own(lambda x: static.Executor(engine="compiled").run(made, {"x": x}, [y])[0], in_numpy)
+
+
+def test_a_traced_function():
+    traced = app.jit.to_static(chain)
+    with app.no_grad():
+        each_gets_its_own(lambda x: np.asarray(traced(app.to_tensor(x))), in_numpy)
+
+
+def test_an_operator_that_is_compiled_when_it_is_first_called_eagerly():
+    @app.custom.custom_op(elementwise=True)
+    def bent(x: Any) -> Any:
+        return x * 1.5 if x > 0 else x * 0.5
+
+    each_gets_its_own(lambda x: np.asarray(bent(app.to_tensor(x))), lambda x: np.where(x > 0, x * 1.5, x * 0.5))
+
+
+def test_what_a_loop_keeps_of_its_iterations():
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x = static.data("x", [None, 8])
+        x.stop_gradient = False
+        count = app.sum(app.zeros_like(x, dtype="int64"))
+        _, y = static.nn.while_loop(lambda i, a: i < 5, lambda i, a: [i + 1, app.tanh(a)], [count, x])
+        (gradient,) = static.gradients(app.sum(y), x)
+    executor = static.Executor(engine="compiled")
+
+    def expected(x: np.ndarray) -> np.ndarray:
+        slope = np.ones_like(x)
+        for _ in range(5):
+            x = np.tanh(x)
+            slope = slope * (1 - x * x)
+        return slope
+
+    each_gets_its_own(lambda x: executor.run(program, {"x": x}, [gradient])[0], expected)
+
+
+def test_an_update_is_whole_before_the_next_begins():
+    """Threads that train one model at once leave what so many steps after one another leave."""
+    program, startup = static.Program(), static.Program()
+    with static.program_guard(program, startup):
+        x = static.data("x", [None, 4])
+        w = static.create_parameter([4], "float32", default_initializer=app.nn.initializer.Constant(0.0))
+        app.optimizer.SGD(1.0).minimize(app.mean(app.sum(x * w, axis=1)))
+    scope, executor = static.Scope(), static.Executor(engine="compiled")
+    executor.run(startup, scope=scope)
+    feed = {"x": np.ones((16, 4), "float32")}
+    at_once(lambda number: [executor.run(program, feed, scope=scope) for _ in range(TIMES)] and None)
+    np.testing.assert_array_equal(scope.value(w.name), np.full(4, -float(THREADS * TIMES), "float32"))
+
+
+def test_the_threads_of_blas_are_as_many_as_before():
+    made, y = built()
+    before = blas.threads()
+    executor = static.Executor(engine="compiled")
+    at_once(lambda number: [executor.run(made, {"x": FEEDS[number]}, [y]) for _ in range(TIMES)] and None)
+    assert blas.threads() == before
+    with blas.single(), blas.single():
+        assert blas.threads() == before
+    assert blas.threads() == before
+
+
+def test_workers_are_taken_by_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(crew, "_idle", [])
+    done: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(TIMES):
+            with crew.helping(done.append, 2):
+                pass
+
+    at_once(work)
+    assert sorted(done) == [1] * (THREADS * TIMES) + [2] * (THREADS * TIMES)
+
+
+# --- One call inside another, on one thread ---
+
+
+def test_an_operator_that_runs_the_program_that_it_is_part_of():
+    executor, depth = static.Executor(engine="compiled"), [0]
+
+    def again(a: np.ndarray) -> np.ndarray:
+        if depth[0] == 0:
+            depth[0] += 1
+            executor.run(program, {"x": np.full((3, 8), 9, "float32")}, [y])
+            depth[0] -= 1
+        return a + 0
+
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        before = app.tanh(static.data("x", [None, 8]))
+        y = chain(static.py_func(again, before, spec_of(before)) * before)
+    for x in FEEDS[:3]:
+        expected = in_numpy(np.tanh(x) ** 2)
+        np.testing.assert_allclose(executor.run(program, {"x": x}, [y])[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_signal_handler_that_runs_the_program_that_is_running():
+    made, y = built(lambda x: static.py_func(lambda a: a + 0, x, spec_of(x)))
+    executor = static.Executor(engine="compiled")
+    executor.run(made, {"x": FEEDS[0]}, [y])
+    seen: list[np.ndarray] = []
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(executor.run(made, {"x": FEEDS[1]}, [y])[0]))
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    try:
+        for _ in range(300):
+            found = executor.run(made, {"x": FEEDS[2]}, [y])[0]
+            np.testing.assert_allclose(found, in_numpy(FEEDS[2]), rtol=1e-4, atol=1e-5)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen
+    for found in seen:
+        np.testing.assert_allclose(found, in_numpy(FEEDS[1]), rtol=1e-4, atol=1e-5)
+
+
+def test_a_program_is_compiled_the_same_when_two_ask_at_once():
+    made, y = built()
+    found: list[Any] = []
+    at_once(lambda number: found.append(compile_program(made, [y.name])))
+    assert len({each.source.text for each in found}) == 1

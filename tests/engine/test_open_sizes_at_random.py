@@ -1,0 +1,185 @@
+"""Random Programs over open sizes, sliced, reshaped and reduced: the compiled engine gives what the reference does.
+
+Sizes that agree in one batch and differ in the next are what these are about: `x[0:1]`, `x[:3]`, a batch of 1, of 0.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+from app.engine.compiled.engine import CompiledEngine
+from app.engine.reference import ReferenceEngine
+from app.errors import AppError
+from app.graph import names
+
+sys.path.insert(0, str(Path(__file__).parent / "compiled"))
+
+from plain_source import PlainEngine
+
+ROWS = (5, 0, 1, 2, 7)
+COLUMNS = 3
+
+ONE: dict[str, Callable[[Any], Any]] = {
+    "tanh": app.tanh,
+    "square": app.square,
+    "first": lambda x: x[0:1],
+    "first three": lambda x: x[:3],
+    "all but one": lambda x: x[1:],
+    "last": lambda x: x[-1:],
+    "every other": lambda x: x[::2],
+    "first hundred": lambda x: x[:100],
+    "one of them": lambda x: x[-1],
+    "in a column": lambda x: app.reshape(x, [-1, 1]),
+    "flat": lambda x: app.reshape(x, [-1]),
+    "in rows": lambda x: app.reshape(x, [-1, COLUMNS]),
+    "in one row": lambda x: app.reshape(x, [1, -1]),
+    "new axis": lambda x: app.unsqueeze(x, axis=1),
+    "squeeze": lambda x: app.squeeze(x, axis=-1),
+    "transpose": app.transpose,
+    "sum": app.sum,
+    "sum of rows": lambda x: app.sum(x, axis=0, keepdim=True),
+    "mean of rows": lambda x: app.mean(x, axis=0),
+    "mean of columns": lambda x: app.mean(x, axis=-1, keepdim=True),
+    "largest": lambda x: app.max(x, axis=0, keepdim=True),
+    "smallest": lambda x: app.min(x, axis=-1),
+    "softmax": lambda x: app.nn.functional.softmax(x, axis=0),
+    "norm": lambda x: app.linalg.norm(x, axis=0, keepdim=True),
+    "cumsum": lambda x: app.cumsum(x, axis=0),
+    "sort": lambda x: app.sort(x, axis=0),
+    "two rows": lambda x: app.gather(x, np.array([0, -1])),
+    "chosen": lambda x: app.index_select(x, np.array([0]), axis=0),
+    "picked": lambda x: app.masked_select(x, x > 0.0),
+    "top": lambda x: app.topk(x, 1, axis=0)[0],
+    "halves": lambda x: app.split(x, 2, axis=0)[0],
+    "doubled": lambda x: app.concat([x, x * 0.5], axis=0),
+    "one more": lambda x: app.concat([x, x[0:1]], axis=0),
+    "stacked": lambda x: app.stack([x, app.tanh(x)], axis=0),
+    "ones": lambda x: app.ones_like(x) + x,
+    "flipped": lambda x: app.flip(x, axis=[0]),
+}
+TWO: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "multiply": lambda x, y: app.tanh(x) * y,
+    "where": lambda x, y: app.where(x > y, x, y * 0.5),
+    "maximum": app.maximum,
+    "matmul": lambda x, y: app.matmul(app.tanh(x), app.tanh(y), transpose_y=True),
+    "expand": app.expand_as,
+    "concat": lambda x, y: app.concat([x, y], axis=0),
+}
+
+
+def program(seed: int) -> tuple[static.Program, list[str]]:
+    """A random Program over x [None, 3], v [None] and w [None, 1], and what is fetched of it."""
+    draw = random.Random(seed)
+    made = static.Program()
+    with names.guard(), static.program_guard(made, static.Program()):
+        data = [static.data(name, [None, *rest]) for name, rest in (("x", [COLUMNS]), ("v", []), ("w", [1]))]
+        for variable in data:
+            variable.stop_gradient = False
+        values, block = list(data), made.global_block()
+        for _ in range(draw.randint(2, 6)):
+            step: Any = draw.choice(list(ONE.values()) * 2 + list(TWO.values()) * 4)
+            count = 2 if step in TWO.values() else 1
+            before = len(block.ops)
+            try:
+                values.append(step(*(values[-1 - min(draw.randrange(len(values)), 3)] for _ in range(count))))
+            except AppError:  # these values do not go together
+                del block.ops[before:]
+        last = values[-1]
+        loss = app.sum(app.tanh(last) * last) + app.mean(app.tanh(values[-2]))
+        gradients = [g.name for g in static.gradients(loss, data) if g is not None]
+        return made, [loss.name, last.name, values[-2].name, *gradients]
+
+
+def outcome(engine: Any, made: static.Program, fetch: list[str], rows: int) -> Any:
+    """What an engine fetches for a batch; or that it refuses to."""
+    numbers = np.random.default_rng(rows)
+    shapes = {"x": (rows, COLUMNS), "v": (rows,), "w": (rows, 1)}
+    feed = {name: numbers.uniform(-1, 1, shape).astype("float32") for name, shape in shapes.items()}
+    executor = static.Executor()
+    executor._engine = engine
+    try:
+        return executor.run(made, feed, fetch, scope=static.Scope())
+    except AppError:
+        return None
+
+
+def agree(seed: int, engine: Any) -> None:
+    made, fetch = program(seed)
+    for rows in ROWS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected, mine = (outcome(each, made, fetch, rows) for each in (ReferenceEngine(), engine))
+        where = f"seed {seed}, {rows} rows of\n{made}"
+        assert (mine is None) == (expected is None), where
+        for name, a, b in zip(fetch, mine, expected, strict=True) if expected else ():
+            assert a.shape == b.shape, f"{name}: {a.shape} for {b.shape}, {where}"
+            np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4, err_msg=f"{name}, {where}")
+
+
+def check(seed: int) -> None:
+    """A Program compiled for once, and run with batches of several sizes, gives what the reference engine gives."""
+    agree(seed, CompiledEngine())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_generated_source_run_as_python_agrees_with_the_reference_engine(seed: int):
+    agree(seed, PlainEngine())
+
+
+@pytest.mark.parametrize("seed", range(40, 43))
+def test_compiled_code_agrees_with_the_reference_engine(seed: int):
+    check(seed)
+
+
+def test_a_slice_of_one_element_of_an_open_size():
+    made = static.Program()
+    with static.program_guard(made, static.Program()):
+        y = static.data("x", [None])[0:1]
+        out = app.tanh(y) * y
+        fetch = [out, app.sum(out)]
+    x = np.array([0.125, 0.25, 0.375, 0.5], "float32")
+    for rows in (4, 2, 1, 0):
+        found = static.Executor(engine="compiled").run(made, {"x": x[:rows]}, fetch)
+        expected = np.tanh(x[: min(rows, 1)]) * x[: min(rows, 1)]
+        assert found[0].shape == expected.shape
+        np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+        np.testing.assert_allclose(found[1], expected.sum(), rtol=1e-6)
+
+
+def test_data_of_two_open_sizes_are_left_to_the_reference_engine():
+    made = static.Program()
+    with static.program_guard(made, static.Program()):
+        x, y = static.data("x", [None]), static.data("y", [None])
+        out = app.sum(app.tanh(x)) + app.sum(app.tanh(y) * y)
+    feed = {"x": np.ones(3, "float32"), "y": np.ones(5, "float32")}
+    found = static.Executor(engine="compiled").run(made, feed, [out])[0]
+    np.testing.assert_allclose(found, 8 * np.tanh(1.0), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:operator py_func")
+def test_a_gradient_through_what_a_user_s_function_returns_is_summed_to_the_shape_that_it_has():
+    """The function declares a row for each of the batch, and returns one that is repeated."""
+    found = []
+    for engine in ("reference", "compiled"):
+        made = static.Program()
+        with names.guard(), static.program_guard(made, static.Program()):
+            x = static.data("x", [None, 2])
+            x.stop_gradient = False
+            y = static.py_func(lambda a: a[:1], x, static.InputSpec([None, 2]), lambda a, y, dy: a * 0 + dy)
+            loss = app.sum(app.tanh(y) * x)
+            fetch = [loss, *static.gradients(loss, x)]
+        feed = {"x": np.array([[0.5, -1], [2, 3], [-0.25, 1]], "float32")}
+        found.append(static.Executor(engine=engine).run(made, feed, fetch))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
