@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import re
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from app.engine.compiled.lowering import Lowered
 from app.graph.program import Operator
 from app.ops.definition import OpDef
 from app.ops.form import Elementwise, Returning
+from app.reading import parameters_of
 
 
 def why_not_inlined(op: Operator, lowered: Lowered) -> str:
@@ -63,7 +63,7 @@ def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[
     from numba import types
 
     names = dict(zip(op.definition.inputs, op.inputs, strict=False))
-    wanted = [p for p in inspect.signature(function).parameters if p not in op.attributes]
+    wanted = [p for p in parameters_of(function) if p not in op.attributes]
     given = [str(names[p]) for p in wanted] if all(p in names for p in wanted) else []
     given = given or [str(n) for n in op.inputs[len(op.inputs) - len(wanted) :]]
     return [types.Array(_number(lowered.dtype(n)), len(lowered.shapes[n]), "C") for n in given]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -12,6 +11,7 @@ from app.custom.functions import by_position, is_compiled
 from app.custom.proofs import on_numbers, works_row_by_row
 from app.custom.untouched import writes_into
 from app.ops.form import Returning
+from app.reading import parameters_of
 
 
 def returning(
@@ -35,5 +35,5 @@ def _proven(
     if order:
         arrays = by_position(arrays, order)
         numbers = numbers and replace(numbers, function=by_position(numbers.function, order))
-    writes = writes_into(function, range(len(inspect.signature(function.py_func).parameters)))
+    writes = writes_into(function, range(len(parameters_of(function.py_func))))
     return Returning(arrays, takes, row_by_row, works_row_by_row(function), exact, writes, numbers)
