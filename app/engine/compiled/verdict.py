@@ -44,7 +44,7 @@ def _trial(function: Any, given: list[Any], settings: list[Any]) -> tuple[str, l
     What a trial showed is kept on disk: it takes time, and the function is compiled again inside its Program.
     """
     reason, returned = cache.remembered(
-        fingerprint(function, repr(given), repr(settings)), lambda: _compile(function, given, settings)
+        fingerprint(function, repr(given), repr([*map(typeof, settings)])), lambda: _compile(function, given, settings)
     )
     return reason, returned
 

@@ -57,7 +57,10 @@ def code_of(function: Any) -> str:
     tree = _converted(_source_of(function)) if isinstance(function, FunctionType) else None
     if tree is None:
         raise ProgramError(f"the source of {function!r} cannot be read, so it is traced as it is")
-    return ast.unparse(tree)
+    try:
+        return ast.unparse(tree)
+    except RecursionError:
+        raise too_deep(tree, function.__code__) from None
 
 
 def _source_of(function: FunctionType) -> _Source:
