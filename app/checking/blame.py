@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import re
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from app.engine.compiled.read_only import array_type
 from app.graph.program import Operator
 from app.ops.definition import OpDef
 from app.ops.form import Elementwise, Returning
+from app.reading import parameters_of
 
 
 def why_not_inlined(op: Operator, lowered: Lowered) -> str:
@@ -62,7 +62,7 @@ def _is_of_layer(definition: OpDef) -> bool:
 def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[Any]:
     """Numba's types of the arrays that a function on arrays is given: by name where it asks so, else in order."""
     names = dict(zip(op.definition.inputs, op.inputs, strict=False))
-    wanted = [p for p in inspect.signature(function).parameters if p not in op.attributes]
+    wanted = [p for p in parameters_of(function) if p not in op.attributes]
     given = [str(names[p]) for p in wanted] if all(p in names for p in wanted) else []
     given = given or [str(n) for n in op.inputs[len(op.inputs) - len(wanted) :]]
     return [array_type(_number(lowered.dtype(n)), len(lowered.shapes[n])) for n in given]

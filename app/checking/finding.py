@@ -17,6 +17,7 @@ from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_sh
 from app.errors import ConfigError
 from app.nn import Layer, functional
 from app.ops.definition import REGISTRY, OpDef
+from app.reading import parameters_of
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _of_layer(layer: type[PyLayer]) -> tuple[inspect.Parameter, ...]:
 
 def _of_function(function: Any) -> tuple[inspect.Parameter, ...]:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = parameters_of(function).values()
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the parameters of {function!r} cannot be read: {error}") from error
     return tuple(p for p in parameters if p.kind is not p.VAR_KEYWORD)

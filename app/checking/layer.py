@@ -9,6 +9,7 @@ from typing import Any
 
 from app.errors import ConfigError
 from app.nn import Layer
+from app.reading import parameters_of
 
 
 class LayerAsOperator:
@@ -19,7 +20,7 @@ class LayerAsOperator:
         held = dict(self.layer.named_parameters())
         self.shapes = {path.replace(".", "_"): tuple(value.shape) for path, value in held.items()}
         self._places = [_place_of(self.layer, path) for path in held]
-        taken = inspect.signature(self.layer.forward).parameters.values()
+        taken = parameters_of(self.layer.forward).values()
         inputs = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
         own = [inspect.Parameter(path, inspect.Parameter.POSITIONAL_OR_KEYWORD) for path in self.shapes]
         self.parameters = (*inputs, *own)

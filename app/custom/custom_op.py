@@ -33,6 +33,7 @@ from app.ops.definition import OpDef, apply, plain
 from app.ops.elementwise import to_common_type
 from app.ops.form import Elementwise
 from app.ops.spec import Spec, broadcast, spec_of
+from app.reading import parameters_of
 
 
 class CustomOp(OpDef):
@@ -218,7 +219,7 @@ def _parameters(function: Any, label: str) -> Mapping[str, inspect.Parameter]:
     try:
         if isinstance(function, np.ufunc):
             raise TypeError("its parameters are not those of its numbers")
-        parameters = inspect.signature(python_function(function)).parameters
+        parameters = parameters_of(python_function(function))
     except (TypeError, ValueError) as error:
         raise OperatorError(
             f"{label}: the parameters of {function!r} cannot be read; call it in a function of your own"

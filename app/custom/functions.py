@@ -22,6 +22,7 @@ from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import NAMES
 from app.ops.spec import Spec, broadcast
+from app.reading import parameters_of
 
 _HERE = os.path.dirname(__file__)  # as code objects have it, symbolic links and all
 _PACKAGE, _SHELF = os.path.dirname(_HERE) + os.sep, os.path.join(_HERE, "shelf") + os.sep
@@ -310,7 +311,7 @@ def by_name(function: Any, names: Sequence[str]) -> Callable[..., Any]:
 
 def by_position(function: Any, order: Sequence[str]) -> Any:
     """A function that compiled code can give the parameters in this order; itself where it has them so already."""
-    parameters = inspect.signature(python_function(function)).parameters
+    parameters = parameters_of(python_function(function))
     if list(parameters) == list(order) and all(p.kind is not p.KEYWORD_ONLY for p in parameters.values()):
         return function
     call = ", ".join(f"{name}={name}" for name in order)

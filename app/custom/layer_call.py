@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from app.custom.functions import let_through
 from app.errors import CustomOperatorError, ShapeError
 from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
+from app.reading import signature_of
 from app.tensor import Tensor
 from app.tensor.modes import recording
 
@@ -30,7 +30,7 @@ def arguments_of(definition: LayerDefinition, args: Sequence[Any], kwargs: Mappi
         return args
     given = args if definition.sets_up else (None, *args)
     try:
-        bound = inspect.signature(definition.kernel).bind(*given, **kwargs)
+        bound = signature_of(definition.kernel).bind(*given, **kwargs)
     except TypeError as error:
         raise CustomOperatorError(f"{definition.label}: forward cannot be called so: {error}") from error
     if definition.sets_up:

@@ -5,7 +5,6 @@ What forward leaves in its context reaches backward through a variable like any 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +21,7 @@ from app.errors import OperatorError
 from app.graph.program import Variable
 from app.ops.definition import OpDef, apply
 from app.ops.spec import Spec
+from app.reading import parameters_of
 from app.tensor import Tensor, no_grad
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def definition_of(
 
 def _input_names(eager: LayerDefinition, call: Call, count: int) -> list[str]:
     """What the inputs are called: as forward's parameters, where each of them that has a value has one alone."""
-    parameters = list(inspect.signature(eager.kernel).parameters)[0 if eager.sets_up else 1 :]
+    parameters = list(parameters_of(eager.kernel))[0 if eager.sets_up else 1 :]
     named = {**dict(zip(parameters, call.args[2], strict=False)), **call.kwargs}
     found = {content[1]: name for name, content in named.items() if content[0] == "value"}
     names = [found.get(place, "") for place in range(count)]

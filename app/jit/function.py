@@ -21,6 +21,7 @@ from app.jit.locating import told_with_line
 from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
 from app.jit.tracer import Tracer
+from app.reading import parameters_of
 from app.tensor.modes import recording
 
 MOST_TRACES = 32
@@ -205,7 +206,7 @@ def _where(function: Any) -> str:
 def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
     """What the variables of the arguments are called: as the parameters, where each has one."""
     try:
-        parameters = list(inspect.signature(function).parameters)[0 if instance is None else 1 :]
+        parameters = list(parameters_of(function))[0 if instance is None else 1 :]
     except (TypeError, ValueError):
         parameters = []
     if len(parameters) >= count:

@@ -18,6 +18,7 @@ from app.metric import Metric
 from app.model.callbacks import Callback, Callbacks, LRScheduler, ModelCheckpoint, ProgBarLogger
 from app.model.summary import summary
 from app.nn.layer import Layer
+from app.reading import parameters_of
 from app.saving import load, save
 from app.tensor import Tensor, no_grad, to_tensor
 
@@ -273,7 +274,7 @@ class Model:
 def _count_of(forward: Any) -> int:
     """How many inputs a network takes: the parameters of `forward` that have no default."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    taken = [p for p in inspect.signature(forward).parameters.values() if p.kind in kinds and p.default is p.empty]
+    taken = [p for p in parameters_of(forward).values() if p.kind in kinds and p.default is p.empty]
     return max(len(taken), 1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import MutableMapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from app.onnx.library import DOMAIN, Library
 from app.onnx.nodes import Value
 from app.onnx.types import OPSET, package
 from app.ops.spec import Spec
+from app.reading import parameters_of
 
 Values = MutableMapping[str, Value]
 """The values of a Program's variables, by the names of these."""
@@ -86,7 +86,7 @@ class GraphNodes(FlowNodes):
         if definition.variadic:
             named[definition.variadic] = inputs
         named.update((f"{name}_shape", o.shape) for name, o in zip(definition.outputs, outputs, strict=False))
-        wanted = inspect.signature(rule).parameters
+        wanted = parameters_of(rule)
         for name in wanted:
             if name not in named:
                 raise ExportError(f"its ONNX rule asks for {name!r}; it can have {', '.join(named)}")

@@ -24,12 +24,12 @@ class Body:
         scope.settle(lambda: list(_assignments(scope.body)))
 
     def derived(self) -> list[ast.stmt]:
-        """All statements, after those that say how the inputs that are assigned to begin."""
+        """All statements, after those that say how the parameters that are assigned to begin."""
         scope = self.scope
         start: list[ast.stmt] = []
-        for variable in scope.inputs:
+        for variable in scope.parameters:
             if variable in scope.assigned:
-                for along in scope.active[variable]:
+                for along in scope.active.get(variable, []):
                     start.append(self._slope(variable, along, number(1.0 if along == variable else 0.0)))
         return [*start, *self._all(scope.body)]
 
@@ -82,6 +82,8 @@ class Body:
         return [ast.Return(self._finish(statement, terms))]
 
     def _assigned(self, statement: ast.stmt) -> list[ast.stmt]:
+        if isinstance(statement, ast.AnnAssign) and statement.value is None:
+            return []
         pairs = _pairs(statement)
         if pairs is None:
             if self.scope.depends(statement):

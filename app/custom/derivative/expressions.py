@@ -32,6 +32,10 @@ Slopes = dict[str, ast.expr]
 """The slopes of a value, by input; those that are zero everywhere are left out."""
 
 
+COUNTS = {"power": 2, "where": 3}
+"""How many arguments the rows have that are no templates."""
+
+
 class Term:
     """The value of an expression, written where it stands, or under a name once something else needs it, too."""
 
@@ -200,8 +204,8 @@ class Expressions:
             return filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": a, "n": n})
 
         def by_exponent() -> ast.expr:
-            parts = {"a": base.atom(), "y": term.atom(), "np": name(self._numpy)}
-            return filled("(y * np.log(a) if a > 0 else 0.0)", parts)
+            parts = {"a": base.atom(), "n": exponent.atom(), "y": term.atom(), "np": name(self._numpy)}
+            return filled("(y * np.log(a) if a > 0 or (a == 0 and n < 0) else 0.0)", parts)
 
         return self._chain(term, [(base, by_base), (exponent, by_exponent)])
 
@@ -248,6 +252,10 @@ class Expressions:
             return self._of_user(node, function, wish)
         if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
             self.scope.refuse(node, "can be derived only with its arguments given by place")
+        known = COUNTS.get(row) or len(slopes_of(row))
+        given = 2 if row in ("max", "min") and len(node.args) > 2 else len(node.args)
+        if given != known or any(isinstance(part, ast.Constant) and part.value is None for part in node.args):
+            self.scope.refuse(node, f"is a call with {len(node.args)} arguments; a slope is known for {known} numbers")
         if row == "where":
             return self._of_IfExp(ast.copy_location(ast.IfExp(*node.args), node), wish)
         parts = [self.term(part) for part in node.args]
@@ -259,15 +267,12 @@ class Expressions:
         term = Term(lambda: ast.Call(node.func, [part.source() for part in parts], []), self.keep, wish)
         if row == "power":
             return self._power(term, *parts)
-        if len(parts) != len(slopes_of(row)):
-            self.scope.refuse(node, f"has {len(parts)} arguments; a slope is known for {len(slopes_of(row))}")
-        if row in EXTREMES and not parts[0].slopes:
-            parts.reverse()
+        of = parts[::-1] if row in EXTREMES and not parts[0].slopes else parts
         if row in ("log", "log1p") and parts[0].relative is not None:
             return self._logarithm(row, term, parts[0])
         if row == "exp":
             term.relative = lambda: copy.deepcopy(parts[0].slopes)
-        return self._by_table(row, term, parts)
+        return self._by_table(row, term, of)
 
     def _logarithm(self, row: str, term: Term, grown: Term) -> Term:
         assert grown.relative is not None
@@ -279,8 +284,8 @@ class Expressions:
 
     def _by_table(self, row: str, term: Term, parts: list[Term]) -> Term:
         templates = slopes_of(row)
-        if row in EXTREMES and not parts[1].slopes:  # where both are equal, the constant is taken
-            templates = tuple(t.replace("=", "") for t in templates)
+        if row in EXTREMES and not parts[1].slopes:
+            templates = EXTREMES[row]
 
         def factor(template: str) -> Callable[[], ast.expr]:
             used = {n.id for n in ast.walk(ast.parse(template)) if isinstance(n, ast.Name)}
@@ -302,8 +307,11 @@ class Expressions:
         source = python_function(function)
         if not isinstance(source, FunctionType):
             self.scope.refuse(node, "calls what no slope is known of")
+        if any(isinstance(part, ast.Starred) for part in node.args) or any(k.arg is None for k in node.keywords):
+            self.scope.refuse(node, "gives any number of arguments, and cannot be derived")
         try:
-            bound = inspect.signature(source).bind(*node.args, **{str(k.arg): k.value for k in node.keywords})
+            signature = inspect.signature(source, follow_wrapped=False)
+            bound = signature.bind(*node.args, **{str(k.arg): k.value for k in node.keywords})
         except TypeError as error:
             self.scope.refuse(node, f"calls {function_name(source)} wrongly: {error}")
         arguments = {key: self.term(value) for key, value in bound.arguments.items() if isinstance(value, ast.expr)}

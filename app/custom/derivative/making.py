@@ -14,7 +14,8 @@ from app.custom.derivative.body import Body
 from app.custom.derivative.expressions import Expressions, Term, numpy_in
 from app.custom.derivative.scope import Scope, UnderivableError
 from app.custom.derivative.terms import Slope, name, number, product, total
-from app.custom.functions import is_compiled
+from app.custom.functions import is_compiled, python_function
+from app.reading import definitions_of, too_deep
 
 _numbers = count(1)
 
@@ -38,7 +39,11 @@ def derived_gradient(function: Any, inputs: Sequence[str], outputs: Sequence[str
 
         return gradients
 
-    return _Making({}).function(function, list(inputs), list(outputs), "grad", finish)
+    try:
+        return _Making({}).function(function, list(inputs), list(outputs), "grad", finish)
+    except RecursionError:
+        source = python_function(function)
+        raise UnderivableError(str(too_deep(definitions_of(source)[0], source.__code__))) from None
 
 
 def _along(one: str, terms: list[Term], arriving: Sequence[str]) -> Slope:
@@ -113,7 +118,7 @@ def _parameters(
     function: FunctionType, inputs: list[str], arriving: list[str]
 ) -> tuple[ast.arguments, tuple[Any, ...]]:
     """The parameters of a derived function, and the defaults of the last of them: those of the function's settings."""
-    signature = inspect.signature(function).parameters
+    signature = inspect.signature(function, follow_wrapped=False).parameters
     others = [parameter for key, parameter in signature.items() if key not in inputs]
     settings = {p.name: p.default for p in others if p.default is not p.empty}
     required = [p for p in others if p.default is p.empty]
@@ -130,7 +135,8 @@ def _parameters(
 
 def _written(value: Any) -> ast.expr:
     """A default as source; the value itself is put into its place afterwards."""
-    return ast.Constant(value) if isinstance(value, (int, float, str)) else number(0)
+    plain = type(value) in (int, float, str, bool) and value == value  # NaN has no name
+    return ast.Constant(value) if plain else number(0)
 
 
 def _text(title: str, arguments: ast.arguments, statements: list[ast.stmt]) -> str:

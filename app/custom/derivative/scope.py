@@ -11,9 +11,12 @@ from typing import Any, NoReturn
 
 from app.custom.derivative.slopes import FLAT
 from app.custom.derivative.terms import names_in
+from app.custom.derivative.walrus import without_walrus
 from app.custom.functions import function_name, python_function
-from app.custom.source import node_of
 from app.errors import GradientError, OperatorError
+from app.reading import definition_of
+
+_YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class UnderivableError(GradientError):
@@ -33,25 +36,31 @@ class Scope:
         closure = inspect.getclosurevars(self.function)
         self.around: dict[str, Any] = {**self.function.__globals__, **closure.nonlocals}
         self._known = {**vars(builtins), **self.around}
-        parameters = set(inspect.signature(self.function).parameters)
-        self.taken = names_in(self.tree) | parameters
+        self.parameters = list(inspect.signature(self.function, follow_wrapped=False).parameters)
+        self.taken = names_in(self.tree) | set(self.parameters)
         stored = {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self.assigned = stored
-        self._local = stored | parameters
+        self._local = stored | set(self.parameters)
         self.active: dict[str, list[str]] = {name: [name] for name in inputs}
         """The inputs along which a name may have a slope, by the name."""
 
     def _tree(self) -> tuple[ast.AST, list[ast.stmt]]:
         try:
-            node = node_of(self.function)
+            node = definition_of(self.function)
         except OperatorError as error:
             raise UnderivableError(str(error)) from error
-        if node is None:
-            raise UnderivableError(f"{self.name} cannot be told from others in its line, {self.place(ast.Pass())}")
-        if isinstance(node, ast.Lambda):
-            return node, [ast.copy_location(ast.Return(node.body), node.body)]
-        assert isinstance(node, ast.FunctionDef)
-        return node, node.body
+        if isinstance(node, ast.AsyncFunctionDef) or any(isinstance(n, _YIELDS) for n in ast.walk(node)):
+            raise UnderivableError(
+                f"{self.place(node)}: {self.name} is a generator or a coroutine, and gives no number"
+            )
+        missing = [name for name in self.inputs if name not in {a.arg for a in _named(node.args)}]
+        if missing:
+            raise UnderivableError(
+                f"{self.place(node)}: {self.name} takes {missing[0]!r} among any number of arguments (`*args`, "
+                "`**kwargs`), which cannot be derived; name its parameters"
+            )
+        body = [ast.copy_location(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
+        return node, without_walrus([*body], self.refuse)
 
     def place(self, node: ast.AST) -> str:
         """File and line of a piece of source."""
@@ -106,6 +115,10 @@ class Scope:
                 if len(found) > len(before):
                     self.active[target] = [name for name in self.inputs if name in found]
                     changed = True
+
+
+def _named(arguments: ast.arguments) -> list[ast.arg]:
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
 def _is_among(value: Any, functions: Any) -> bool:

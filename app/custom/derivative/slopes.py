@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+_REMAINDER = ("1.0", "-np.rint((a - y) / b)")
+"""Of `a - n * b`, with the whole number n that the function itself took: rounded down, to zero or to the nearest."""
+
 _SLOPES: dict[str, tuple[str, ...]] = {
     "exp": ("y",),
     "exp2": ("0.6931471805599453 * y",),
@@ -55,16 +58,28 @@ _SLOPES: dict[str, tuple[str, ...]] = {
     "multiply": ("b", "a"),
     "divide": ("1.0 / b", "-(y / b)"),
     "true_divide": ("1.0 / b", "-(y / b)"),
-    "hypot": ("a / y", "b / y"),
-    "arctan2": ("b / (a * a + b * b)", "-(a / (a * a + b * b))"),
+    "hypot": ("(a / y if y != 0 else 0.0)", "(b / y if y != 0 else 0.0)"),
+    "arctan2": (
+        "(b / (a * a + b * b) if a * a + b * b != 0 else 0.0)",
+        "(-(a / (a * a + b * b)) if a * a + b * b != 0 else 0.0)",
+    ),
     "logaddexp": ("np.exp(a - y)", "np.exp(b - y)"),
+    "logaddexp2": ("np.exp2(a - y)", "np.exp2(b - y)"),
     "copysign": ("np.sign(a) * np.sign(y)", "0.0"),
-    "remainder": ("1.0", "-np.floor(a / b)"),
-    "mod": ("1.0", "-np.floor(a / b)"),
-    "fmod": ("1.0", "-np.trunc(a / b)"),
-    "clip": ("1.0 if b <= a and a <= c else 0.0", "1.0 if a < b else 0.0", "1.0 if a > c else 0.0"),
+    "remainder": _REMAINDER,
+    "mod": _REMAINDER,
+    "fmod": _REMAINDER,
+    "clip": (
+        "1.0 if b <= a and a <= c and b != c else 0.0",
+        "1.0 if a < b and b <= c else 0.0",
+        "1.0 if a > c or b > c else 0.0",
+    ),
     "maximum": ("1.0 if a >= b else 0.0", "1.0 if b > a else 0.0"),
     "minimum": ("1.0 if a <= b else 0.0", "1.0 if b < a else 0.0"),
+    "fmax": ("1.0 if a >= b or b != b else 0.0", "1.0 if b > a or a != a else 0.0"),
+    "fmin": ("1.0 if a <= b or b != b else 0.0", "1.0 if b < a or a != a else 0.0"),
+    "max": ("0.0 if b > a else 1.0", "1.0 if b > a else 0.0"),
+    "min": ("0.0 if b < a else 1.0", "1.0 if b < a else 0.0"),
 }
 
 _ALIASES = {
@@ -75,10 +90,6 @@ _ALIASES = {
     "asinh": "arcsinh",
     "acosh": "arccosh",
     "atanh": "arctanh",
-    "fmax": "maximum",
-    "fmin": "minimum",
-    "max": "maximum",
-    "min": "minimum",
 }
 
 _FLAT = (
@@ -88,8 +99,15 @@ _FLAT = (
 )
 """Functions that are constant wherever they have a slope."""
 
-EXTREMES = ("maximum", "minimum")
-"""Those that take one of two arguments: where both are equal, a constant is taken for the one."""
+EXTREMES = {
+    "maximum": ("1.0 if a > b else 0.0", "0.0"),
+    "minimum": ("1.0 if a < b else 0.0", "0.0"),
+    "fmax": ("1.0 if a > b or b != b else 0.0", "0.0"),
+    "fmin": ("1.0 if a < b or b != b else 0.0", "0.0"),
+    "max": ("1.0 if a > b else 0.0", "0.0"),
+    "min": ("1.0 if a < b else 0.0", "0.0"),
+}
+"""Those that take one of two arguments, with their slopes where the second is a constant, which wins a tie."""
 
 
 def _every(name: str) -> list[Any]:
@@ -97,9 +115,9 @@ def _every(name: str) -> list[Any]:
     return [f for f in found if callable(f)]
 
 
-KNOWN: dict[Any, str] = {f: name for name in _SLOPES for f in _every(name)}
+KNOWN: dict[Any, str] = {f: name for name in _SLOPES for f in _every(name) if f not in (np.max, np.min)}
 """Functions by the names of their rows in the table."""
-KNOWN.update({f: row for alias, row in _ALIASES.items() for f in _every(alias) if f not in (np.max, np.min)})
+KNOWN.update({f: row for alias, row in _ALIASES.items() for f in _every(alias)})
 KNOWN.update({math.pow: "power", np.power: "power", np.float_power: "power", builtins.pow: "power", np.where: "where"})
 
 FLAT = {f for name in _FLAT for f in _every(name)}

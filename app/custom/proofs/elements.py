@@ -22,13 +22,14 @@ from app.custom.proofs.reading import (
     are_names_of,
     body,
     is_name_of,
+    is_one_of,
     meaning,
     new_array,
     parameters,
     returned,
 )
 
-_FUNCTIONS = frozenset({abs, min, max, float, int, bool, range, np.float32, np.float64, *MATH})
+_FUNCTIONS = (abs, min, max, float, int, bool, range, np.float32, np.float64, *MATH)
 _EXPRESSIONS = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call)
 _FILLED = {"zeros_like": 0, "ones_like": 1}
 
@@ -196,7 +197,7 @@ class _Turn:
         if isinstance(node, ast.Name) and node.id in self.taken:
             return node.id in self.function.settings
         value = meaning(node, self.function.known)
-        return isinstance(value, (*NUMBERS, np.ufunc)) or (callable(value) and value in _FUNCTIONS)
+        return isinstance(value, (*NUMBERS, np.ufunc)) or is_one_of(value, _FUNCTIONS)
 
     def _element(self, node: ast.Subscript, arrays: set[str]) -> str:
         """The array whose element at this turn's place it is: x.flat[i], or x[i, j]."""

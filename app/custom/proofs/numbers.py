@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.proofs.elements import UnprovenError, on_one_element
-from app.custom.proofs.reading import NUMBERS, Known, body, meaning, parameters, parse, returned
+from app.custom.proofs.reading import NUMBERS, Known, body, is_one_of, meaning, parameters, parse, returned
 from app.ops.form import OnNumbers
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
@@ -23,11 +23,11 @@ def on_numbers(function: Any) -> OnNumbers | None:
     if parsed is None:
         return None
     tree, known = parsed
-    if not _has_loops(tree):
-        return None if _beyond_numbers(tree, known) else OnNumbers(_chosen(function, tree, known))
     try:
+        if not _has_loops(tree):
+            return None if _beyond_numbers(tree, known) else OnNumbers(_chosen(function, tree, known))
         tree, axes = on_one_element(tree, known)
-    except UnprovenError:
+    except (UnprovenError, RecursionError):  # nested too deeply to be walked through
         return None
     return OnNumbers(_dividing_as(function, _made(function, tree)), axes, keeps_type=True)
 
@@ -37,11 +37,11 @@ def stops_on_numbers(function: Any) -> tuple[int, str] | None:
     parsed = parse(function)
     if parsed is None:
         return None
-    found = _beyond_elements(*parsed) if _has_loops(parsed[0]) else _beyond_numbers(*parsed)
-    if found is None:
-        return None
-    first: int = getattr(function, "py_func", function).__code__.co_firstlineno
-    return first + found.lineno - 1, ast.unparse(found).partition("\n")[0]
+    try:
+        found = _beyond_elements(*parsed) if _has_loops(parsed[0]) else _beyond_numbers(*parsed)
+        return None if found is None else (found.lineno, ast.unparse(found).partition("\n")[0])
+    except RecursionError:
+        return parsed[0].lineno, "an expression that is nested too deeply"
 
 
 def _has_loops(tree: ast.FunctionDef) -> bool:
@@ -62,7 +62,6 @@ def _made(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
     for argument in tree.args.args:
         argument.annotation = None
     source = getattr(function, "py_func", function)
-    ast.increment_lineno(tree, source.__code__.co_firstlineno - 1)  # whoever looks for its source finds the user's
     names = {**source.__globals__, **inspect.getclosurevars(source).nonlocals, **more}
     exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), source.__code__.co_filename, "exec"), names)
     made: FunctionType = names[tree.name]
@@ -176,4 +175,4 @@ def _is_elementwise(node: ast.AST | None, names: set[str], known: Known) -> bool
 def _is_elementwise_function(function: Any, given: int) -> bool:
     if isinstance(function, np.ufunc):
         return function.nout == 1 and function.nin == given and function.signature is None
-    return (function is np.where and given == 3) or function in (np.float32, np.float64)
+    return (function is np.where and given == 3) or is_one_of(function, (np.float32, np.float64))

@@ -6,12 +6,13 @@ import ast
 import builtins
 import inspect
 import math
-import textwrap
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
 import numpy as np
+
+from app.reading import UnreadableSourceError, definition_of
 
 Known = Callable[[str], Any]
 """What a name stands for that a function does not define itself; None where that is not known."""
@@ -22,15 +23,15 @@ _ALIKE = ("empty_like", "zeros_like", "ones_like")
 
 
 def parse(function: Any) -> tuple[ast.FunctionDef, Known] | None:
-    """The tree of a function, and what the names mean that it does not define; None where there is no source."""
+    """The tree of a function, and what the names mean that it does not define; None where its source cannot be read."""
     function = getattr(function, "py_func", function)
     if not isinstance(function, FunctionType):
         return None
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-        outside = inspect.getclosurevars(function)
-    except (OSError, TypeError, SyntaxError, ValueError, IndexError):
+        tree = definition_of(function)
+    except UnreadableSourceError:
         return None
+    outside = inspect.getclosurevars(function)
     if not isinstance(tree, ast.FunctionDef) or tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:
         return None
     names = {**vars(builtins), **outside.globals, **outside.nonlocals}
@@ -61,6 +62,11 @@ def meaning(node: ast.AST, known: Known) -> Any:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and inspect.ismodule(known(node.value.id)):
         return getattr(known(node.value.id), node.attr, None)
     return None
+
+
+def is_one_of(value: Any, things: Iterable[Any]) -> bool:
+    """Whether a value is one of these things itself: what users' values compare as, or hash as, is not asked."""
+    return any(value is thing for thing in things)
 
 
 def is_name_of(node: ast.AST, names: set[str]) -> bool:

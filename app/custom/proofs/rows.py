@@ -12,6 +12,7 @@ from app.custom.proofs.reading import (
     Known,
     are_names_of,
     body,
+    is_one_of,
     meaning,
     new_array,
     parameters,
@@ -23,9 +24,13 @@ from app.custom.proofs.reading import (
 def works_row_by_row(function: Any) -> bool:
     """Whether a function on arrays of one shape fills new ones like them in loops that look at one row at a time."""
     parsed = parse(function)
-    if parsed is None:
+    try:
+        return parsed is not None and _fills_rows(*parsed)
+    except RecursionError:  # nested too deeply to be walked through
         return False
-    tree, known = parsed
+
+
+def _fills_rows(tree: ast.FunctionDef, known: Known) -> bool:
     arrays, made = parameters(tree), set[str]()
     *statements, last = body(tree)
     for statement in statements:
@@ -103,7 +108,7 @@ class _Turn:
             return self._is_in_row(node, local) or self._is_inner_extent(node)
         if isinstance(node, ast.Name):
             value = self.known(node.id)
-            plain = isinstance(value, NUMBERS) or value in (range, abs, min, max, float, int)
+            plain = isinstance(value, NUMBERS) or is_one_of(value, (range, abs, min, max, float, int))
             return node.id in local or (self._is_free(node.id) and plain)
         if isinstance(node, ast.Attribute):
             return isinstance(meaning(node, self.known), (*NUMBERS, np.ufunc))

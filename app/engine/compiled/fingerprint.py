@@ -1,15 +1,26 @@
-"""What a function is made of, as a hash: its code, its constants, and every function that it calls."""
+"""Whether compiled code is the same: a hash of all that Numba makes of functions and of the values they refer to.
+
+Numba freezes the values of global variables and closures into what it compiles, so numbers, strings, tuples and arrays
+count by their content, which is the same in every process. Of an object that it cannot freeze only the type counts.
+"""
 
 from __future__ import annotations
 
+import enum
+import functools
 import hashlib
 import io
 import re
+import sys
 import types
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+_VERSIONED = {*sys.stdlib_module_names, "numpy", "numba"}
+"""Whose functions are known by their names, as the versions are part of what compiled code is kept under."""
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 
 
 def fingerprint(*things: Any) -> str:
@@ -22,7 +33,8 @@ class Walk:
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
-        self._seen: set[int] = set()
+        self._seen: dict[int, tuple[int, Any]] = {}
+        """What was met, by its address, each with its number; it is kept, so that nothing else gets the address."""
 
     def hash_of(self, things: Iterable[Any]) -> str:
         """The hash of things and of what they depend on."""
@@ -30,45 +42,103 @@ class Walk:
             self.add(thing)
         return self.digest.hexdigest()
 
+    def note(self, kind: str, content: str | bytes = b"") -> None:
+        """Bring bytes into the hash, in such a way that they cannot run into the next."""
+        data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
+        self.digest.update(f"{kind} {len(data)}:".encode() + data)
+
     def add(self, thing: Any) -> None:
         """Bring a thing into the hash."""
         source = getattr(thing, "py_func", thing)
         if isinstance(source, types.FunctionType):
-            if id(source) not in self._seen:
-                self._seen.add(id(source))
+            if self.is_new(source):
                 self.add_function(source, thing)
-        elif isinstance(thing, (np.ndarray, np.generic)):
-            self.digest.update(f"{thing.dtype}{thing.shape}".encode() + thing.tobytes())
-        elif isinstance(thing, (tuple, list)):
-            self.digest.update(f"{type(thing).__name__} {len(thing)}".encode())
-            for item in thing:
-                self.add(item)
-        elif isinstance(thing, (set, frozenset)):
-            self.add(sorted(map(repr, thing)))  # whose own order differs from process to process
-        elif isinstance(thing, dict):
-            self.add([part for item in thing.items() for part in item])
+        elif isinstance(thing, type):
+            if self.is_new(thing):
+                self.add_class(thing)
+        elif isinstance(thing, (enum.Enum, np.ndarray, np.generic, np.dtype, *_PLAIN)):
+            self._add_value(thing)
+        elif isinstance(thing, (tuple, list, set, frozenset, dict)):
+            self._add_items(thing)
+        elif isinstance(thing, (staticmethod, classmethod, types.MethodType)):
+            self._add_parts(thing, thing.__func__, getattr(thing, "__self__", None))
+        elif isinstance(thing, functools.partial):
+            self._add_parts(thing, thing.func, thing.args, thing.keywords)
+        elif isinstance(thing, property):
+            self._add_parts(thing, thing.fget, thing.fset, thing.fdel)
         elif isinstance(thing, types.ModuleType):
-            self.digest.update(thing.__name__.encode())
+            self.note("module", thing.__name__)
         elif isinstance(thing, io.IOBase):  # where output goes differs from process to process, and changes no results
-            self.digest.update(b"a stream;")
+            self.note("stream")
         else:
-            self.digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(thing)).encode() + b";")
+            self.add_object(thing)
+
+    def name_of(self, thing: Any) -> str:
+        """What a function or a class is called in the hash."""
+        return f"{thing.__module__}.{thing.__qualname__}"
+
+    def is_new(self, thing: Any) -> bool:
+        """Whether a thing was not met before; its number comes into the hash."""
+        known = id(thing) in self._seen
+        number, _ = self._seen.setdefault(id(thing), (len(self._seen), thing))
+        self.note("number", str(number))
+        return not known
 
     def add_function(self, function: types.FunctionType, given: Any) -> None:
         """Bring a function into the hash, which was given as itself or as one of Numba's."""
-        self.digest.update(repr(getattr(given, "targetoptions", "")).encode())
+        if _top(function) in _VERSIONED:
+            self.note("function", self.name_of(function))
+            return
+        self.add(getattr(given, "targetoptions", None))
         self._add_code(function.__code__, function.__globals__)
-        self.add_kept(function)
-
-    def add_kept(self, function: types.FunctionType) -> None:
-        """Bring into the hash what a function keeps: the variables around it, and its defaults."""
         for cell in function.__closure__ or ():
-            self.add(_content(cell))
+            self.add(content_of(cell))
         self.add((function.__defaults__, function.__kwdefaults__))
 
+    def add_class(self, kind: type) -> None:
+        """Bring a class into the hash: by its name, and an enumeration by its members."""
+        self.note("class", self.name_of(kind))
+        if issubclass(kind, enum.Enum):
+            self._add_items({name: member.value for name, member in kind.__members__.items()})
+
+    def add_object(self, thing: Any) -> None:
+        """Bring an object into the hash that has no content of its own: what can be called by its words, too."""
+        self.note("object", self.name_of(type(thing)))
+        if callable(thing):
+            self.note("call", _without_address(thing))
+        inner = getattr(thing, "__wrapped__", None) or getattr(thing, "_defn", None)  # of Numba's intrinsics
+        if isinstance(inner, types.FunctionType):
+            self.add(inner)
+
+    def add_names(self, names: Iterable[str], around: dict[str, Any]) -> None:
+        """Bring into the hash what names of a function stand for; of modules and classes, those of their names, too."""
+        names = tuple(sorted(set(names)))
+        for name in names:
+            if name in around:
+                self.add_named(name, around)
+                self._add_used(around[name], names, set())
+
+    def add_named(self, name: str, around: dict[str, Any]) -> None:
+        """Bring a name into the hash, and what it stands for."""
+        self.note("name", name)
+        self.add(around[name])
+
+    def _add_used(self, owner: Any, names: tuple[str, ...], above: set[int]) -> None:
+        if not isinstance(owner, (types.ModuleType, type)) or id(owner) in above or not self.is_followed(owner):
+            return
+        inside: dict[str, Any] = dict(vars(owner))
+        for name in names:
+            if name in inside:
+                self.add_named(name, inside)
+                self._add_used(inside[name], names, above | {id(owner)})
+
+    def is_followed(self, owner: Any) -> bool:
+        """Whether the attributes of a module or a class that a function uses are looked at."""
+        return True
+
     def _add_code(self, code: types.CodeType, around: dict[str, Any]) -> None:
-        self.digest.update(code.co_code)
-        self.digest.update(repr((code.co_names, code.co_varnames)).encode())
+        self.note("code", code.co_code)
+        self.add((code.co_names, code.co_varnames))
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._add_code(constant, around)
@@ -76,26 +146,61 @@ class Walk:
                 self.add(constant)
         self.add_names(code.co_names, around)
 
-    def add_names(self, names: Iterable[str], around: dict[str, Any]) -> None:
-        """Bring into the hash what names of a function stand for; of a module, those of its names among them."""
-        names = tuple(names)
-        for name in names:
-            if name in around:
-                self.digest.update(name.encode())
-                self.add(around[name])
-                if isinstance(around[name], types.ModuleType):
-                    self._add_used(around[name], names)
+    def _add_value(self, value: Any) -> None:
+        if isinstance(value, enum.Enum):
+            self._add_parts(value, value.name, value.value)
+        elif isinstance(value, np.ndarray):
+            layout = value.flags.c_contiguous, value.flags.f_contiguous
+            self.note("array", repr((value.dtype, value.shape, layout)))
+            if value.dtype.hasobject:
+                self._add_items(value.ravel().tolist())
+            else:
+                self.note("items", value.tobytes())
+        elif isinstance(value, np.generic):
+            self.note("number", repr(value.dtype) + ":" + value.tobytes().hex())
+        else:
+            self.note(self.name_of(type(value)), repr(value))
 
-    def _add_used(self, module: types.ModuleType, names: tuple[str, ...]) -> None:
-        for name in names:
-            value = vars(module).get(name)
-            if value is not None and not isinstance(value, types.ModuleType):
-                self.digest.update(name.encode())
-                self.add(value)
+    def _add_items(self, items: Any) -> None:
+        if isinstance(items, (list, dict)) and not self.is_new(items):  # which may hold themselves
+            return
+        self.note(self.name_of(type(items)), str(len(items)))
+        if isinstance(items, dict):
+            items = [part for item in items.items() for part in item]
+        elif isinstance(items, (set, frozenset)):
+            items = sorted(items, key=_order)
+        for item in items:
+            self.add(item)
+
+    def _add_parts(self, thing: Any, *parts: Any) -> None:
+        self.note("parts", self.name_of(type(thing)))
+        for part in parts:
+            self.add(part)
 
 
-def _content(cell: Any) -> Any:
+def content_of(cell: types.CellType) -> Any:
+    """What a variable of a closure holds; None where it has no value yet."""
     try:
         return cell.cell_contents
     except ValueError:
         return None
+
+
+def _order(item: Any) -> str:
+    """The place of an item of a set among the others, whose own order differs from process to process."""
+    if isinstance(item, (tuple, frozenset)):
+        parts = [_order(part) for part in item]
+        return _name(type(item)) + repr(sorted(parts) if isinstance(item, frozenset) else parts)
+    return _name(type(item)) + (_name(item) if isinstance(item, types.FunctionType) else _without_address(item))
+
+
+def _without_address(thing: Any) -> str:
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing), flags=re.IGNORECASE)
+
+
+def _name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _top(thing: Any) -> str:
+    return (getattr(thing, "__module__", None) or "").partition(".")[0]

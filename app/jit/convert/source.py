@@ -6,29 +6,43 @@ import ast
 import copy
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from types import CellType, CodeType, FunctionType
 from typing import Any
+from weakref import WeakSet
 
 from app.errors import ProgramError
 from app.jit.convert.names import within
 from app.jit.convert.rewrite import rewritten
+from app.reading import NoSourceError, definition_in, future_flags, too_deep
 
 MEANING = "_jit"
 """The name by which converted source calls what this package gives."""
+
+_made: WeakSet[CodeType] = WeakSet()
+"""The code of converted functions, and of those inside them."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a function is converted from; it is converted once for all functions of one code."""
+
+    code: CodeType
+    qualname: str
+    around: dict[str, Any] = field(compare=False)
 
 
 def has_source(function: Any) -> bool:
     """Whether a function can be converted."""
     function = inspect.unwrap(function)
-    return isinstance(function, FunctionType) and _tree(function.__code__) is not None
+    return isinstance(function, FunctionType) and _converted(_source_of(function)) is not None
 
 
 def with_meaning(function: FunctionType, meaning: Any) -> Callable[..., Any]:
-    """A function with its control flow converted, which calls `meaning`; itself, where its source cannot be read."""
-    if MEANING in function.__code__.co_freevars or _tree(function.__code__) is None:
+    """A function with its control flow converted, which calls `meaning`; itself, where it has no source."""
+    if function.__code__ in _made or (code := _compiled(_source_of(function))) is None:
         return function
-    code = _compiled(function.__code__, function.__qualname__)
     known = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells = tuple(CellType(meaning) if name == MEANING else known[name] for name in code.co_freevars)
     made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, cells)
@@ -40,67 +54,71 @@ def with_meaning(function: FunctionType, meaning: Any) -> Callable[..., Any]:
 def code_of(function: Any) -> str:
     """The converted source of a function, as text."""
     function = inspect.unwrap(function)
-    tree = _tree(function.__code__) if isinstance(function, FunctionType) else None
+    tree = _converted(_source_of(function)) if isinstance(function, FunctionType) else None
     if tree is None:
         raise ProgramError(f"the source of {function!r} cannot be read, so it is traced as it is")
-    return ast.unparse(_converted(function.__code__, function.__qualname__))
+    try:
+        return ast.unparse(tree)
+    except RecursionError:
+        raise too_deep(tree, function.__code__) from None
+
+
+def _source_of(function: FunctionType) -> _Source:
+    return _Source(function.__code__, function.__qualname__, function.__globals__)
 
 
 @functools.lru_cache(maxsize=1024)
-def _tree(code: CodeType) -> ast.FunctionDef | None:
-    """The `def` of a function with the line numbers of its file; None where it has no such source."""
-    try:
-        lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError, IndexError):
+def _converted(source: _Source) -> ast.FunctionDef | None:
+    """The `def` of a function, converted, with the line numbers of its file; None where it has no such source."""
+    if source.code.co_name == "<lambda>":
         return None
-    indented = lines[0][:1].isspace()
     try:
-        module = ast.parse(("if True:\n" if indented else "") + "".join(lines))
-    except SyntaxError:  # a lambda in the middle of a statement
+        node = definition_in(source.code, source.around)
+    except NoSourceError:
         return None
-    node: Any = module.body[0].body[0] if indented else module.body[0]  # type: ignore[attr-defined]
-    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+    if not isinstance(node, ast.FunctionDef):
         return None
     if any(isinstance(inner, (ast.Yield, ast.YieldFrom, ast.Await)) for inner in within(node)):
         return None
-    ast.increment_lineno(node, first - (2 if indented else 1))
-    return node
+    scopes = source.qualname.rpartition(".")[0]
+    try:
+        if scopes and not scopes.endswith("<locals>"):
+            _Mangler(scopes.rpartition(".")[2]).visit(node)
+        return rewritten(node)
+    except RecursionError:
+        raise too_deep(node, source.code) from None
 
 
 @functools.lru_cache(maxsize=1024)
-def _converted(code: CodeType, qualname: str) -> ast.FunctionDef:
-    tree = _tree.__wrapped__(code)  # another copy, to be changed
-    assert tree is not None
-    scopes = qualname.rpartition(".")[0]
-    if scopes and not scopes.endswith("<locals>"):
-        _Mangler(scopes.rpartition(".")[2]).visit(tree)
-    return rewritten(tree)
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(code: CodeType, qualname: str) -> CodeType:
+def _compiled(source: _Source) -> CodeType | None:
     """The code of the converted function, compiled inside a function that has its free variables."""
-    node = copy.copy(_converted(code, qualname))
+    converted, code = _converted(source), source.code
+    if converted is None:
+        return None
+    node = copy.copy(converted)
     node.name = f"{code.co_name}_converted"  # under its own name it would hide what that name means outside
     free = [MEANING, *code.co_freevars]
     arguments = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
     result = ast.Return(ast.Name(node.name, ast.Load()))
     factory = ast.FunctionDef("factory", arguments, [node, result], [])
     factory.type_params = []  # type: ignore[attr-defined]  # Python 3.12 wants it
-    module = ast.fix_missing_locations(ast.Module([factory], []))
     found: dict[str, Any] = {}
-    exec(compile(module, code.co_filename, "exec", dont_inherit=True, flags=_future(code)), found)
-    made: CodeType = found["factory"](*free).__code__
-    named: Any = {"co_qualname": qualname} if hasattr(made, "co_qualname") else {}
-    return made.replace(co_name=code.co_name, **named)
+    try:
+        module = ast.fix_missing_locations(ast.Module([factory], []))
+        exec(compile(module, code.co_filename, "exec", dont_inherit=True, flags=future_flags(code)), found)
+    except RecursionError:
+        raise too_deep(node, code) from None
+    named: Any = {"co_qualname": source.qualname} if hasattr(code, "co_qualname") else {}
+    made: CodeType = found["factory"](*free).__code__.replace(co_name=code.co_name, **named)
+    _made.update(_codes_in(made))
+    return made
 
 
-def _future(code: CodeType) -> int:
-    """The `from __future__` statements that the function was compiled under."""
-    import __future__
-
-    flags = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
-    return functools.reduce(lambda a, b: a | b, [f for f in flags if code.co_flags & f], 0)
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes_in(constant)
 
 
 class _Mangler(ast.NodeTransformer):

@@ -12,10 +12,7 @@ from app.training.activation import Activation
 
 
 def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:
-    """The hash of each operator's source; None for those of the framework's own.
-
-    A hash covers the values that a function reads, so it is taken before any function has run.
-    """
+    """The hash of each operator's source; None for those of the framework's own."""
     return {activation.name: _source_of(activation.operator) for activation in activations}
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import enum
+import math
 import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, types, vectorize
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
@@ -200,3 +205,83 @@ def test_a_function_that_calls_itself_has_a_fingerprint():
         return again(x - 1) if x else 0
 
     assert fingerprint(again) == fingerprint(again)
+
+
+def changed(array: np.ndarray) -> np.ndarray:
+    copied = array.copy()
+    copied[len(array) // 2] = -1
+    return copied
+
+
+LONG = np.arange(5000.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (LONG, changed(LONG)),
+        (np.zeros((2, 3)), np.zeros((3, 2))),
+        (np.zeros((2, 3)), np.zeros((2, 3), order="F")),
+        (np.zeros(2), np.zeros(2, "int64")),
+        (0.0, -0.0),
+        (1, 1.0),
+        (1, True),
+        (np.float32(1), np.float64(1)),
+        (np.dtype("float32"), np.dtype("float64")),
+        ((1, (2, 3)), ((1, 2), 3)),
+        ({1, 2}, {1, 3}),
+        (math.sin, math.cos),
+        (np.exp, np.sin),
+        (partial(max, 1), partial(max, 2)),
+        (partial(max, 1), partial(min, 1)),
+        (made(1).__get__(1), made(2).__get__(1)),
+        (njit(fastmath={"nnan"})(made(1)), njit(fastmath={"ninf"})(made(1))),
+        (types.float32, types.float64),
+        (vectorize(made(1)), vectorize(made(2))),
+        ("ab", b"ab"),
+        (["a", "bc"], ["ab", "c"]),
+    ],
+)
+def test_what_numba_freezes_counts_by_its_content(one: Any, other: Any):
+    assert fingerprint(made(one)) != fingerprint(made(other))
+    same = copy.deepcopy(one) if isinstance(one, (np.ndarray, tuple, set, list)) else one
+    assert fingerprint(made(one)) == fingerprint(made(same))
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Paint(enum.Enum):
+    RED = 2
+
+
+def test_members_of_enumerations_count_by_their_values():
+    assert fingerprint(made(Colour.RED)) != fingerprint(made(Paint.RED))
+    assert fingerprint(made(Colour)) != fingerprint(made(Paint))
+
+
+def test_what_cannot_be_frozen_counts_by_its_type():
+    assert fingerprint(made(np.random.default_rng(0))) == fingerprint(made(np.random.default_rng(1)))
+    assert fingerprint(made(os.environ)) == fingerprint(made(os.environ.__class__.__new__(os.environ.__class__)))
+
+
+def test_lists_and_dictionaries_that_hold_themselves_have_a_fingerprint():
+    around: list[Any] = [1]
+    around.append(around)
+    inside = {"a": around}
+    around.append(inside)
+    assert fingerprint(made(around)) == fingerprint(made(around))
+
+
+@pytest.mark.parametrize("call", ["deep_pkg.sub.helper(x)", "sub.helper(x)", "deep_pkg.sub.Kind.helper(x)"])
+def test_helpers_in_modules_of_any_depth_count(call: str, monkeypatch: pytest.MonkeyPatch):
+    def hashed(factor: int) -> str:
+        package, sub = ModuleType("deep_pkg"), ModuleType("deep_pkg.sub")
+        package.sub = sub
+        exec(f"def helper(x): return x * {factor}\nclass Kind: helper = staticmethod(helper)", vars(sub))
+        found: dict[str, Any] = {"deep_pkg": package, "sub": sub}
+        exec(f"def function(x): return {call}", found)
+        return fingerprint(found["function"])
+
+    assert hashed(2) == hashed(2) != hashed(3)

@@ -1,0 +1,206 @@
+"""Reading a user's function: its parameters, and the tree of its source, checked against the code that Python runs."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import functools
+import inspect
+import linecache
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FunctionType, MethodType
+from typing import Any, TypeAlias
+
+from app.errors import OperatorError
+
+Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+_ANY = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+_STARTED = time.time()
+_FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+_verified: dict[str, tuple[Any, str]] = {}
+"""For each file, the text that code of it was found in, and the import that this was of.
+
+The text stays good when the file is edited afterwards, until it is imported again.
+"""
+
+
+class UnreadableSourceError(OperatorError):
+    """A function whose source cannot be read."""
+
+
+class NoSourceError(UnreadableSourceError):
+    """A function that was made where Python keeps no source: in `python -c`, by `exec`."""
+
+
+class ChangedSourceError(UnreadableSourceError):
+    """A function whose source is no longer what Python runs: its file was edited after it was imported."""
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """How a function can be called. `functools.wraps` shows the signature of another function than the one called.
+
+    So the wrapper's own counts, unless it takes any arguments at all, and so passes them on as they are.
+    """
+    if isinstance(function, MethodType):
+        whole = signature_of(function.__func__)
+        first, *others = whole.parameters.values()
+        return whole if first.kind is first.VAR_POSITIONAL else whole.replace(parameters=others)
+    own, wrapped = inspect.signature(function, follow_wrapped=False), getattr(function, "__wrapped__", None)
+    if wrapped is None or not {p.kind for p in own.parameters.values()} >= _ANY:
+        return own
+    inner = signature_of(wrapped)
+    named = [name for name, p in own.parameters.items() if p.kind not in _ANY]
+    return inner if named == [*inner.parameters][: len(named)] else own
+
+
+def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
+    """The parameters that a function can be called with."""
+    return signature_of(function).parameters
+
+
+def definition_of(function: FunctionType) -> Definition:
+    """The `def` or the lambda of a function, as a tree of the caller's own, with the line numbers of its file.
+
+    The source was compiled and compared with the function's code, so it is what Python runs: a ChangedSourceError says
+    where it is not, and a NoSourceError where there is none.
+    """
+    return definition_in(function.__code__, function.__globals__)
+
+
+def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
+    """The same, of a function's code and its globals."""
+    tree, codes = _source_of(code, around)
+    found = _one_of(_definitions(tree, code), codes, code)
+    if found is None:
+        raise UnreadableSourceError(f"{code.co_name} cannot be told from others in its line, {place_in(code)}")
+    try:
+        return copy.deepcopy(found)
+    except RecursionError:
+        raise too_deep(found, code) from None
+
+
+def definitions_of(function: FunctionType) -> list[Definition]:
+    """The `def` of a function, or all lambdas of its line that might be it. The trees are shared: change a copy."""
+    return _definitions(module_of(function), function.__code__)
+
+
+def module_of(function: FunctionType) -> ast.Module:
+    """The source that a function was compiled from, as a whole: its file, or the cell of a notebook."""
+    return _source_of(function.__code__, function.__globals__)[0]
+
+
+def module_tree(file: str, around: dict[str, Any]) -> ast.Module | None:
+    """The source of a module of which no function is at hand; None where it cannot be read."""
+    try:
+        text = _text_before(file, around) or _text(file, around)
+        return _parsed(text, 0)[0] if text else None
+    except _UNPARSED:
+        return None
+
+
+def place_in(code: CodeType, line: int = 0) -> str:
+    """File and line, as messages give them."""
+    return f"{os.path.basename(code.co_filename)}:{line or code.co_firstlineno}"
+
+
+def future_flags(code: CodeType) -> int:
+    """The `from __future__` statements that a code was compiled under, as `compile` takes them."""
+    return code.co_flags & _FUTURE
+
+
+def too_deep(node: ast.AST, code: CodeType) -> UnreadableSourceError:
+    """The error for a tree that Python's limit on recursion does not let us walk through. It names the deepest line."""
+    depth, line = 0, code.co_firstlineno
+    waiting = [(node, 0, line)]
+    while waiting:
+        here, level, above = waiting.pop()
+        at = getattr(here, "lineno", above)
+        if level > depth:
+            depth, line = level, at
+        waiting += [(child, level + 1, at) for child in ast.iter_child_nodes(here)]
+    return UnreadableSourceError(
+        f"{place_in(code, line)}: an expression is nested too deeply ({depth} levels) to be read; compute parts of it "
+        "in variables of their own"
+    )
+
+
+def _source_of(code: CodeType, around: dict[str, Any]) -> tuple[ast.Module, tuple[CodeType, ...]]:
+    name = code.co_name
+    for text in filter(None, (_text_before(code.co_filename, around), _text(code.co_filename, around))):
+        try:
+            tree, codes = _parsed(text, future_flags(code))
+        except _UNPARSED as error:
+            raise UnreadableSourceError(f"the source of {name}, {code.co_filename}, cannot be read: {error}") from error
+        if (code in codes or _was_rewritten(code)) and _definitions(tree, code):
+            _verified[code.co_filename] = (around.get("__spec__"), text)
+            return tree, codes
+    if not _text(code.co_filename, around):
+        raise NoSourceError(f"the source of {name} cannot be read ({code.co_filename}); define it in a file")
+    raise ChangedSourceError(
+        f"{code.co_filename} is no longer what {name} was made of: the file was changed since it was imported; "
+        "start Python again to use what it holds now"
+    )
+
+
+def _text_before(file: str, around: Mapping[str, Any]) -> str:
+    imported, text = _verified.get(file, (None, ""))
+    return text if imported is around.get("__spec__") else ""
+
+
+def _text(file: str, around: dict[str, Any]) -> str:
+    linecache.checkcache(file)
+    text = "".join(linecache.getlines(file, around))
+    return text if text.strip() else ""
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str, future: int) -> tuple[ast.Module, tuple[CodeType, ...]]:
+    flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as the cells of notebooks are compiled
+    tree: ast.Module = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    return tree, tuple(_codes_in(compile(text, "", "exec", flags, dont_inherit=True)))
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes_in(constant)
+
+
+def _was_rewritten(code: CodeType) -> bool:
+    """Whether a tool changed the code while it was imported, as pytest does with assertions; its file is unchanged."""
+    names = {name for inner in _codes_in(code) for name in (*inner.co_names, *inner.co_varnames)}
+    if not any(name.startswith("@") for name in names):
+        return False
+    try:
+        found = os.stat(code.co_filename)
+    except OSError:
+        return False
+    return max(found.st_mtime, found.st_ctime) < _STARTED
+
+
+def _definitions(tree: ast.Module, code: CodeType) -> list[Definition]:
+    return [node for node in ast.walk(tree) if isinstance(node, _DEFINITIONS) and _begins_at(node, code)]
+
+
+def _begins_at(node: Definition, code: CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return (code.co_name, code.co_firstlineno) == ("<lambda>", node.lineno)
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return (code.co_name, code.co_firstlineno) == (node.name, first)
+
+
+def _one_of(nodes: list[Definition], codes: Sequence[CodeType], code: CodeType) -> Definition | None:
+    """Of the definitions in a line the one that became this code; None where that cannot be told."""
+    if len(nodes) == 1:
+        return nodes[0]
+    alike = [c for c in codes if (c.co_name, c.co_firstlineno) == (code.co_name, code.co_firstlineno)]
+    in_order = sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
+    found = [n for n, c in zip(in_order, alike, strict=False) if c == code] if len(alike) == len(nodes) else []
+    return found[0] if found else None

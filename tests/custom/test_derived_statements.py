@@ -1,0 +1,209 @@
+"""Every kind of statement and expression: derived rightly, or refused with its line. None is passed over."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+import traceback
+from typing import Any
+
+import pytest
+from custom.made_functions import module_of_text, slope
+
+from app.custom.derivative.making import derived_gradient
+from app.custom.derivative.scope import UnderivableError
+
+HEAD = """
+import contextlib
+import math
+import numpy as np
+from functools import wraps
+
+TABLE = np.array([0.5, 1.5, 2.5])
+CELL = [0.0]
+
+def helper(u, v=2.0, *, w=1.0):
+    return u * v + w
+
+def passing(f):
+    @wraps(f)
+    def called(*args, **kwargs):
+        return f(*args, **kwargs)
+    return called
+
+@passing
+def wrapped(x):
+    return x * x
+"""
+
+DERIVED = {
+    "walrus in if": "if (t := x * x) > 1.0:\n    return t\nreturn x",
+    "walrus in elif": "if x > 2:\n    return x\nelif (t := x * x) > 0.3:\n    return t\nreturn -x",
+    "walrus in while": "while (y := x * 0.5) > 0.2:\n    x = y\nreturn x",
+    "walrus of the input": "while (x := x * 0.5) > 0.2:\n    pass\nreturn x",
+    "walrus in while with else": "n = 0\nwhile (x := x * 0.5) > 0.2:\n    n += 1\nelse:\n    x = x * 3\nreturn x",
+    "walrus in while with break": (
+        "while (y := x * 0.5) > 0.1:\n    x = y\n    if x < 0.4:\n        break\nelse:\n    x = x * 7\nreturn x"
+    ),
+    "walrus in while with continue": (
+        "while (y := x * 0.5) > 0.1:\n    x = y\n    if x < 0.4:\n        continue\n    x = x * 0.9\nreturn x"
+    ),
+    "walrus in a walrus": "return (s := (t := x * x) * t) + s + t",
+    "walrus in a call": "return helper((t := x * x), v=(u := t + 1)) * u",
+    "walrus in a ternary's test": "return t if (t := x * x) > 1 else -t",
+    "walrus first in and": "if (t := x * x) > 0.3 and x > 0:\n    return t\nreturn x",
+    "walrus in a chain": "if 0.3 < (t := x * x) < 2:\n    return t\nreturn x",
+    "walrus in return": "return (t := x * x) * t",
+    "walrus in print": "print(t := x * x)\nreturn t",
+    "walrus in a tuple": "a, b = (t := x * x), t * 2\nreturn a * b",
+    "walrus in a loop's range": "for k in range(n := 3):\n    x = x * 0.9\nreturn x * n",
+    "chained comparison": "return x * x if 0.2 < x < 1.2 else -x",
+    "annotated": "y: float = x * x\nreturn y",
+    "annotated alone": "y: float\ny = x * x\nreturn y",
+    "augmented": "y = x\ny *= y\ny **= 2\ny -= x\ny /= 2\nreturn y",
+    "floor division": "y = x * x\ny //= 0.3\nreturn y + x",
+    "modulo": "return (x * 3) % 0.7",
+    "modulo by an input": "return 5.0 % x",
+    "for and else": "for k in range(3):\n    x = x * 0.9\n    if x > 9:\n        break\nelse:\n    x = x * 5\nreturn x",
+    "while and else": "k = 0\nwhile k < 3:\n    k += 1\n    x = x * 0.9\nelse:\n    x = x * 5\nreturn x",
+    "early return in a loop": "for k in range(5):\n    x = x * 1.3\n    if x > 1.5:\n        return x * x\nreturn x",
+    "and, or": "return (x > 1 and x * x) or x * 3",
+    "conversions": "return float(x) * int(x + 3.5) + round(x) * x + bool(x) * x",
+    "floor and kin": "return np.floor(x) * x + math.ceil(x) * x + math.trunc(x * 3) * x + np.rint(x * 2) * x",
+    "a table": "return x * TABLE[int(abs(x))]",
+    "a loop over an array": "s = 0.0\nfor c in TABLE:\n    s = s * x + c\nreturn s",
+    "keywords": "return helper(x, w=x * x) + helper(u=x, v=x)",
+    "pass": "if x > 0:\n    pass\nreturn x * x",
+    "assert": "assert x < 99\nreturn x * x",
+    "raise": "if x > 99:\n    raise ValueError('too large')\nreturn x * x",
+    "not": "return x * x if not x > 1 else x",
+    "unary plus": "return +x * -x",
+    "where": "return np.where(x > 1, x * x, -x)",
+    "swap": "a, b = x, x * x\na, b = b, a\nreturn a - b * 2",
+}
+
+REFUSED = {
+    "walrus second in and": "if x > 0 and (t := x * x) > 1:\n    return t\nreturn x",
+    "walrus in or": "if x > 9 or (t := x * x) > 1:\n    return x\nreturn x",
+    "walrus in a ternary's branch": "return (t := x * x) if x > 0 else x",
+    "walrus late in a chain": "if 0 < x < (t := x * x):\n    return t\nreturn x",
+    "walrus after a read": "return x + (x := x * 2)",
+    "walrus twice": "return (t := x) * (t := t * 2)",
+    "walrus in a comprehension": "return max([(t := x * k) for k in (1.0, 2.0)]) + t",
+    "flat walrus in a comprehension": "y = sum([(t := k) for k in (1.0, 2.0)])\nreturn x * t * y",
+    "walrus in a lambda": "f = lambda: (t := 3.0)\nreturn x * f()",
+    "walrus in assert": "assert (t := x * x) < 99\nreturn t",
+    "walrus in augmented": "x += (x := 2.0)\nreturn x",
+    "walrus and break after else": (
+        "for k in range(2):\n    while (y := x * 0.5) > 1:\n        x = y\n    else:\n        break\nreturn x"
+    ),
+    "two targets": "a = b = x * x\nreturn a + b",
+    "a constant for two targets": "a = x * x\nif x > 1:\n    a = b = 2.0\nreturn a",
+    "nested targets": "(a, (b, c)) = x, (x, x)\nreturn a + b + c",
+    "starred target": "a, *b = x, x\nreturn a",
+    "subscript": "CELL[0] = x * x\nreturn CELL[0]",
+    "augmented subscript": "CELL[0] += x\nreturn CELL[0]",
+    "attribute": "helper.kept = x\nreturn helper.kept",
+    "list": "t = [x, x * x]\nreturn t[1]",
+    "tuple": "t = (x, x * x)\nreturn t[1]",
+    "dictionary": "t = {'a': x}\nreturn t['a']",
+    "comprehension": "return sum([x * k for k in (1.0, 2.0)])",
+    "generator": "return max(x * k for k in (1.0, 2.0))",
+    "lambda": "f = lambda u: u * x\nreturn f(2.0)",
+    "lambda of its own": "f = lambda u: u * u\nreturn f(x)",
+    "nested function": "def inner(u):\n    return u * u\nreturn inner(x)",
+    "nested class": "class C:\n    k = 2.0\nreturn x * C.k",
+    "try": "try:\n    y = x * x\nexcept ValueError:\n    y = x\nreturn y",
+    "with": "with contextlib.suppress(ValueError):\n    y = x * x\nreturn y",
+    "match": "match x:\n    case 1.0:\n        return x\nreturn x * x",
+    "global": "global KEPT\nKEPT = x * x\nreturn KEPT",
+    "nonlocal import": "import math as m\nreturn m.sin(x)",
+    "delete": "y = x\ndel y\nreturn x",
+    "method": "return x.conjugate()",
+    "attribute of a number": "return x.real",
+    "matrix product": "return x @ x",
+    "bits": "return int(x) ^ 1 + (x | 1)",
+    "invert": "return ~x",
+    "a loop over inputs": "s = 0.0\nfor c in (x, x * x):\n    s += c\nreturn s",
+    "a loop's own input": "for x in range(3):\n    pass\nreturn x * 1.0",
+    "yield": "yield x * x",
+    "await": "await x\nreturn x",
+    "starred call": "return helper(*(x, x))",
+    "keywords of a dictionary": "return helper(**{'u': x})",
+    "formatted": "return float(f'{x}')",
+    "a call alone": "helper(x)\nreturn x",
+    "nothing": "return",
+    "a function of functions": "return (math.sin if x > 0 else math.cos)(x)",
+    "slice": "return TABLE[: int(x)][0] * TABLE[x]",
+    "set": "return max({x, x * x})",
+}
+
+FEEDS = ((0.37,), (1.13,), (2.61,))
+
+
+def made(body: str, before: str = "def") -> Any:
+    if "await" in body:
+        before = "async def"
+    return module_of_text(f"{HEAD}\n{before} f(x):\n{textwrap.indent(body, '    ')}\n").f
+
+
+@pytest.mark.parametrize("what", DERIVED)
+def test_what_is_derived_has_the_slope_of_the_function(what: str, capsys: pytest.CaptureFixture[str]):
+    function, compared = made(DERIVED[what]), 0
+    gradient = derived_gradient(function, ["x"], ["arriving"])
+    for at in FEEDS:
+        expected = slope(function, at, 0)
+        if expected is not None:
+            assert gradient(*at, 1.0) == pytest.approx(expected, rel=1e-4, abs=1e-4), at
+            compared += 1
+    assert compared > 1
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_derived_is_refused_with_its_line(what: str):
+    with pytest.raises(UnderivableError, match=r"^made_functions_\d+\.py:\d+: "):
+        derived_gradient(made(REFUSED[what]), ["x"], ["arriving"])
+
+
+def test_a_walrus_that_is_refused_says_what_to_write():
+    words = r"\.py:\d+: `.*:=.*` assigns to t where it may be skipped .* write the assignment as a statement of its own"
+    with pytest.raises(UnderivableError, match=words):
+        derived_gradient(made(REFUSED["walrus second in and"]), ["x"], ["arriving"])
+
+
+def test_the_lists_have_every_kind_of_node_that_python_has():
+    text = "\n".join(textwrap.indent(body, "  ") for body in [*DERIVED.values(), *REFUSED.values()])
+    tree = ast.parse(f"{HEAD}\nasync def f(x):\n{text}\n".replace("yield x * x", "await x\n  (yield x)"))
+    met = {type(node).__name__ for node in ast.walk(tree)} | {"Yield", "Await"}
+    kinds = {kind.__name__ for base in (ast.stmt, ast.expr) for kind in base.__subclasses__()}
+    others = {"AsyncFor", "AsyncWith", "AsyncFunctionDef", "Nonlocal", "TryStar", "TypeAlias", "YieldFrom"}
+    others |= {"DictComp", "SetComp", "TemplateStr", "Interpolation", "Num", "Str", "Bytes", "NameConstant", "Ellipsis"}
+    assert kinds - met - others == set()
+
+
+def test_functions_of_any_number_of_arguments_are_refused():
+    module = module_of_text(HEAD)
+    with pytest.raises(UnderivableError, match=r"wrapped takes 'x' among any number of arguments"):
+        derived_gradient(module.wrapped, ["x"], ["arriving"])
+
+
+def test_a_setting_that_is_given_a_value_of_an_input_in_a_branch():
+    text = "def f(x, k=2.0):\n    if x > 0:\n        k = k * x\n    return k * x\n"
+    gradient = derived_gradient(module_of_text(text).f, ["x"], ["arriving"])
+    assert (gradient(3.0, 1.0), gradient(-3.0, 1.0)) == (12.0, 2.0)
+
+
+@pytest.mark.parametrize("default", ["float('nan')", "float('inf')", "np.float64(0.5)", "-0.0", "True", "(1, 2)"])
+def test_settings_of_any_kind_keep_their_defaults(default: str):
+    function = module_of_text(f"import numpy as np\ndef f(x, k={default}):\n    return x * x\n").f
+    gradient = derived_gradient(function, ["x"], ["arriving"])
+    assert repr(gradient.__defaults__) == repr(function.__defaults__)
+    assert gradient(3.0, 1.0) == 6.0
+
+
+@pytest.mark.parametrize("body", ["math.sin(" * 150 + "x" + ")" * 150, " + ".join(["x * x"] * 900)])
+def test_an_expression_nested_too_deeply_is_an_error_of_one_sentence(body: str):
+    function = module_of_text(f"{HEAD}\ndef f(x):\n    y = x\n    return {body}\n").f
+    with pytest.raises(UnderivableError, match=r"\d+: an expression is nested too deeply \(\d+ levels\)") as found:
+        derived_gradient(derived_gradient(function, ["x"], ["one"]), ["x", "one"], ["two"])
+    assert len("".join(traceback.format_exception(found.value)).splitlines()) < 100

@@ -1,0 +1,251 @@
+"""The hash of an operator's source: what it holds against change, and what may change without being one."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app
+from app.custom.source import source_hash
+from app.reading import ChangedSourceError
+
+HEAD = "import os\nimport enum, functools\nimport numpy as np\nimport app\nfrom numba import njit\n"
+Write = Callable[..., Any]
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes files, and imports the first of them anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def write(main: str, others: dict[str, str] | None = None) -> Any:
+        for file, text in {**(others or {}), "hashed_ops.py": HEAD + main}.items():
+            path = tmp_path / file
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        for name in [n for n in sys.modules if n.partition(".")[0] in ("hashed_ops", "hashed_consts", "hashed_pkg")]:
+            monkeypatch.delitem(sys.modules, name)
+        importlib.invalidate_caches()
+        return importlib.import_module("hashed_ops")
+
+    return write
+
+
+# What may change while a program runs
+
+STATES = {
+    "a generator of random numbers": ("rng = np.random.default_rng(0)", "    return x * rng.random()", "rng.random()"),
+    "the environment": ("", "    return x if os.environ.get('A') else -x", "os.environ.update(A='1')"),
+    "a dictionary": ("SEEN = {}", "    SEEN[len(SEEN)] = 1\n    return x", "f(1.0)"),
+    "a list": ("SEEN = []", "    SEEN.append(1)\n    return x", "f(1.0)"),
+    "a counter": ("COUNT = 0", "    global COUNT\n    COUNT += 1\n    return x", "f(1.0)"),
+    "an array": ("BUFFER = np.zeros(3)", "    BUFFER[0] = x\n    return x", "f(1.0)"),
+    "a tuple of arrays": ("PAIR = np.zeros(3), 1", "    PAIR[0][0] = x\n    return x", "f(1.0)"),
+    "a default": ("", "    return helper(x)\ndef helper(x, seen=[]):\n    seen.append(x)\n    return x", "f(1.0)"),
+    "an object": (
+        "class Counter:\n    def __init__(self): self.n = 0\n    def __call__(self, x): self.n += 1; return x\n"
+        "count = Counter()",
+        "    return count(x)",
+        "f(1.0)",
+    ),
+    "a class's attribute": ("class C:\n    n = 0", "    C.n += 1\n    return x", "f(1.0)"),
+    "the folder": ("HERE = __file__", "    return x if __file__ else -x", "globals().update(__file__='/elsewhere')"),
+    "what is kept": ("@functools.lru_cache\ndef h(x): return x", "    return h(x)", "f(1.0)"),
+}
+
+
+@pytest.mark.parametrize("what", STATES)
+def test_what_changes_while_a_program_runs_is_no_other_source(what: str, module: Write):
+    before, body, change = STATES[what]
+    ops = module(f"{before}\ndef f(x):\n{body}\n")
+    told = source_hash(ops.f)
+    exec(change, vars(ops))
+    assert source_hash(ops.f) == told
+
+
+def test_a_variable_that_closures_count_in_is_no_other_source(module: Write):
+    inner = "    def f(x):\n        nonlocal n\n        n += 1\n        return x * by\n"
+    ops = module(f"def made(by):\n    n = 0\n{inner}    return f\nf = made(2.0)\n")
+    told = source_hash(ops.f)
+    ops.f(1.0)
+    assert source_hash(ops.f) == told
+
+
+# What is another source
+
+EDITS = {
+    "a number": ("FACTOR = 2.0", "FACTOR = 3.0", "    return x * FACTOR"),
+    "the sign of zero": ("ZERO = 0.0", "ZERO = -0.0", "    return x + ZERO"),
+    "an array": ("T = np.array([1.0, 2.0])", "T = np.array([1.0, 3.0])", "    return x * T[0]"),
+    "an array that is filled": ("T = np.zeros(2)\nT[0] = 1", "T = np.zeros(2)\nT[0] = 2", "    return x * T[0]"),
+    "a list that grows in a loop": (
+        "T = []\nfor i in range(3):\n    T.append(i)",
+        "T = []\nfor i in range(4):\n    T.append(i)",
+        "    return x * T[0]",
+    ),
+    "a dictionary": ("T = {'a': 1}", "T = {'a': 2}", "    return x * T['a']"),
+    "what makes an array": (
+        "def table(): return [1, 2]\nT = np.array(table())",
+        "def table(): return [1, 3]\nT = np.array(table())",
+        "    return x * T[0]",
+    ),
+    "a static method": (
+        "class K:\n    @staticmethod\n    def h(x): return x * 2",
+        "class K:\n    @staticmethod\n    def h(x): return x * 3",
+        "    return K.h(x)",
+    ),
+    "a class's table": ("class K:\n    T = [1, 2]", "class K:\n    T = [1, 3]", "    return x * K.T[0]"),
+    "a partial's number": (
+        "def g(k, x): return k * x\nh = functools.partial(g, 2)",
+        "def g(k, x): return k * x\nh = functools.partial(g, 3)",
+        "    return h(x)",
+    ),
+    "a partial's function": (
+        "def g(k, x): return k * x\nh = functools.partial(g, 2)",
+        "def g(k, x): return k - x\nh = functools.partial(g, 2)",
+        "    return h(x)",
+    ),
+    "a function of Numba's": ("@njit\ndef h(x): return x * 2", "@njit\ndef h(x): return x * 3", "    return h(x)"),
+    "a callable object": (
+        "class A:\n    def __init__(self, k): self.k = k\n    def __call__(self, x): return self.k * x\nh = A(2)",
+        "class A:\n    def __init__(self, k): self.k = k\n    def __call__(self, x): return self.k * x\nh = A(3)",
+        "    return h(x)",
+    ),
+    "a method of an object": (
+        "class A:\n    def h(self, x): return x * 2\na = A()",
+        "class A:\n    def h(self, x): return x * 3\na = A()",
+        "    return a.h(x)",
+    ),
+    "a closure's number": (
+        "def made(k):\n    def h(x): return x * k\n    return h\nh = made(2)",
+        "def made(k):\n    def h(x): return x * k\n    return h\nh = made(3)",
+        "    return h(x)",
+    ),
+    "a default": ("def h(x, k=2): return x * k", "def h(x, k=3): return x * k", "    return h(x)"),
+    "a member of an enumeration": (
+        "class E(enum.Enum):\n    A = 2",
+        "class E(enum.Enum):\n    A = 3",
+        "    return x * E.A.value",
+    ),
+    "what a cache is of": (
+        "@functools.lru_cache\ndef h(n): return n * 2",
+        "@functools.lru_cache\ndef h(n): return n * 3",
+        "    return h(x)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_edit_of_what_a_function_uses_is_another_source(what: str, module: Write):
+    before, after, body = EDITS[what]
+    hashes = [source_hash(module(f"{text}\ndef f(x):\n{body}\n").f) for text in (before, after, before)]
+    assert hashes[0] == hashes[2] != hashes[1]
+
+
+IMPORTS = {
+    "import hashed_pkg.sub": "hashed_pkg.sub.helper(x)",
+    "import hashed_pkg.sub as s": "s.helper(x)",
+    "from hashed_pkg import sub": "sub.helper(x)",
+    "from hashed_pkg.sub import helper": "helper(x)",
+    "from hashed_pkg import deep": "deep.sub.helper(x)",
+    "import hashed_pkg.sub  # a table": "x * hashed_pkg.sub.TABLE[0]",
+    "from hashed_pkg.sub import TABLE": "x * TABLE[0]",
+    "from hashed_pkg.sub import *": "x * TABLE[0]",
+}
+
+
+@pytest.mark.parametrize("how", IMPORTS)
+def test_helpers_of_other_modules_are_reached_at_any_depth(how: str, module: Write):
+    def written(helper: str, table: str) -> str:
+        ops = module(
+            f"{how}\ndef f(x):\n    return {IMPORTS[how]}\n",
+            {
+                "hashed_pkg/__init__.py": "",
+                "hashed_pkg/sub.py": f"TABLE = [{table}]\ndef helper(x):\n    return {helper}\n",
+                "hashed_pkg/deep.py": "from . import sub\n",
+            },
+        )
+        return source_hash(ops.f)
+
+    first = written("x * 2", "1, 2")
+    assert first == written("x * 2", "1, 2")
+    assert first != (written("x * 2", "1, 3") if "TABLE" in IMPORTS[how] else written("x * 3", "1, 2"))
+
+
+def test_an_operator_made_with_an_array_is_another_when_the_array_is(module: Write):
+    made = "def made(t):\n    @app.custom_op(elementwise=True)\n    def f(x):\n        return x * t[0]\n    return f\n"
+    texts = ["f = made(np.array([1.0]))", "f = made(np.array([2.0]))"]
+    first, second = [source_hash(module(f"{made}{text}\n").f) for text in texts]
+    assert first != second
+
+
+# From process to process
+
+SAME = """
+import enum, sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from app.custom.source import source_hash
+from app.engine.compiled.fingerprint import fingerprint
+import hashed_values
+for function in (hashed_values.f, hashed_values.made()):
+    print(source_hash(hashed_values.f), fingerprint(function))
+"""
+VALUES = """
+import enum, functools, os
+import numpy as np
+
+class Colour(enum.Enum):
+    RED = "r"
+
+KEYS, NAMES = {"a", "b", "c", 1, 2.5}, frozenset({("x", frozenset({"y", "z"})), ("w", frozenset())})
+FLOATS = (float("nan"), -0.0, 1e400, np.float32(0.1))
+KIND, BIG, RNG = np.dtype("float32"), np.arange(5000.0), np.random.default_rng(0)
+TABLE = {"a": print, "b": np.exp, "c": object(), "d": Colour.RED}
+PARTS = functools.partial(max, 1)
+
+def f(x):
+    return x, KEYS, NAMES, FLOATS, KIND, BIG, RNG, TABLE, PARTS, Colour.RED, os.environ, {"p", "q", "r"}
+
+def made(here=object()):
+    lock = [object(), KEYS]
+    return lambda x: (x, lock, here, f(x))
+"""
+
+
+def test_hashes_are_the_same_in_every_process(tmp_path: Path):
+    (tmp_path / "hashed_values.py").write_text(VALUES)
+    root, told = Path(app.__file__).parents[1], set()
+    for seed in ("0", "1", "77"):
+        surroundings = {**os.environ, "PYTHONPATH": str(root), "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", SAME, str(tmp_path)]
+        told.add(subprocess.run(command, env=surroundings, check=True, capture_output=True, text=True).stdout)
+    assert len(told) == 1
+
+
+# A file that was edited after it was imported
+
+
+def test_a_file_that_was_edited_is_told_until_it_is_imported_again(module: Write, tmp_path: Path):
+    ops = module("def f(x):\n    return x * 2\n")
+    file = tmp_path / "hashed_ops.py"
+    file.write_text(file.read_text().replace("* 2", "* 33"))
+    with pytest.raises(ChangedSourceError, match=r"hashed_ops.py is no longer what f was made of: "):
+        source_hash(ops.f)
+    assert source_hash(importlib.reload(ops).f)
+
+
+def test_a_source_that_was_read_before_the_edit_stays_what_it_was(module: Write, tmp_path: Path):
+    ops = module("T = [1]\ndef f(x):\n    return x * T[0]\n")
+    file, told = tmp_path / "hashed_ops.py", source_hash(ops.f)
+    file.write_text(file.read_text().replace("[1]", "[22]"))
+    assert source_hash(ops.f) == told
+    assert source_hash(importlib.reload(ops).f) != told

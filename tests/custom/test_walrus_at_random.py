@@ -1,0 +1,105 @@
+"""Derived gradients of functions made at random: tests that assign, chain and choose, in loops that are left early."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+from custom.made_functions import module_of_text, slope
+
+from app.custom.derivative.making import derived_gradient
+from app.custom.derivative.scope import UnderivableError
+
+HEAD = (
+    "import math\nimport numpy as np\n\ndef helper(u, v=1.5):\n    return math.tanh(u) * v if u > v else u * 0.5 + v\n"
+)
+NAMES = ("x", "y", "a", "b")
+POINTS = ((0.31, -0.72), (1.17, 0.43), (-0.83, 1.61))
+LEAVES = [*NAMES, "0.5", "1.3"]
+WHOLE = ["({0} + {1})", "({0} - {1})", "({0} * {1})", "math.sin({0})", "np.tanh({0})", "helper({0}, v={1})", "-({0})"]
+WHOLE += ["({0} if {2} else {1})", "max({0}, {1})", "({0} / (1.5 + ({1}) ** 2))"]
+TESTS = ["{0} > {1}", "{0} < {1} < {2}", "not {0} > {1}", "{0} > {1} and {2} < 1.0", "{0} > {1} or {2} < 0.2"]
+TESTS += [
+    "(1.0 if {0} > {1} else -1.0) > {2}",
+    "(t := {0}) > {1}",
+    "(t := {0}) < {1} < 2.0",
+    "(u := (t := {0}) * 2.0) > t",
+]
+TESTS += ["0.2 < (t := {0})", "(t := {0}) > 0.1 and {1} < t", "helper((t := {0})) > t"]
+
+
+class _Writer:
+    def __init__(self, seed: int):
+        self.random = Random(seed)
+
+    def expression(self, depth: int) -> str:
+        if depth == 0:
+            return self.random.choice(LEAVES)
+        one, two = self.expression(depth - 1), self.expression(depth - 1)
+        return self.random.choice(WHOLE).format(one, two, f"{self.random.choice(NAMES)} > {two}")
+
+    def test(self) -> str:
+        return self.random.choice(TESTS).format(*(self.expression(self.random.randint(0, 1)) for _ in range(3)))
+
+    def block(self, depth: int, in_loop: bool) -> list[str]:
+        found = [line for _ in range(self.random.randint(1, 2)) for line in self.statement(depth, in_loop)]
+        return ["    " + line for line in found]
+
+    def statement(self, depth: int, in_loop: bool) -> list[str]:
+        kind = self.random.randint(0, 7 if depth else 2)
+        target = self.random.choice(("x", "a", "b"))
+        if kind == 0:
+            return [f"{target} = {self.expression(2)}"]
+        if kind == 1:
+            return [f"{target} {self.random.choice('+-*')}= 0.5 * ({self.expression(1)})"]
+        if kind == 2:
+            return [f"a, b = (t := {self.expression(1)}), {self.expression(1)}"]
+        if kind in (3, 4):
+            lines = [f"if {self.test()}:", *self.block(depth - 1, in_loop)]
+            leave = [f"return {self.expression(1)}", "break", "continue"]
+            if self.random.random() < 0.4:
+                lines.append("    " + self.random.choice(leave if in_loop else leave[:1]))
+            if self.random.random() < 0.5:
+                lines += [f"elif {self.test()}:", *self.block(depth - 1, in_loop)]
+            return [*lines, "else:", *self.block(depth - 1, in_loop)]
+        if kind == 5:
+            lines = [f"for _ in range({self.random.randint(1, 3)}):", *self.block(depth - 1, True)]
+        else:
+            step, bound = self.random.choice([("a * 0.5", 0.3), ("abs(x) * 0.6", 0.2), ("(x * x + 0.1) * 0.4", 0.1)])
+            variable, count = self.random.choice(["y", "t", "a"]), f"n{self.random.randint(0, 999)}"
+            lines = [f"{count} = 0", f"while ({variable} := {step}) > {bound}:", f"    {count} += 1"]
+            lines += [f"    if {count} > 3:", "        break", *self.block(depth - 1, True)]
+        if self.random.random() < 0.5:
+            lines += ["else:", *self.block(depth - 1, False)]
+        return lines
+
+    def function(self) -> str:
+        lines = ["a = 0.5", "b, t, u = x * y, y, x", *(line[4:] for line in self.block(2, False))]
+        lines = [*lines, *(line[4:] for line in self.block(2, False)), f"return {self.expression(1)} + t * u"]
+        return "\n    ".join(["def f(x, y):", *lines]) + "\n"
+
+
+def check(seed: int) -> None:
+    """Derive a function that is made at random: what comes out has its slopes, or it is refused with a line."""
+    function = module_of_text(HEAD + _Writer(seed).function()).f
+    try:
+        gradient = derived_gradient(function, ["x", "y"], ["arriving"])
+    except UnderivableError as refused:
+        if "assigns" not in str(refused):
+            raise
+        return
+    for at in POINTS:
+        found = gradient(*at, 1.0)
+        for place in (0, 1):
+            expected = slope(function, at, place)
+            if expected is not None and math.isfinite(expected):
+                assert found[place] == pytest.approx(expected, rel=1e-3, abs=1e-3), (seed, at, place)
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(start, start + 25) for start in range(0, 100, 25)], ids=lambda s: f"{s[0]}-{s[-1]}"
+)
+def test_functions_made_at_random_have_their_slopes(seeds: range):
+    for seed in seeds:
+        check(seed)

@@ -1,0 +1,337 @@
+"""Reading a user's function: its tree is what Python runs, or the reading is refused; its parameters are its own."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import functools
+import importlib.util
+import linecache
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import app
+from app.custom.proofs.reading import parse
+from app.errors import AppError, OperatorError
+from app.jit import to_static
+from app.reading import (
+    ChangedSourceError,
+    NoSourceError,
+    UnreadableSourceError,
+    definition_in,
+    definition_of,
+    parameters_of,
+    signature_of,
+)
+
+EDITED = "def f(x):\n    if x.sum() > 0:\n        return x * 2\n    return x\n"
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Writes a file, and imports it."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def write(text: str) -> Any:
+        file = tmp_path / "read_ops.py"
+        file.write_text(text)
+        spec = importlib.util.spec_from_file_location("read_ops", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return write
+
+
+def edit(module: Any, old: str, new: str) -> None:
+    file = Path(module.__file__)
+    file.write_text(file.read_text().replace(old, new))
+
+
+def text_of(function: Any) -> str:
+    node = definition_of(function)
+    return ast.unparse(node.body if isinstance(node, ast.Lambda) else node.body[-1])
+
+
+def test_functions_of_every_kind_are_read(written: Callable[[str], Any]):
+    module = written(
+        "import functools\n"
+        "def outer(k):\n    @functools.lru_cache\n    def inner(x):\n        return x * k\n    return inner\n"
+        "class C:\n    def __secret(self):\n        return self.__n\n"
+        "    @property\n    def p(self):\n        return 3\n"
+        "first, second = lambda x: x + 1, lambda x: x + 2\n"
+        "async def later():\n    return 4\n"
+    )
+    assert text_of(module.outer(2).__wrapped__) == "return x * k"
+    assert text_of(module.C._C__secret) == "return self.__n"
+    assert text_of(module.C.p.fget) == "return 3"
+    assert [text_of(module.first), text_of(module.second)] == ["x + 1", "x + 2"]
+    assert text_of(module.later) == "return 4"
+    assert definition_of(module.outer).lineno == 2
+
+
+def test_what_has_no_file_is_told_and_what_linecache_knows_is_read():
+    made: dict[str, Any] = {}
+    exec("def f(x):\n    return x * 2\n", made)
+    with pytest.raises(NoSourceError, match=r"the source of f cannot be read \(<string>\); define it in a file"):
+        definition_of(made["f"])
+    cell = "from __future__ import annotations\ndef f(x: int):\n    return x * 3\n"
+    linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(keepends=True), "<cell 1>")
+    exec(compile(cell, "<cell 1>", "exec"), made)
+    assert text_of(made["f"]) == "return x * 3"
+
+
+def test_functions_of_documents_are_read():
+    found: list[str] = []
+    test = doctest.DocTestParser().get_doctest(
+        ">>> def f(x):\n...     return x * 5\n>>> told(f)\n", {"told": lambda f: found.append(text_of(f))}, "d", None, 0
+    )
+    assert doctest.DocTestRunner().run(test).failed == 0
+    assert found == ["return x * 5"]
+
+
+def test_functions_of_a_command_line_are_run_and_not_read():
+    script = (
+        "import app\n"
+        "def f(x):\n    return x * 2\n"
+        "print(app.jit.to_static(f)(app.to_tensor([1.0])).item(), app.custom_op(f)(app.to_tensor([1.0])).item())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "2.0 2.0\n"
+
+
+def test_functions_with_assertions_that_pytest_rewrote_are_read():
+    def checked(x: Any) -> Any:
+        assert x.sum() > 0, "positive"
+        return x
+
+    assert any(name.startswith("@") for name in (*checked.__code__.co_names, *checked.__code__.co_varnames))
+    assert text_of(checked) == "return x"
+
+
+def test_an_edited_file_is_not_converted_in_its_new_form(written: Callable[[str], Any]):
+    module = written(EDITED)
+    edit(module, "* 2", "* 77")
+    with pytest.raises(ChangedSourceError, match=r"read_ops.py is no longer what f was made of: .* start Python again"):
+        to_static(module.f)(app.to_tensor(np.ones(2, "float32")))
+
+
+def test_what_was_converted_before_the_edit_stays_as_it_was(written: Callable[[str], Any]):
+    module = written(EDITED + "def g(x):\n    return f(x) + 1\n")
+    assert to_static(module.f)(app.to_tensor(np.ones(2, "float32"))).tolist() == [2, 2]
+    edit(module, "* 2", "* 77")
+    assert to_static(module.g)(app.to_tensor(np.ones(2, "float32"))).tolist() == [3, 3]
+
+
+def test_nothing_is_proven_of_an_edited_file(written: Callable[[str], Any]):
+    text = "import numpy as np\nfrom numba import njit\n@njit\ndef f(x):\n    return np.tanh(x)\n"
+    module = written(text)
+    edit(module, "tanh", "sinh")
+    assert parse(module.f) is None
+    assert parse(written(text).f) is not None
+
+
+def test_a_line_that_moved_is_told(written: Callable[[str], Any]):
+    module = written("def f(x):\n    return x\ndef g(x):\n    return x\n")
+    edit(module, "def g", "\ndef g")
+    assert text_of(module.f) == "return x"
+    with pytest.raises(ChangedSourceError):
+        definition_in(module.g.__code__, {})
+
+
+def test_a_file_that_python_no_longer_reads_is_told(written: Callable[[str], Any]):
+    module = written("def f(x):\n    return x\n")
+    edit(module, "return x", "return )")
+    with pytest.raises(UnreadableSourceError, match=r"the source of f, .*read_ops.py, cannot be read: "):
+        definition_of(module.f)
+
+
+def test_a_deep_expression_is_one_sentence_for_every_reader(written: Callable[[str], Any]):
+    deep = " + ".join(["x * x"] * 900)
+    module = written(f"from numba import njit\ndef f(x):\n    y = x\n    return {deep}\ng = njit(f)\n")
+    words = r"^read_ops.py:4: an expression is nested too deeply \(9\d\d levels\) to be read; compute parts of it in"
+    with pytest.raises(AppError, match=words):
+        definition_of(module.f)
+    with pytest.raises(AppError, match=words):
+        to_static(module.f)(app.to_tensor([1.0]))
+    assert parse(module.g) is None
+
+
+# Parameters
+
+
+def kept(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def renamed(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(a: Any, b: Any = 3.0) -> Any:
+        return function(a, b)
+
+    return wrapper
+
+
+def in_order(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        return function(*args)
+
+    return wrapper
+
+
+def scaled(x: Any, by: Any = 2.0) -> Any:
+    return x * by
+
+
+class Scaled:
+    @kept
+    def run(self, x: Any, by: Any) -> Any:
+        return x * by
+
+
+def test_the_parameters_of_a_wrapper_are_its_own_unless_it_passes_all_on():
+    assert list(parameters_of(kept(scaled))) == ["x", "by"]
+    assert list(parameters_of(kept(renamed(scaled)))) == ["a", "b"]
+    assert list(parameters_of(in_order(scaled))) == ["args"]
+    assert list(parameters_of(Scaled().run)) == ["x", "by"]
+    assert str(signature_of(functools.partial(scaled, by=4.0))) == "(x: 'Any', *, by: 'Any' = 4.0) -> 'Any'"
+
+
+def test_a_custom_op_of_a_wrapped_function_is_called_by_the_names_that_it_takes():
+    x = app.to_tensor([1.0, 2.0])
+    assert app.custom_op(kept(scaled))(x, by=5.0).tolist() == [5, 10]
+    assert app.custom_op(renamed(scaled))(x, b=5.0).tolist() == [5, 10]
+    assert app.custom_op(renamed(scaled), elementwise=True)(x).tolist() == [3, 6]
+    with pytest.raises(OperatorError, match=r"its function must name its parameters; 'args' takes any number"):
+        app.custom_op(in_order(scaled))
+
+
+def test_a_backward_that_is_wrapped_gets_what_it_names():
+    @app.custom_op
+    def double(x: Any) -> Any:
+        return x * 2
+
+    def written_for_another(x: Any, gradient: Any) -> Any:
+        return gradient * 7
+
+    @double.backward
+    @functools.wraps(written_for_another)
+    def double_grad(x: Any, dy: Any) -> Any:
+        return written_for_another(x, dy)
+
+    x = app.to_tensor([1.0], stop_gradient=False)
+    assert app.grad(double(x), x)[0].tolist() == [7]
+
+
+def test_a_layer_whose_forward_is_wrapped_gets_its_keywords():
+    class Times(app.autograd.PyLayer):
+        @staticmethod
+        @renamed_forward
+        def forward(ctx: Any, x: Any, factor: Any) -> Any:
+            ctx.factor = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx: Any, dy: Any) -> Any:
+            return dy * ctx.factor
+
+    x = app.to_tensor([1.0], stop_gradient=False)
+    assert app.grad(Times.apply(x, by=3.0), x)[0].tolist() == [3]
+    assert app.grad(Times.apply(x, 4.0), x)[0].tolist() == [4]
+
+
+def renamed_forward(forward: Any) -> Any:
+    @functools.wraps(forward)
+    def wrapper(ctx: Any, x: Any, by: Any = 1.0) -> Any:
+        return forward(ctx, x, by)
+
+    return wrapper
+
+
+# Users' values are never compared, nor hashed
+
+
+class Odd:
+    """A value that can be neither compared, nor hashed, nor asked whether it is true."""
+
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    def __bool__(self) -> bool:
+        raise ValueError("ambiguous")
+
+    def __call__(self, *args: Any) -> Any:
+        return args[0]
+
+
+COEFFS, ODD = np.array([0.5, 2.0]), Odd()
+
+
+@njit
+def horner(x):
+    y = np.empty_like(x)
+    for i in range(x.size):
+        s = 0.0
+        for c in COEFFS:
+            s = s * x.flat[i] + c
+        y.flat[i] = s
+    return y
+
+
+@njit
+def of_rows(x):
+    y = np.empty_like(x)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            s = 0.0
+            for c in COEFFS:
+                s = s * x[i, j] + c
+            y[i, j] = s
+    return y
+
+
+@njit
+def odd_rows(x):
+    y = np.empty_like(x)
+    for i in range(x.size):
+        y.flat[i] = ODD(x.flat[i])
+    return y
+
+
+@njit
+def odd_arithmetic(x):
+    return ODD(x) * ODD + COEFFS
+
+
+@pytest.mark.parametrize("function", [horner, of_rows])
+def test_a_loop_over_a_global_array_can_be_registered(function: Any):
+    x = app.to_tensor(np.array([[1.0, 2.0]]))
+    assert app.custom_op(function)(x).tolist() == [[2.5, 3.0]]
+
+
+@pytest.mark.parametrize("function", [odd_rows, odd_arithmetic])
+def test_values_that_cannot_be_compared_can_be_registered(function: Any):
+    app.custom_op(function)
+
+
+def test_values_that_cannot_be_compared_are_refused_where_a_gradient_is_derived():
+    @app.custom_op(elementwise=True)
+    def odd(x):
+        return ODD(x)
+
+    with pytest.raises(AppError, match=r"calls what no slope is known of"):
+        _ = odd.gradient_source
