@@ -105,7 +105,7 @@ def _declared_specs(label: str, outs: list[Any]) -> tuple[Spec, ...]:
 
 
 def _in_program(values: list[Any]) -> bool:
-    """Whether a Variable is among the values, or a function is traced; without Variables and Tensors the mode decides."""
+    """Whether they are a Program's: a Variable is among them, or a function is traced, or the mode is static."""
     if any(isinstance(v, Variable) for v in values) or active_tracer() is not None:
         return True
     return not (in_dynamic_mode() or any(isinstance(v, Tensor) for v in values))
