@@ -30,10 +30,16 @@ from app.graph.program import Block, Variable
 from app.ops.definition import OpDef, apply
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
+from app.tensor.dispatch import active_tracer, as_applied
+from app.tensor.modes import recording
 
 _ALSO_INPUT = (
     "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give it an out of "
     "its own, such as app.static.InputSpec.from_tensor(x)"
+)
+_OUTSIDE = (
+    "{label}: its out {place} is a Tensor from outside of the function that is traced, and a gradient could not flow "
+    "through it; give app.static.InputSpec.from_tensor(out), or a Tensor that is made in the function"
 )
 
 
@@ -70,6 +76,7 @@ def py_func(
     kept = isinstance(func, Hashable) and isinstance(backward_func, Hashable)
     make = _definition if kept else _definition.__wrapped__
     definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, where)
+    inputs = as_applied(inputs)
     results = (_append if _in_program([*inputs, *outs]) else _run)(definition, inputs, outs)
     if out is None:
         return None
@@ -98,8 +105,8 @@ def _declared_specs(label: str, outs: list[Any]) -> tuple[Spec, ...]:
 
 
 def _in_program(values: list[Any]) -> bool:
-    """Whether a Variable is among the values; where there is neither one nor a Tensor, the mode decides."""
-    if any(isinstance(v, Variable) for v in values):
+    """Whether they are a Program's: a Variable is among them, or a function is traced, or the mode is static."""
+    if any(isinstance(v, Variable) for v in values) or active_tracer() is not None:
         return True
     return not (in_dynamic_mode() or any(isinstance(v, Tensor) for v in values))
 
@@ -124,10 +131,19 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     block = program.current_block()
     variables = [block.as_variable(v) for v in inputs]
     results = [_declared(block, o, definition) for o in outs]
-    for result in results:
-        if definition.differentiable and any(result is v for v in variables):
-            raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=result.name))
-    return block.append_op(definition, variables, {}, results)
+    for i, out in enumerate(outs):
+        if definition.differentiable and any(as_applied(out) is v for v in variables):
+            raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=getattr(out, "name", f"output {i}")))
+    made = block.append_op(definition, variables, {}, results)
+    tracer = active_tracer()
+    for i, (out, result) in enumerate(zip(outs, made, strict=True)):
+        if tracer is not None and not recording.on:
+            result.stop_gradient = True
+        if isinstance(out, Tensor):
+            if not result.stop_gradient:
+                raise OperatorError(_OUTSIDE.format(label=definition.label, place=i))
+            tracer.replace(out, result)
+    return made
 
 
 def _declared(block: Block, out: Any, definition: OpDef) -> Variable:

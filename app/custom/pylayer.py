@@ -15,6 +15,7 @@ from app.errors import CustomOperatorError, MissingFunctionError
 from app.ops.definition import OpDef
 from app.ops.dtype import name_of
 from app.tensor import Tensor
+from app.tensor.dispatch import as_applied
 from app.tensor.inplace import refuse_leaf
 from app.tensor.modes import recording
 from app.tensor.tape import Node
@@ -91,6 +92,8 @@ class PyLayer:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward; a backward pass will run `backward`."""
         definition: LayerDefinition = cls.__dict__.get("_operator") or definition_of_layer(cls)
+        if recording.tracer is not None:
+            args, kwargs = as_applied(args), {name: as_applied(value) for name, value in kwargs.items()}
         arguments = arguments_of(definition, args, kwargs)
         inputs = values_among(arguments)
         if not inputs and not cls.lenient:

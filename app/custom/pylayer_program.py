@@ -12,6 +12,7 @@ import numpy as np
 
 from app.custom.again import derive_again
 from app.custom.composed import Body
+from app.custom.context import PyLayerContext
 from app.custom.functions import call_function
 from app.custom.layer_call import arguments_of, like, run_backward, run_forward, values_among
 from app.custom.origin import Origin
@@ -68,7 +69,9 @@ def definition_of(
         tensors = [Tensor(np.asarray(a), stop) for a, stop in zip(arrays, stops, strict=True)]
         args, kwargs = fill(tensors)
         arguments = arguments_of(eager, args, kwargs)
+        before = [t.inplace_version for t in tensors]
         context, result, outputs = run_forward(eager, args, kwargs, arguments, values_among(arguments), call_function)
+        _refuse_changes(eager, context, tensors, before)
         if isinstance(result, (tuple, list)) and len(outputs) != len(result):
             raise OperatorError(f"{eager.label}: in a Program, forward can return Tensors only")
         context.close(outputs, None)
@@ -94,6 +97,18 @@ def definition_of(
     gradient = _attach_backward(eager, definition)
     gradient.body = Body(backward_of(eager, fill, needs), examples_for(definition))
     return definition, differentiable
+
+
+def _refuse_changes(
+    eager: LayerDefinition, context: PyLayerContext, tensors: Sequence[Tensor], before: Sequence[int]
+) -> None:
+    """Refuse a forward that changed what it was given, which is the engine's memory; it is tried before that."""
+    for place, (tensor, version) in enumerate(zip(tensors, before, strict=True)):
+        if tensor.inplace_version != version or any(tensor is dirty for dirty in context._dirty):
+            raise OperatorError(
+                f"{eager.label}: forward changes its input {place} in place, which others in the Program still read; "
+                "return a new Tensor (x + 1, or a change of x.clone())"
+            )
 
 
 def _input_names(eager: LayerDefinition, call: Call, count: int) -> list[str]:

@@ -225,7 +225,7 @@ class Block:
         wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
         flows = [wanted and spec.dtype != "object" and is_float(spec.dtype) for spec in specs]
         reads = [None if v is None else v.name for v in inputs]
-        place = ""
+        place, written_over = "", into is not None
         if into is None:
             into = [
                 self.create_var(
@@ -244,6 +244,9 @@ class Block:
         outputs = [v.name for v in into]
         self.ops.append(Operator(definition, reads, outputs, attributes, self.program.role, place))
         tell(self, self.ops[-1])
+        if written_over:
+            for variable in into:
+                variable.changed()
         return list(into)
 
     def add_op(self, operator: Operator) -> None:

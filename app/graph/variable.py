@@ -118,6 +118,9 @@ class Variable(ValueMethods):
         copied.stop_gradient = True
         return copied
 
+    def changed(self) -> None:
+        """Note that an operator has given it another value."""
+
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.tracer import MISSING, Captured, Tracer, holds_variables
+from app.jit.variable import TracedVariable
 from app.ops.creation import assign
 from app.ops.definition import apply
 from app.static.structure import Structure
@@ -48,6 +49,8 @@ class Outputs:
             self.names += names
             self._fills.append(lambda made: [*leaf.before, *_dealt([made[n] for n in names])])
         elif isinstance(leaf, Variable):
+            if isinstance(leaf, TracedVariable):
+                leaf.check_current()
             self.names.append(leaf.name)
             self._fills.append(lambda made: made[leaf.name])
         else:
@@ -68,7 +71,8 @@ def _dealt(columns: Sequence[Tensor]) -> Iterator[Any]:
 class Effects:
     """What has to hold for a trace to be used, and what it leaves behind. It is made while its tracer is active."""
 
-    def __init__(self, tracer: Tracer | None = None):
+    def __init__(self, tracer: Tracer | None = None, arguments: Sequence[Variable] = (), given: Sequence[str] = ()):
+        """`arguments` are what stood for the arguments, which were called `given` at the beginning."""
         self.went_back = tracer is not None and tracer.went_back
         """Whether the function has run a backward pass itself: its results are at the end of their way then."""
         self._layers: list[tuple[Any, bool]] = []
@@ -78,6 +82,10 @@ class Effects:
         """Tensors whose `.grad` the function leaves behind, or forgets."""
         self._of_arguments: list[str | None] = []
         self._attributes: list[tuple[Any, str, Outputs]] = []
+        self._changed = [
+            (place, v.name) for place, (v, name) in enumerate(zip(arguments, given, strict=True)) if v.name != name
+        ]
+        """The arguments that the function changes in place, each with the variable that it becomes."""
         if tracer is not None:
             self._find(tracer)
 
@@ -110,7 +118,8 @@ class Effects:
     def names(self) -> list[str | None]:
         """The variables that are asked for at every run on account of this."""
         of_attributes = [name for _, _, outputs in self._attributes for name in outputs.names]
-        return [*(name for _, name in self._left), *self._of_arguments, *of_attributes]
+        changed = [name for _, name in self._changed]
+        return [*changed, *(name for _, name in self._left), *self._of_arguments, *of_attributes]
 
     def hold(self) -> bool:
         """Whether layers are in the mode, and gradients there or not, as they were."""
@@ -123,7 +132,9 @@ class Effects:
         return all((tuple(c.holder.shape), c.holder.dtype) == kind for c, kind in self._guards)
 
     def leave(self, made: dict[str, Any], tensors: Sequence[Any]) -> None:
-        """Set the attributes and gradients that the function sets."""
+        """Change the arguments that the function changes, and set the attributes and gradients that it sets."""
+        for place, variable in self._changed:
+            made[variable] = tensors[place].become(made[variable])
         for layer, attribute, outputs in self._attributes:
             setattr(layer, attribute, outputs.filled(made))
         for tensor, name in self._left:

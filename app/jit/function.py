@@ -116,13 +116,13 @@ class StaticFunction:
                 pass
         return self._traced(arguments, exact)
 
-    def _traced(self, arguments: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
+    def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
         tracer = Tracer(converted)
-        tracer.backend, tracer.datasets[:] = self._backend, arguments.datasets
+        tracer.backend, tracer.datasets[:] = self._backend, filled.datasets
         block = tracer.program.global_block()
         taken = iter(_argument_names(self._function, self._instance, len(shapes)))
         variables = []
-        for tensor, shape in zip(arguments.tensors, shapes, strict=True):
+        for tensor, shape in zip(filled.tensors, shapes, strict=True):
             variables.append(
                 block.create_var(
                     next(taken), shape, tensor._array.dtype.name, is_data=True, stop_gradient=tensor.stop_gradient
@@ -130,13 +130,15 @@ class StaticFunction:
             )
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
-        args, kwargs = arguments.fill(variables)
+        given = [variable.name for variable in variables]
+        args, kwargs = filled.fill(variables)
         with names.guard(), tracer.active(), told_with_line(self.label):
             result = converted(self.eager)(*args, **kwargs)
-            effects = Effects(tracer)
+            effects = Effects(tracer, variables, given)
             about = _name(self._function), _where(self._function), self._backend
             captured = list(tracer.captured.values())
-            concrete = ConcreteProgram(*about, tracer.program, variables, captured, result, effects)
+            arguments = [block.var(name) for name in given]
+            concrete = ConcreteProgram(*about, tracer.program, arguments, captured, result, effects)
         concrete.datasets = tracer.datasets
         return concrete
 

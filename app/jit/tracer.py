@@ -6,23 +6,29 @@ and is given its numbers at every run. What is changed in place is changed in th
 
 from __future__ import annotations
 
+import copy
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from app.errors import OperatorError, ProgramError
+import numpy as np
+
+from app.errors import DtypeError, ProgramError, ShapeError
 from app.graph import names
 from app.graph.backward import gradients
 from app.graph.defaults import program_guard, static_mode
 from app.graph.program import Program
 from app.graph.variable import Variable
-from app.jit.variable import TracedParameter, TracedVariable
+from app.jit.variable import Memory, TracedParameter, TracedVariable
 from app.ops.creation import assign
 from app.ops.definition import OpDef, apply
-from app.ops.indexing import array_index, put_items
-from app.ops.spec import spec_of
+from app.ops.form import Alias
+from app.ops.indexing import array_index, getitem, put_items
+from app.ops.shaping import reshape_like
+from app.ops.spec import UNKNOWN, spec_of
 from app.tensor import Parameter, Tensor
 from app.tensor.modes import recording
 
@@ -85,6 +91,12 @@ class Tracer:
         self.went_back = False
         """Whether it has run a backward pass itself."""
         self._rates: dict[Any, Variable] = {}
+        self._changes: dict[int, tuple[TracedVariable, dict[str, Any], Memory, int]] | None = None
+        """Traced Tensors that a branch or a loop's body has changed in place, each with what it was before."""
+        self._looks_in = 0
+        """The block of that branch or body."""
+        self._undo: list[Callable[[], None]] | None = None
+        """What undoes the changes of Python's objects in a rehearsal, in order."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -114,10 +126,13 @@ class Tracer:
         block = self.program.current_block()
         values = [self.value(x) if isinstance(x, (Tensor, Variable)) else x for x in inputs]
         variables = [block.as_variable(x) for x in definition.prepared(values)]
-        targets = None if into is None else [self.value(x) if isinstance(x, Tensor) else x for x in into]
-        outputs = block.append_op(definition, variables, attributes, targets)
+        targets: Any = None if into is None else [self.value(x) if isinstance(x, Tensor) else x for x in into]
+        outputs: Any = block.append_op(definition, variables, attributes, targets)
         if into is not None:
             return into
+        if definition.views:
+            for variable in outputs:
+                variable.share_memory(variables[0], _whole(definition, variables[0], attributes))
         if not recording.on:
             for variable in outputs:
                 variable.stop_gradient = True
@@ -126,7 +141,11 @@ class Tracer:
     def value(self, tensor: Any) -> Variable:
         """The variable that stands for a Tensor."""
         if isinstance(tensor, Variable):
-            return tensor if tensor.program is self.program else self._given(tensor)
+            if tensor.program is not self.program:
+                return self._given(tensor)
+            if isinstance(tensor, TracedVariable):
+                tensor.check_current()
+            return tensor
         known = self.captured.get(id(tensor))
         return known.variable if known is not None else self._capture(tensor)
 
@@ -165,17 +184,84 @@ class Tracer:
 
     # Changes in place
 
-    def like(self, value: Any, variable: Variable) -> Variable:
-        """A value as one of the type of another."""
+    def like(self, value: Any, variable: Variable, casting: Literal["same_kind", "unsafe"] = "unsafe") -> Variable:
+        """A value as one of the shape and type of a variable whose place it takes."""
         new = self.program.current_block().as_variable(value)
-        if new is None or (len(new.shape) == len(variable.shape) and new.shape != variable.shape):
-            raise OperatorError(f"{variable.name} of shape {list(variable.shape)} cannot take the value {value!r}")
-        return new if new.dtype == variable.dtype else new.astype(variable.dtype)
+        known = () if new is None else new.shape
+        fits = len(known) == len(variable.shape) and all(
+            a == b or UNKNOWN in (a, b) for a, b in zip(known, variable.shape, strict=True)
+        )
+        if new is None or not fits:
+            raise ShapeError(
+                f"{variable.name} of shape {list(variable.shape)} cannot be changed in place to the value {value!r}"
+            )
+        if new.dtype == variable.dtype:
+            return new
+        if not np.can_cast(new.dtype, variable.dtype, casting):
+            raise DtypeError(
+                f"{variable.name} of {variable.dtype} cannot be changed in place to {new.dtype}; use .astype"
+            )
+        return new.astype(variable.dtype)
 
     def replace(self, tensor: Tensor, value: Any) -> Tensor:
         """Give a captured Tensor other numbers, whenever the function runs."""
         self.apply(assign, [self.like(value, self.value(tensor))], {}, [tensor])
         return tensor
+
+    def captured_as(self, variable: Variable) -> Tensor:
+        """The Tensor that a variable stands for."""
+        return next(c.tensor for c in self.captured.values() if c.variable is variable)
+
+    def note_change(self, variable: TracedVariable) -> None:
+        """A traced Tensor is about to be changed in place."""
+        if self._changes is not None and id(variable) not in self._changes:
+            memory = variable.memory
+            self._changes[id(variable)] = variable, dict(variable.__dict__), memory, memory.version
+
+    def may_change(self, variable: TracedVariable) -> bool:
+        """Whether a change in place in the current block is known to what continues behind that block."""
+        return self.program.current_block().idx in (variable.home, self._looks_in)
+
+    @contextmanager
+    def changes(self) -> Iterator[list[TracedVariable]]:
+        """Traced Tensors that are changed in place inside the block are afterwards what they were before.
+
+        The list that it gives holds, in the end, those that were there before the block.
+        """
+        outside = self._changes, self._looks_in
+        self._changes, self._looks_in = {}, self.program.current_block().idx
+        mark, found = self._looks_in, list[TracedVariable]()
+        try:
+            yield found
+        finally:
+            here, (self._changes, self._looks_in) = self._changes, outside
+            for variable, known, memory, version in reversed(here.values()):
+                memory.version = version
+                variable.__dict__.clear()
+                variable.__dict__.update(known)
+                if variable.home < mark:
+                    found.append(variable)
+            found.reverse()
+
+    # Changes of Python's own objects, which are undone at the end of a rehearsal
+
+    def note_contents(self, container: Any) -> None:
+        """A container of Python's is about to be changed."""
+        if self._undo is not None and isinstance(container, CONTAINERS):
+            contents = copy.copy(container)
+            self._undo.append(lambda: _restore(container, contents))
+
+    def note_attribute_of(self, owner: Any, name: str) -> None:
+        """An attribute of any object is about to be set or deleted."""
+        if self._undo is not None:
+            before = getattr(owner, "__dict__", {}).get(name, MISSING)
+            self._undo.append(lambda: _set_back(owner, name, before))
+
+    def note_names(self, state: Any) -> None:
+        """Names of functions around, or of a module, may be given values."""
+        if self._undo is not None:
+            values = state.read()
+            self._undo.append(lambda: state.write(values))
 
     def with_item(self, value: Any, index: Any, item: Any) -> Variable:
         """A value with other numbers in the part that an index names."""
@@ -236,6 +322,7 @@ class Tracer:
     def note_attribute(self, layer: Any, name: str) -> None:
         """The function is about to set an attribute of a layer."""
         self.attributes.setdefault((id(layer), name), (layer, name, layer.__dict__.get(name, MISSING)))
+        self.note_attribute_of(layer, name)
 
     def forward_of(self, layer: Any) -> Callable[..., Any]:
         """What computes a layer's result: its `forward`, with its control flow converted."""
@@ -243,12 +330,53 @@ class Tracer:
         return self.converted(layer.forward)
 
     @contextmanager
-    def rehearsal(self) -> Iterator[None]:
-        """Forget afterwards what was appended inside the block."""
-        with self.program.sub_block() as block:
-            before = len(self.program.blocks) - 1
-            yield
-        del block.program.blocks[before:]
+    def rehearsal(self) -> Iterator[list[TracedVariable]]:
+        """Undo afterwards what was done inside the block: operators appended, attributes set, containers changed.
+
+        It gives the traced Tensors that were changed in place, as `changes` does.
+        """
+        outside, self._undo = self._undo, []
+        try:
+            with self.program.sub_block() as block:
+                before = len(self.program.blocks) - 1
+                with self.changes() as changed:
+                    yield changed
+            del block.program.blocks[before:]
+        finally:
+            undo, self._undo = self._undo, outside
+            for step in reversed(undo):
+                step()
+
+
+def _whole(definition: OpDef, base: Any, attributes: Mapping[str, Any]) -> Callable[[Any], Any] | None:
+    """What makes of a view's new value that of what it is a view of; None where that is not known."""
+    if definition is getitem:
+        return lambda part: apply(put_items, [base, part], {"items": attributes["index"]})
+    if isinstance(definition.form, Alias):
+        return lambda part: apply(reshape_like, [part, base], {})
+    return None
+
+
+CONTAINERS = (list, dict, set, bytearray, deque, np.ndarray)
+"""Python's containers that can be changed, and arrays."""
+
+
+def _set_back(owner: Any, name: str, value: Any) -> None:
+    """Let an attribute be what it was."""
+    if value is not MISSING:
+        setattr(owner, name, value)
+    elif name in getattr(owner, "__dict__", {}):
+        delattr(owner, name)
+
+
+def _restore(container: Any, contents: Any) -> None:
+    """Let a container hold what it held."""
+    if isinstance(container, np.ndarray):
+        if container.flags.writeable:
+            container[...] = contents
+        return
+    container.clear()
+    (container.update if isinstance(container, (dict, set)) else container.extend)(contents)
 
 
 def holds_variables(value: Any) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from app.errors import ProgramError
 from app.graph.variable import Parameter, Variable
-from app.ops.definition import OpDef
+from app.ops.definition import REGISTRY, OpDef
 from app.tensor.modes import recording
 
 CHOOSE = (
@@ -26,11 +26,33 @@ class NumberlessError(ProgramError, AttributeError):
     """A number that is asked for while it is not known; `hasattr` says that it is not there."""
 
 
+class Memory:
+    """Stands for the memory that an eager Tensor and its views would share, and counts the changes in place."""
+
+    __slots__ = ("owner", "version")
+
+    def __init__(self, owner: Any = None):
+        self.owner = owner
+        """The argument, or what stands for the captured Tensor, whose memory it is; None for what the function made."""
+        self.version = 0
+
+
+def _in_place(name: str) -> Any:
+    definition = REGISTRY[name]
+    return lambda self, other: self._take(definition(self, other))
+
+
 class TracedVariable(Variable):
     """A Variable of a function that is being traced; outside of tracing it is like any other."""
 
     grad: Any = None
     """Its gradient, after `backward` in the function."""
+    _memory: Memory | None = None
+    _version = 0
+    """The version of the memory when the value was made, or changed itself."""
+    _home: int | None = None
+    _base: tuple[Any, Callable[[Any], Any]] | None = None
+    """Of a view: what it is a part of, and what makes of the part's new value that of the whole."""
 
     @property
     def _tracer(self) -> Any:
@@ -83,24 +105,133 @@ class TracedVariable(Variable):
 
     clear_gradient = clear_grad
 
-    def set_value(self, value: Any) -> None:
-        """Stand for another value from here on."""
-        self._become(self._tracer.like(value, self))
+    # Changes in place: the object comes to stand for another variable
+
+    @property
+    def memory(self) -> Memory:
+        """What an eager Tensor would share with its views."""
+        if self._memory is None:
+            self._memory = Memory(self if self.is_leaf else None)
+        return self._memory
+
+    def share_memory(self, other: Any, whole: Callable[[Any], Any] | None = None) -> None:
+        """Be a view of another value; `whole` makes of this one's new value what the other becomes by that."""
+        self._memory = other.memory
+        self._version = other.memory.version
+        self._base = None if whole is None else (other, whole)
+
+    def changed(self) -> None:
+        """Note that the memory holds this value now: views of it from before do not know that."""
+        self.memory.version += 1
+        self._version = self.memory.version
+
+    def check_current(self) -> None:
+        """Refuse to read what an eager Tensor would show changed, since it shares memory with what was changed."""
+        if self._memory is not None and self._memory.version != self._version:
+            raise ProgramError(
+                f"{self.name} shares memory with a Tensor that was changed in place since, and is traced as it was "
+                "before; take it again after the change, or change a copy (x.clone())"
+            )
+
+    @property
+    def home(self) -> int:
+        """The block in which this object came to be."""
+        return self.block.idx if self._home is None else self._home
+
+    def here(self) -> Any:
+        """Another object for the same variable, of the current block."""
+        other = copy.copy(self)
+        other._home = self.program.current_block().idx
+        return other
+
+    def stand_for(self, other: Any) -> None:
+        """Be another name for a variable."""
+        if self._tracer is not None:
+            self._tracer.note_change(self)
+        memory, version, home, base = self.memory, self._version, self.home, self._base
+        if self.block.vars.get(self.name) is self:
+            self.block.vars[self.name] = copy.copy(self)  # the Program goes on to know the old value
+        self.__dict__.update(other.__dict__)
+        self._memory, self._version, self._home, self._base = memory, version, home, base
+
+    def _become(self, new: Any) -> Any:
+        """Be another name for what a change in place gives, and so what it is a view of."""
+        self.check_current()
+        changes: list[tuple[TracedVariable, Any]] = [(self, new)]
+        while changes[-1][0]._base is not None:
+            whole, made_of = changes[-1][0]._base
+            changes.append((whole, made_of(changes[-1][1])))
+        owner = self.memory.owner
+        if owner is not None and owner is not changes[-1][0]:
+            raise ProgramError(
+                f"{self.name}, which shares memory with an argument of the function that is being traced, or with a "
+                "Tensor from outside, cannot be changed in place; change a copy (x = x.clone())"
+            )
+        for variable, _ in changes:
+            if self._tracer is not None and not self._tracer.may_change(variable):
+                raise ProgramError(
+                    f"{variable.name} cannot be changed in place inside a function that was given to cond or "
+                    "while_loop; return the new value from it"
+                )
+        for variable, value in changes:
+            if variable.persistable:
+                self._tracer.replace(self._tracer.captured_as(variable), value)
+            else:
+                variable.stand_for(value)
+        self.memory.version += 1
+        for variable, _ in changes:
+            variable._version = self.memory.version
+        return self
+
+    def _take(self, result: Any) -> Any:
+        return self._become(self._tracer.like(result, self, "same_kind"))
+
+    def _reshape(self, operator: Callable[[Any], Any]) -> Any:
+        """Show the same numbers in another shape."""
+        if self.is_leaf:
+            raise ProgramError(
+                f"{self.name}, an argument of the function that is being traced, cannot get another shape in place; "
+                "give its name to the result (x = x.reshape(...))"
+            )
+        view = operator(self.here())
+        self.stand_for(view)
+        self._base = view._base
+        return self
+
+    __iadd__, __isub__ = _in_place("add"), _in_place("subtract")
+    __imul__, __itruediv__ = _in_place("multiply"), _in_place("divide")
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._become(self._tracer.with_item(self, index, value))
 
-    def _become(self, other: Any) -> Any:
-        """Be another name for what a change in place gives."""
-        if self.is_leaf:
+    def set_value(self, value: Any) -> None:
+        """Replace the numbers by others of the same shape; no gradient flows through this."""
+        if not self.stop_gradient and recording.on:
             raise ProgramError(
-                f"{self.name}, an argument of the function that is being traced, cannot be changed in place; "
-                "change a copy of it (x = x.clone())"
+                f"set_value on {self.name}, of which a gradient is wanted, in a function that is being traced; "
+                "do it inside app.no_grad(), or give the name a new value"
             )
-        if self.block.vars.get(self.name) is self:
-            self.block.vars[self.name] = copy.copy(self)  # the Program goes on to know the old value
-        self.__dict__.update(other.__dict__)
+        self._become(self._tracer.like(value, self).detach())
+
+    def copy_(self, other: Any, blocking: bool = True) -> Any:
+        """Take the numbers of another value, stretched to this shape where they need to be."""
+        self[...] = other
         return self
+
+    def fill_(self, value: Any) -> Any:
+        """Replace every number by one."""
+        return self.copy_(value)
+
+    def zero_(self) -> Any:
+        """Replace every number by zero."""
+        return self.copy_(0)
+
+    def detach(self) -> Any:
+        """The same value, in the same memory, with no gradient flowing back through it."""
+        copied: Any = super().detach()
+        if self._tracer is not None:
+            copied.share_memory(self)
+        return copied
 
     def __getattr__(self, name: str) -> Any:
         """`x.name_()`, which changes a value in place, from `x.name()`; what gives numbers is not there."""
@@ -109,7 +240,10 @@ class TracedVariable(Variable):
         plainly = None if not name.endswith("_") or name.startswith("_") else getattr(type(self), name[:-1], None)
         if plainly is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        return lambda *args, **kwargs: self._become(plainly(self, *args, **kwargs))
+        known = REGISTRY.get(name[:-1])
+        if known is not None and known.views:
+            return lambda *args, **kwargs: self._reshape(lambda value: plainly(value, *args, **kwargs))
+        return lambda *args, **kwargs: self._take(plainly(self, *args, **kwargs))
 
 
 class TracedParameter(TracedVariable, Parameter):

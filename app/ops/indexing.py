@@ -168,6 +168,8 @@ def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int
             size = shape[axis]
             sizes.append(UNKNOWN if size == UNKNOWN else len(range(*item.indices(size))))
         axis += _axes_taken(item)
+    if not places:
+        return tuple(sizes)
     together = places[-1][0] - places[0][0] == len(places) - 1
     start = places[0][1] if together else 0
     return (*sizes[:start], *broadcast(*picked), *sizes[start:])

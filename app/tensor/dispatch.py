@@ -55,6 +55,31 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
     return swapped if python.startswith("__r") else method
 
 
+def active_tracer() -> Any:
+    """What operators of this thread are handed to instead of being run; None where no function is traced here."""
+    tracer = recording.tracer
+    return tracer if tracer is not None and tracer.thread == get_ident() else None
+
+
+def as_applied(value: Any) -> Any:
+    """An argument, or a list of them, as an operator takes it: while a function is traced, with Variables for Tensors.
+
+    Every hook for users' operators asks this first, so a captured Tensor becomes an input of the operator in the
+    Program. Otherwise the operator would run its function on the Tensor's numbers, and the Program would not know it.
+    """
+    tracer = active_tracer()
+    return value if tracer is None else _stood_for(value, tracer)
+
+
+def _stood_for(value: Any, tracer: Any) -> Any:
+    if isinstance(value, RunsOperators):
+        return tracer.value(value)
+    if isinstance(value, (list, tuple)) and not hasattr(value, "dtype"):
+        make = value._make if hasattr(value, "_make") else type(value)
+        return make([_stood_for(v, tracer) for v in value])
+    return value
+
+
 class RunsOperators(ValueMethods):
     """The part of a Tensor that applies operators to it."""
 
@@ -75,8 +100,10 @@ class RunsOperators(ValueMethods):
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:
         """Run the operator now, and record it if a gradient may be asked for."""
-        if recording.tracer is not None and recording.tracer.thread == get_ident():
-            return recording.tracer.apply(definition, inputs, attributes, into)
+        if recording.tracer is not None:
+            tracer = active_tracer()
+            if tracer is not None:
+                return tracer.apply(definition, inputs, attributes, into)
         arrays: list[Any] = []
         kinds: Any = []
         for x in inputs:

@@ -76,9 +76,9 @@ class ChangesInPlace:
 
     def become(self, result: Any) -> Any:
         """Take the numbers, and the place in the record, of a result."""
+        refuse_leaf(self, result)
         if recording.tracer is not None:
             return recording.tracer.replace(self, result)
-        refuse_leaf(self, result)
         if result._array.shape != self._array.shape:
             raise ShapeError(
                 f"a Tensor of shape {list(self._array.shape)} cannot be changed in place "
@@ -97,10 +97,10 @@ class ChangesInPlace:
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        refuse_leaf(self, value)
         if recording.tracer is not None:
             recording.tracer.replace(self, recording.tracer.with_item(self, index, value))
             return
-        refuse_leaf(self, value)
         write(self, getattr(value, "_array", value), _plain(index))
         if not (recording.on and not (self.stop_gradient and getattr(value, "stop_gradient", True))):
             return

@@ -95,7 +95,8 @@ class _Batches:
             effects = Effects(tracer)
             captured = list(tracer.captured.values())
             about = "the body of a loop", self.where, tracer.backend
-            concrete = ConcreteProgram(*about, tracer.program, rows, captured, result, effects)
+            given = [block.var(f"rows_{i}") for i in range(len(rows))]
+            concrete = ConcreteProgram(*about, tracer.program, given, captured, result, effects)
         if any(concrete.effects.names):
             raise ProgramError(
                 f"the loop over batches at {self.where} leaves gradients or attributes behind with every batch; "

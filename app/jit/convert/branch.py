@@ -13,7 +13,7 @@ from typing import Any
 from app.errors import ProgramError
 from app.jit.convert.build import expression, name, statements
 from app.jit.convert.logic import cannot_wait
-from app.jit.convert.names import assigned
+from app.jit.convert.names import Changes
 from app.jit.convert.returns import VALUE
 from app.jit.convert.state import (
     NUMBERS,
@@ -42,12 +42,12 @@ def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
         node.test = expression("_jit.plain(test, why)", node, test=node.test, why=ast.Constant(node.plain))
         rewriter.generic_visit(node)
         return [node]
-    names = assigned([*node.body, *node.orelse])
+    changes = rewriter.scope.changes([*node.body, *node.orelse])
     test, body, orelse = rewriter.visit(node.test), rewriter.block(node.body), rewriter.block(node.orelse)
     line = str(node.lineno)
     then, otherwise = f"if_{line}_", f"else_{line}_"
-    before, state = state_of(rewriter, names, node, line)
-    declared = rewriter.scope.declarations(names, node)
+    before, state = state_of(rewriter, changes, node, line)
+    declared = rewriter.scope.declarations(changes.names, node)
     call = "_jit.if_" if not hasattr(node, "returning") else "return _jit.choose"
     return [
         *statements("def then():\n    body", node, then=then, body=[*declared, *body]),
@@ -70,20 +70,24 @@ def rewrite_choice(rewriter: Any, node: ast.IfExp) -> ast.expr:
     return expression("_jit.choose(test, lambda: a, lambda: b)", node, **parts)
 
 
-def state_of(rewriter: Any, names: list[str], at: ast.AST, line: str) -> tuple[list[ast.stmt], ast.expr]:
+def state_of(rewriter: Any, changes: Changes, at: ast.AST, line: str) -> tuple[list[ast.stmt], ast.expr]:
     """The source of a State: a function that sets the names, and the expression."""
-    if not names:
+    names, containers = changes
+    if not (names or containers):
         return [], expression("_jit.NOTHING", at)
-    setter = f"set_{line}_"
-    target = ast.Tuple([name(n, at, store=True) for n in names], ast.Store())
-    put: Any = statements("x = values", at)
-    put[0].targets = [ast.copy_location(target, at)]
-    body = [*rewriter.scope.declarations(names, at), *put]
-    before = statements("def setter(values):\n    body", at, setter=setter, body=body)
-    getters = ast.Tuple([expression("lambda: value", at, value=name(n, at)) for n in names], ast.Load())
-    listed = expression(repr(tuple(names)), at)
-    state = expression("_jit.State(names, getters, setter)", at, names=listed, getters=getters, setter=setter)
-    return before, state
+    setter, before = "None", []
+    if names:
+        setter = f"set_{line}_"
+        target = ast.Tuple([name(n, at, store=True) for n in names], ast.Store())
+        put: Any = statements("x = values", at)
+        put[0].targets = [ast.copy_location(target, at)]
+        body = [*rewriter.scope.declarations(names, at), *put]
+        before = statements("def setter(values):\n    body", at, setter=setter, body=body)
+    every = [*names, *containers]
+    getters = ast.Tuple([expression("lambda: value", at, value=name(n, at)) for n in every], ast.Load())
+    listed, held = (expression(repr(tuple(each)), at) for each in (every, containers))
+    parts = {"names": listed, "getters": getters, "setter": setter, "held": held}
+    return before, expression("_jit.State(names, getters, setter, held)", at, **parts)
 
 
 def _nothing(at: ast.AST) -> list[ast.stmt]:
@@ -126,21 +130,19 @@ class _Choice:
     def __init__(self, test: Any, then: Any, otherwise: Any, state: State, of_result: bool = False):
         self.where = place_of(then)
         self.test = as_condition(test, self.where)
-        self.branches, self.state, self.of_result = (then, otherwise), state, of_result
-        self.before = state.read()
+        self.branches, self.state, self.of_result = (then, otherwise), state.fresh(), of_result
+        self.before = self.state.read()
 
     def make(self) -> Any:
-        outcomes = []
-        for branch in self.branches:
-            with tracer().rehearsal():
-                outcomes.append(self._run(branch))
+        outcomes = self._rehearsed()
         names = ["what is returned", *self.state.names]
         merged = [self._merge(*both) for both in zip(names, *outcomes, [None, *self.before], strict=True)]
 
         def values(branch: Callable[[], Any]) -> list[Any]:
             chosen = []
-            for merge, nest in zip(merged, self._run(branch), strict=True):
-                chosen += merge.variables(nest)
+            with tracer().changes():
+                for merge, nest in zip(merged, self._run(branch), strict=True):
+                    chosen += merge.variables(nest)
             return chosen
 
         self.state.write(self.before)
@@ -149,10 +151,23 @@ class _Choice:
         self.state.write([put_back(old, new) for old, new in zip(self.before, after, strict=True)])
         return result
 
+    def _rehearsed(self) -> list[list[Any]]:
+        """What each branch leaves; again, where it is found to change Tensors in place that were not looked at."""
+        outcomes: list[list[Any]] = []
+        found: list[Any] = []
+        for branch in self.branches:
+            with tracer().rehearsal() as changed:
+                outcomes.append(self._run(branch))
+            found += changed
+        if not self.state.add(found):
+            return outcomes
+        self.before += self.state.read()[len(self.before) :]
+        return self._rehearsed()
+
     def _run(self, branch: Callable[[], Any]) -> list[Any]:
         self.state.write([copied(value) for value in self.before])
         result = branch()
-        return [result if self.of_result else None, *self.state.read()]
+        return [copied(value) for value in (result if self.of_result else None, *self.state.read())]
 
     def _merge(self, name: str, a: Any, b: Any, before: Any) -> Merge:
         if same(a, before) and same(b, before):

@@ -1,4 +1,4 @@
-"""`x[i] = v`, `x[i] += v` and `x.shape`: of a Tensor, a new value under the old name, and sizes that may be open."""
+"""`x[i] = v` and its kin, which are noted where a Tensor decides whether they happen, and sizes that may be open."""
 
 from __future__ import annotations
 
@@ -7,65 +7,28 @@ from typing import Any
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
-from app.jit.convert.build import expression, name, statements
-from app.jit.convert.state import is_value, tracer
+from app.jit.convert.build import expression
+from app.jit.convert.state import State
 from app.ops.spec import UNKNOWN
-from app.tensor import Tensor
+from app.tensor.modes import recording
 
 # Rewriting
 
 
-def rewrite_assign(rewriter: Any, node: ast.Assign) -> Any:
-    """`x[i] = v` as `x = _jit.with_item(x, i, v)`."""
-    target = node.targets[0]
-    owner = _name_of(target.value) if isinstance(target, ast.Subscript) else None
+def rewrite_item(rewriter: Any, node: ast.Subscript) -> ast.expr:
+    """`x[i] = v`, `x[i] += v` and `del x[i]` as Python has them, of `_jit.about_to_change(x)`."""
     rewriter.generic_visit(node)
-    if owner is None or len(node.targets) > 1 or not isinstance(target, ast.Subscript):
-        return node
-    return _with_item(owner, _index(target.slice), node.value, node)
-
-
-def rewrite_change(rewriter: Any, node: ast.AugAssign) -> Any:
-    """`x[i] += v` in the same way, where computing `i` twice changes nothing."""
-    target = node.target
-    owner = _name_of(target.value) if isinstance(target, ast.Subscript) else None
-    simple = isinstance(target, ast.Subscript) and not any(isinstance(n, ast.Call) for n in ast.walk(target.slice))
-    rewriter.generic_visit(node)
-    if owner is None or not simple or not isinstance(target, ast.Subscript):
-        return node
-    here = ast.copy_location(ast.Subscript(name(owner, node), target.slice, ast.Load()), node)
-    value = ast.copy_location(ast.BinOp(here, node.op, node.value), node)
-    return _with_item(owner, _index(target.slice), value, node)
-
-
-def _with_item(owner: str, index: ast.expr, value: ast.expr, at: ast.AST) -> list[ast.stmt]:
-    new = statements("x = _jit.with_item(old, index, value)", at, old=name(owner, at), index=index, value=value)
-    new[0].targets = [name(owner, at, store=True)]  # type: ignore[attr-defined]
-    return new
-
-
-def _name_of(node: ast.expr) -> str | None:
-    """`x`, or `self.x`."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return f"{node.value.id}.{node.attr}"
-    return None
-
-
-def _index(node: ast.expr) -> ast.expr:
-    """What stands between brackets as an expression: slices written out."""
-    if isinstance(node, ast.Slice):
-        parts = [part or ast.copy_location(ast.Constant(None), node) for part in (node.lower, node.upper, node.step)]
-        return expression("slice(a, b, c)", node, **dict(zip("abc", parts, strict=True)))
-    if isinstance(node, ast.Tuple):
-        node.elts = [_index(part) for part in node.elts]
+    if not isinstance(node.ctx, ast.Load):
+        node.value = expression("_jit.about_to_change(x)", node, x=node.value)
     return node
 
 
-def rewrite_shape(rewriter: Any, node: ast.Attribute) -> ast.expr:
-    """`x.shape` as `_jit.shape(x)`."""
+def rewrite_attribute(rewriter: Any, node: ast.Attribute) -> ast.expr:
+    """`x.shape` as `_jit.shape(x)`; `x.name = v` as Python has it, of `_jit.about_to_change(x, 'name')`."""
     rewriter.generic_visit(node)
+    if not isinstance(node.ctx, ast.Load):
+        attribute = ast.copy_location(ast.Constant(node.attr), node)
+        node.value = expression("_jit.about_to_change(x, attribute)", node, x=node.value, attribute=attribute)
     if node.attr != "shape" or not isinstance(node.ctx, ast.Load):
         return node
     return expression("_jit.shape(x)", node, x=node.value)
@@ -74,12 +37,20 @@ def rewrite_shape(rewriter: Any, node: ast.Attribute) -> ast.expr:
 # Meaning
 
 
-def with_item(old: Any, index: Any, value: Any) -> Any:
-    """A container in which an item was set; of a Tensor, a new one."""
-    if is_value(old) and not (isinstance(old, Tensor)):
-        return tracer().with_item(old, index, value)
-    old[index] = value
-    return old
+def about_to_change(owner: Any, attribute: str | None = None) -> Any:
+    """The owner of an item or an attribute that is set or deleted. What it was is noted while a branch is tried."""
+    if recording.tracer is not None:
+        if attribute is None:
+            recording.tracer.note_contents(owner)
+        else:
+            recording.tracer.note_attribute_of(owner, attribute)
+    return owner
+
+
+def about_to_rebind(state: State) -> None:
+    """A function that gives values to names of others, by `global` or `nonlocal`, is called."""
+    if recording.tracer is not None:
+        recording.tracer.note_names(state)
 
 
 def shape(value: Any) -> Any:

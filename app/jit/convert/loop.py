@@ -16,7 +16,6 @@ from app.jit.convert.batches import over_batches
 from app.jit.convert.branch import if_, place_of, state_of, words
 from app.jit.convert.build import expression, statements
 from app.jit.convert.logic import and_, not_
-from app.jit.convert.names import assigned
 from app.jit.convert.state import (
     NUMBERS,
     State,
@@ -45,19 +44,24 @@ def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
     """Condition and body as functions, given to `_jit.while_`."""
     if hasattr(node, "plain"):
         return _kept(rewriter, node)
-    names, needed, line = assigned([node.test, *node.body]), rewriter.scope.read_outside(node), str(node.lineno)
+    changes, needed = rewriter.scope.changes([node.test, *node.body]), rewriter.scope.read_outside(node)
+    line = str(node.lineno)
     if hasattr(node, "stop"):
         node.test = expression("not stop and test", node, stop=node.stop, test=node.test)
     test, body = rewriter.visit(node.test), rewriter.block(node.body)
-    before, state = state_of(rewriter, names, node, line)
-    declared = rewriter.scope.declarations(names, node)
+    before, state = state_of(rewriter, changes, node, line)
+    declared = rewriter.scope.declarations(changes.names, node)
     parts = {"check": f"while_{line}_", "run": f"body_{line}_"}
     return [
         *statements("def check():\n    body", node, check=parts["check"], body=[*declared, *_return(test)]),
         *statements("def run():\n    body", node, run=parts["run"], body=[*declared, *body]),
         *before,
         *statements(
-            "_jit.while_(check, run, state, needed)", node, **parts, state=state, needed=_listed(needed, names, node)
+            "_jit.while_(check, run, state, needed)",
+            node,
+            **parts,
+            state=state,
+            needed=_listed(needed, changes.names, node),
         ),
     ]
 
@@ -66,20 +70,21 @@ def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
     """The body as a function of one item, given to `_jit.for_`."""
     if hasattr(node, "plain"):
         return _kept(rewriter, node)
-    names, needed, line = assigned([node.target, *node.body]), rewriter.scope.read_outside(node), str(node.lineno)
+    changes, needed = rewriter.scope.changes([node.target, *node.body]), rewriter.scope.read_outside(node)
+    line = str(node.lineno)
     items = rewriter.visit(node.iter)
     item = f"item_{line}_"
     take: Any = statements("x = item", node, item=item)
     take[0].targets = [node.target]
     body = [*take, *rewriter.block(node.body)]
-    before, state = state_of(rewriter, names, node, line)
-    declared = rewriter.scope.declarations(names, node)
+    before, state = state_of(rewriter, changes, node, line)
+    declared = rewriter.scope.declarations(changes.names, node)
     stop = expression("lambda: stop", node, stop=node.stop) if hasattr(node, "stop") else expression("None", node)
     run: Any = statements("def run(item):\n    body", node, run=f"for_{line}_", body=[*declared, *body])
     run[0].args.args[0].arg = item
     call = "_jit.for_(items, run, state, needed, stop)"
     parts = {"items": items, "run": f"for_{line}_", "state": state, "stop": stop}
-    return [*run, *before, *statements(call, node, **parts, needed=_listed(needed, names, node))]
+    return [*run, *before, *statements(call, node, **parts, needed=_listed(needed, changes.names, node))]
 
 
 def _kept(rewriter: Any, node: Any) -> list[ast.stmt]:
@@ -178,11 +183,7 @@ def _count(
         body(index[0])
         index[0] = index[0] + items.step
 
-    def put(values: Sequence[Any]) -> None:
-        index[0] = values[0]
-        state.write(values[1:])
-
-    counted = State(("the counter", *state.names), (lambda: index[0], *state._getters), put)
+    counted = state.after("the counter", lambda: index[0], lambda value: index.__setitem__(0, value))
     test = check if stop is None else lambda: and_(lambda: not_(stop()), check)
     _Loop(test, run, counted, needed, where or place_of(body)).make()
 
@@ -200,9 +201,9 @@ class _Loop:
     """A loop over a Tensor."""
 
     def __init__(self, test: Any, body: Any, state: State, needed: Sequence[str], where: str = ""):
-        self.test, self.body, self.state, self.needed = test, body, state, needed
+        self.test, self.body, self.state, self.needed = test, body, state.fresh(), needed
         self.where = where or place_of(body)
-        self.before = state.read()
+        self.before = self.state.read()
         self.kinds: list[list[Kind | None]] = [[] for _ in self.before]
         """For each variable those of its leaves; None for a leaf that no iteration changes."""
         self.local: set[int] = set()
@@ -226,12 +227,17 @@ class _Loop:
 
     def _rehearsed(self) -> list[list[Kind | None]]:
         """What an iteration changes, given what is known to be carried."""
-        with tracer().rehearsal():
+        with tracer().rehearsal() as changed:
             self.state.write(self._filled(self._initial()))
             self.test()
             self.body()
             ends = zip(self.state.names, self.state.read(), strict=True)
-            return [self._carry(place, name, new) for place, (name, new) in enumerate(ends)]
+            kinds = [self._carry(place, name, new) for place, (name, new) in enumerate(ends)]
+        if self.state.add(changed):
+            found = self.state.read()[len(kinds) :]
+            self.before += found
+            kinds += [[] for _ in found]
+        return kinds
 
     def _carry(self, place: int, name: str, new: Any) -> list[Kind | None]:
         """Decide what of a variable is carried, from what it is before and after an iteration."""
@@ -290,17 +296,19 @@ class _Loop:
         return filled
 
     def _says(self, *values: Any) -> Any:
-        self.state.write(self._filled(values))
-        return as_condition(self.test(), self.where)
+        with tracer().changes():
+            self.state.write(self._filled(values))
+            return as_condition(self.test(), self.where)
 
     def _makes(self, *values: Any) -> list[Any]:
-        self.state.write(self._filled(values))
-        self.body()
         made = []
-        for new, kinds in zip(self.state.read(), self.kinds, strict=True):
-            if any(kinds):
-                pairs = zip(Structure.of(new).leaves, kinds, strict=True)
-                made += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
+        with tracer().changes():
+            self.state.write(self._filled(values))
+            self.body()
+            for new, kinds in zip(self.state.read(), self.kinds, strict=True):
+                if any(kinds):
+                    pairs = zip(Structure.of(new).leaves, kinds, strict=True)
+                    made += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
         return made or list(values)
 
 

@@ -9,11 +9,11 @@ import functools
 import os
 import sysconfig
 from collections.abc import Callable
-from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from app.jit.convert.branch import NOTHING, choose, if_, plain
-from app.jit.convert.items import shape, with_item
+from app.jit.convert.items import about_to_change, about_to_rebind, shape
 from app.jit.convert.logic import and_, assert_, chain, not_, or_
 from app.jit.convert.loop import for_, while_
 from app.jit.convert.python_functions import OF_PYTHON
@@ -65,6 +65,8 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
 
 def call(function: Any) -> Callable[..., Any]:
     """What stands for a function where it is called."""
+    if isinstance(function, BuiltinMethodType):
+        about_to_change(function.__self__)  # a method of a container, as `append` is
     try:
         of_python = OF_PYTHON.get(function)
     except TypeError:  # it cannot be looked up, so it is none of Python's
@@ -75,6 +77,8 @@ def call(function: Any) -> Callable[..., Any]:
 _JIT = SimpleNamespace(
     NOTHING=NOTHING,
     State=State,
+    about_to_change=about_to_change,
+    about_to_rebind=about_to_rebind,
     and_=and_,
     assert_=assert_,
     call=call,
@@ -87,5 +91,4 @@ _JIT = SimpleNamespace(
     plain=plain,
     shape=shape,
     while_=while_,
-    with_item=with_item,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import NamedTuple
 
 MUTATORS = ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "add")
 """Methods of Python's containers that change them."""
@@ -15,47 +16,64 @@ EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.Generato
 """Expressions with a scope of their own."""
 
 
-def assigned(statements: Iterable[ast.AST]) -> list[str]:
-    """What the statements give values to, in order: names, and attributes of names such as `self.count`.
+class Changes(NamedTuple):
+    """What a construct changes: names that get values, and containers, attributes of names, whose content changes."""
 
-    A container that is changed counts, too. Names that begin with an underscore and a digit are of this package.
-    """
-    found: dict[str, None] = {}
-    for statement in statements:
-        _collect(statement, found)
-    return list(found)
+    names: list[str]
+    containers: list[str]
 
 
-def _collect(node: ast.AST, found: dict[str, None]) -> None:
-    if isinstance(node, INNER):
-        found[node.name] = None
-        return
-    if isinstance(node, EXPRESSIONS):
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.NamedExpr):
-                _target(inner.target, found)
-        return
-    if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        found[node.id] = None
-    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-        _target(node, found)
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        _target(node.value, found)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-        _target(node.func.value, found)
-    elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        found.update(dict.fromkeys((a.asname or a.name).partition(".")[0] for a in node.names))
-    elif isinstance(node, ast.ExceptHandler) and node.name:
-        found[node.name] = None
-    for child in ast.iter_child_nodes(node):
-        _collect(child, found)
+class Assigned:
+    """What statements give values to, in order: names, and attributes of names such as `self.count`."""
 
+    def __init__(self, statements: Iterable[ast.AST]):
+        self._bound: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
+        for statement in statements:
+            self._collect(statement)
 
-def _target(node: ast.AST, found: dict[str, None]) -> None:
-    if isinstance(node, ast.Name):
-        found[node.id] = None
-    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        found[f"{node.value.id}.{node.attr}"] = None
+    @property
+    def bound(self) -> list[str]:
+        """Those that get another value."""
+        return list(self._bound)
+
+    @property
+    def changed(self) -> list[str]:
+        """Those whose value, a container, is changed, and that stay what they are."""
+        return [name for name in self._changed if name not in self._bound]
+
+    def _collect(self, node: ast.AST) -> None:
+        if isinstance(node, INNER):
+            self._bound[node.name] = None
+            return
+        if isinstance(node, EXPRESSIONS):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.NamedExpr):
+                    self._target(inner.target, self._bound)
+            return
+        context = getattr(node, "ctx", None)
+        if isinstance(node, ast.Name) and isinstance(context, (ast.Store, ast.Del)):
+            self._bound[node.id] = None
+        elif isinstance(node, ast.Attribute) and isinstance(context, ast.Store):
+            self._target(node, self._bound)
+        elif isinstance(node, ast.Subscript) and isinstance(context, (ast.Store, ast.Del)):
+            self._target(node.value, self._changed)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+            self._target(node.func.value, self._changed)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            self._bound.update(dict.fromkeys((a.asname or a.name).partition(".")[0] for a in node.names))
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            self._bound[node.name] = None
+        for child in ast.iter_child_nodes(node):
+            self._collect(child)
+
+    def _target(self, node: ast.AST, found: dict[str, None]) -> None:
+        while isinstance(node, ast.Subscript) and found is self._changed:
+            node = node.value  # a[0][1] = x changes what a holds
+        if isinstance(node, ast.Name):
+            found[node.id] = None
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found[f"{node.value.id}.{node.attr}"] = None
 
 
 def declared(function: ast.AST, kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 from app.jit.convert import branch, calls, items, logic, loop
 from app.jit.convert.breaks import Breaks
 from app.jit.convert.build import statements
-from app.jit.convert.names import declared
+from app.jit.convert.names import Assigned, Changes, declared
 from app.jit.convert.returns import settle
 
 
@@ -35,9 +36,20 @@ class Scope:
         self.parameters = [a.arg for a in _all_arguments(function.args)]
         self.globals = declared(function, ast.Global)
         self.nonlocals = declared(function, ast.Nonlocal)
+        self.locals = {*self.parameters, *Assigned(function.body).bound} - self.globals - self.nonlocals
+        """The names that are the function's own in the source; what is converted makes none of the others so."""
         self.made: dict[str, None] = {}
         """Names that inner functions give values to, and that have to be the function's own."""
         self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+
+    def changes(self, statements: Iterable[ast.AST]) -> Changes:
+        """What the statements change of the function's own; containers of globals and of functions around are Python's.
+
+        A name for a container is given a copy while a branch is tried, as if it got a value.
+        """
+        found = Assigned(statements)
+        own = [name for name in found.changed if name.partition(".")[0] in self.locals]
+        return Changes([*found.bound, *(n for n in own if "." not in n)], [n for n in own if "." in n])
 
     def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
         """What an inner function begins with that gives values to these names."""
@@ -75,9 +87,18 @@ class Rewriter(ast.NodeTransformer):
         Breaks().generic_visit(node)
         self.scopes.append(Scope(node))
         node.body = self.block(node.body)
-        node.body = [*_docstring(node), *self.scope.binding(node), *node.body[len(_docstring(node)) :]]
+        beginning = [*_docstring(node), *self.scope.binding(node), *self._of_others(node)]
+        node.body = [*beginning, *node.body[len(_docstring(node)) :]]
         self.scopes.pop()
         return node
+
+    def _of_others(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """What tells that the function gives values to names that are not its own."""
+        names = sorted(self.scope.globals | self.scope.nonlocals)
+        if not names:
+            return []
+        before, state = branch.state_of(self, Changes(names, []), node, f"outer_{node.lineno}")
+        return [*before, *statements("_jit.about_to_rebind(state)", node, state=state)]
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Statements, each visited."""
@@ -125,14 +146,11 @@ class Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         return calls.rewrite_call(self, node)
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        return items.rewrite_assign(self, node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        return items.rewrite_change(self, node)
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        return items.rewrite_item(self, node)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        return items.rewrite_shape(self, node)
+        return items.rewrite_attribute(self, node)
 
 
 def _docstring(node: ast.FunctionDef) -> list[ast.stmt]:

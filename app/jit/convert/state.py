@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
+from app.jit.variable import TracedVariable
 from app.ops.dtype import get_default_dtype, name_of
 from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
@@ -73,8 +75,8 @@ def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
         if UNKNOWN in shape:
             raise ProgramError("a number cannot stand for a value of open size; the function is traced for each size")
         value = np.full(shape, value, dtype)
-    variable = tracer().program.current_block().as_variable(value)
-    return variable if variable.dtype == dtype else variable.astype(dtype)
+    variable = tracer().value(value) if is_value(value) else tracer().program.current_block().as_variable(value)
+    return variable.here() if variable.dtype == dtype else variable.astype(dtype)
 
 
 class Undefined:
@@ -98,14 +100,27 @@ class Undefined:
 
 
 class State:
-    """The variables of a function that a construct gives values to."""
+    """What a construct changes: the variables of a function that it gives values to, containers, traced Tensors."""
 
-    def __init__(self, names: Sequence[str], getters: Sequence[Callable[[], Any]], setter: Any):
-        self.names, self._getters, self._setter = tuple(names), getters, setter
+    def __init__(
+        self, names: Sequence[str], getters: Sequence[Callable[[], Any]], setter: Any, containers: Sequence[str] = ()
+    ):
+        self._names, self._getters, self._setter = tuple(names), getters, setter
+        self._containers = tuple(containers)
+        """The last of the names: these are never given a value, but what they hold is changed."""
+        self.tensors: list[TracedVariable] = []
+        """Traced Tensors that are changed in place, by whatever name."""
+
+    @property
+    def names(self) -> list[str]:
+        """What messages call its parts."""
+        return [*self._names, *(tensor.name for tensor in self.tensors)]
 
     def read(self) -> list[Any]:
-        """Their values now."""
-        return [self._value(name, get) for name, get in zip(self.names, self._getters, strict=True)]
+        """The values now."""
+        values = [self._value(name, get) for name, get in zip(self._names, self._getters, strict=True)]
+        given = len(values) - len(self._containers)
+        return [*values[:given], *map(copied, values[given:]), *map(copy.copy, self.tensors)]
 
     def _value(self, name: str, get: Callable[[], Any]) -> Any:
         try:
@@ -114,9 +129,38 @@ class State:
             return Undefined(name)
 
     def write(self, values: Sequence[Any]) -> None:
-        """Give them values."""
-        if self.names:
-            self._setter(values)
+        """Make these the values."""
+        given = len(self._names) - len(self._containers)
+        if given:
+            self._setter(values[:given])
+        held = zip(self._names[given:], self._getters[given:], values[given : len(self._names)], strict=True)
+        for name, get, new in held:
+            now = self._value(name, get)
+            if isinstance(new, Undefined) and not isinstance(now, Undefined):
+                new._refuse()
+            put_back(now, copied(new))
+        for tensor, new in zip(self.tensors, values[len(self._names) :], strict=True):
+            tensor.stand_for(new)
+
+    def after(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], None]) -> State:
+        """The same with one more variable at the front."""
+
+        def put(values: Sequence[Any]) -> None:
+            setter(values[0])
+            if len(values) > 1:
+                self._setter(values[1:])
+
+        return State((name, *self._names), (getter, *self._getters), put, self._containers)
+
+    def fresh(self) -> State:
+        """The same, of which no Tensor is known to change."""
+        return State(self._names, self._getters, self._setter, self._containers)
+
+    def add(self, tensors: Iterable[TracedVariable]) -> bool:
+        """Take in Tensors that were found to be changed in place; whether some of them were new."""
+        new = [t for t in tensors if all(t is not known for known in self.tensors)]
+        self.tensors += new
+        return bool(new)
 
 
 def zeros_in_place_of(nest: Any) -> Any:
@@ -135,14 +179,15 @@ def copied(nest: Any) -> Any:
 
 
 def put_back(old: Any, new: Any) -> Any:
-    """A changed nest in the very list or dict that it was: others may know it, too."""
+    """A changed nest in the very lists and dicts that it was: others may know them, too."""
     if type(old) is list and type(new) is list and old is not new:
-        old[:] = new
+        known = dict(enumerate(old))
+        old[:] = [put_back(known.get(place), item) for place, item in enumerate(new)]
         return old
     if type(old) is dict and type(new) is dict and old is not new:
-        new = dict(new)
+        known = dict(old)
         old.clear()
-        old.update(new)
+        old.update((key, put_back(known.get(key), item)) for key, item in new.items())
         return old
     return new
 

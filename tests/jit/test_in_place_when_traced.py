@@ -1,0 +1,326 @@
+"""Changes in place in traced functions: aliases, views, arguments, helpers and branches see them as they do eagerly."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import app
+from app.errors import AppError
+from app.jit import to_static
+
+
+def alias(x):
+    y = x.clone()
+    z = y
+    z[0] = 9.0
+    z += x
+    return y * z
+
+
+def set_first(values, number=7.0):
+    values[0] = number
+
+
+def in_a_helper(x):
+    y = x * 2
+    set_first(y)
+    return y
+
+
+def in_a_helper_in_a_branch(x):
+    y = x * 2
+    z = y
+    if x.sum() > 0:
+        set_first(y)
+        w = z * 3
+    else:
+        w = z
+    return y + z + w
+
+
+def in_one_branch(x):
+    y = x * 2
+    if x.sum() > 0:
+        y.add_(1.0)
+        y *= 3
+    return y
+
+
+def in_nested_branches(x):
+    y = x * 2
+    if x.sum() > -10:
+        y += 1
+        if x.sum() > 0:
+            y[1] = y[0] * 5
+        else:
+            y.subtract_(x)
+    return y
+
+
+def in_a_loop(x):
+    y, k, kept = x * 1, x.sum() * 0, x * 0
+    alike = y
+    while k < 3:
+        alike += x
+        kept[0] = kept[0] + y[1]
+        k += 1
+    return y * kept + k
+
+
+def in_a_loop_under_a_branch(x):
+    y = x * 1
+    for k in range(3):
+        if (x * k).sum() > 2:
+            set_first(y, k)
+            break
+        y *= 2
+    return y
+
+
+def of_a_view(x):
+    y = (x * 1).reshape([1, 2])
+    row = y[0]
+    row[1] = 5.0
+    y[0] += 2.0
+    y[0][0] = x.sum()
+    flat = y.flatten()
+    flat *= 2
+    return y
+
+
+def reshaped_in_place(x):
+    y = x * 2
+    y.unsqueeze_(0)
+    y.tanh_()
+    return y * 2
+
+
+def of_items_of_containers(x):
+    parts = {"a": [x * 1, x * 2]}
+    parts["a"][0][1] = 3.0
+    if x.sum() > 0:
+        parts["a"][1][0] = 4.0
+    return parts["a"][0] + parts["a"][1]
+
+
+def of_an_attribute(x):
+    box = SimpleNamespace(value=x * 1, count=0)
+    box.value[0] = 2.0
+    if x.sum() > 0:
+        box.value += 1
+        box.count += 1
+    return box.value * box.count
+
+
+def by_numbers(x):
+    y = x * 1
+    y.fill_(3.0)
+    y.copy_(x + y)
+    z = x * 1
+    z.zero_()
+    return y + z
+
+
+FUNCTIONS = [
+    alias, in_a_helper, in_a_helper_in_a_branch, in_one_branch, in_nested_branches, in_a_loop, in_a_loop_under_a_branch,
+    of_a_view, reshaped_in_place, of_items_of_containers, of_an_attribute, by_numbers,
+]  # fmt: skip
+
+
+def values_and_gradients(function, numbers):
+    x = app.to_tensor(numbers, stop_gradient=False)
+    y = function(x)
+    y.sum().backward()
+    return y.numpy(), x.grad.numpy()
+
+
+@pytest.mark.parametrize("numbers", [[1.0, 2.0], [-1.0, -2.0], [-7.0, -8.0]], ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_changes_in_place_are_seen_as_they_are_eagerly(function, numbers):
+    found = values_and_gradients(to_static(function, backend="reference"), numbers)
+    for traced, eager in zip(found, values_and_gradients(function, numbers), strict=True):
+        np.testing.assert_allclose(traced, eager, rtol=1e-6)
+
+
+def test_an_argument_that_is_changed_is_changed_for_the_caller():
+    w = app.to_tensor([2.0, 3.0], stop_gradient=False)
+
+    def function(x, y):
+        x[0] = w[1] * 5
+        if y.sum() > 0:
+            y += x
+        return x
+
+    for run in (function, to_static(function, backend="reference")):
+        w.clear_grad()
+        x, y = app.to_tensor([1.0, 1.0]), app.to_tensor([1.0, 2.0])
+        assert run(x, y) is x
+        np.testing.assert_array_equal(x.numpy(), [15.0, 1.0])
+        np.testing.assert_array_equal(y.numpy(), [16.0, 3.0])
+        (x * y).sum().backward()
+        np.testing.assert_array_equal(w.grad.numpy(), [0.0, 5 * 16 + 5 * 15.0])
+
+
+def test_a_captured_tensor_is_changed_through_a_view():
+    w = app.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+
+    def function(x):
+        row = w[0]
+        row += x
+        w[1][0] = 9.0
+        return w.sum()
+
+    run = to_static(function, backend="reference")
+    assert [float(run(app.to_tensor([1.0, 1.0]))) for _ in range(2)] == [18.0, 20.0]
+    np.testing.assert_array_equal(w.numpy(), [[3.0, 4.0], [9.0, 4.0]])
+
+
+def changes_a_leaf(x, w):
+    w += x
+    return w
+
+
+def reads_a_stale_view(x, w):
+    y = x * 1
+    first = y.reshape([2, 1]).transpose([1, 0])
+    y += 1
+    return first
+
+
+def changes_a_transposed_view(x, w):
+    y = x.clone().reshape([1, 2])
+    y.transpose([1, 0]).fill_(2.0)
+    return y
+
+
+def changes_in_a_function_of_cond(x, w):
+    y = x * 1
+    return app.static.nn.cond(x.sum() > 0, lambda: y.add_(1.0), lambda: y)
+
+
+def takes_another_shape(x, w):
+    y = x * 1
+    y.add_(app.ones([2, 2]))
+    return y
+
+
+def takes_another_type(x, w):
+    y = x.astype("int64")
+    y.add_(x)
+    return y
+
+
+REFUSED = {
+    changes_a_leaf: "leaf Tensor with stop_gradient=False",
+    reads_a_stale_view: "take it again after the change",
+    changes_a_transposed_view: "take it again after the change",
+    changes_in_a_function_of_cond: "given to cond or while_loop",
+    takes_another_shape: "cannot be changed in place to",
+    takes_another_type: "use .astype",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
+def test_a_change_that_others_would_not_see_is_refused(function):
+    w = app.to_tensor([1.0, 1.0], stop_gradient=False)
+    with pytest.raises(AppError, match=REFUSED[function]):
+        to_static(function, backend="reference")(app.to_tensor([1.0, 2.0]), w)
+
+
+# Python's own containers
+
+TABLE: dict[str, int] = {}
+SEEN: list[str] = []
+
+
+def count(name):
+    TABLE[name] = TABLE.get(name, 0) + 1
+    SEEN.append(name)
+
+
+def counts(x):
+    TABLE["outer"] = 1
+    TABLE["outer"] += 1
+    count("helper")
+    if x.sum() > 0:
+        count("branch")
+        TABLE["inside"] = TABLE.get("inside", 0) + 1
+        y = x * 2
+    else:
+        y = x
+    k = x.sum() * 0
+    while k < 2:
+        count("loop")
+        k = k + 1
+    del TABLE["helper"]
+    return y
+
+
+def test_items_of_globals_are_pythons_and_are_set_once():
+    TABLE.clear()
+    SEEN.clear()
+    assert float(to_static(counts, backend="reference")(app.to_tensor([1.0, 2.0])).sum()) == 6.0
+    assert TABLE == {"outer": 2, "branch": 1, "inside": 1, "loop": 1}
+    assert SEEN == ["helper", "branch", "loop"]
+
+
+class Frozen:
+    """Holds a table that cannot be given another value."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self):
+        self._table = {}
+
+    @property
+    def table(self):
+        return self._table
+
+
+def test_items_of_what_cannot_be_assigned_to_are_set():
+    held, array = Frozen(), np.zeros(3)
+    nested = []
+
+    def function(x):
+        held.table["a"] = 1
+        array[1] = 2.0
+        array[0] += 3.0
+        nested.append(0)
+        if x.sum() > 0:
+            held.table["b"] = 2
+            nested.append(1)
+        return x * 2
+
+    to_static(function, backend="reference")(app.to_tensor([1.0]))
+    assert (held.table, array.tolist(), nested) == ({"a": 1, "b": 2}, [3.0, 2.0, 0.0], [0, 1])
+
+
+TOTAL = 0
+
+
+def with_globals(x):
+    global TOTAL
+    TOTAL = TOTAL + 1
+    number = 1
+
+    def inner(y):
+        nonlocal number
+        number += 1
+        return y * number
+
+    if x.sum() > 0:
+        z = inner(x)
+        z.tag = "seen"
+    else:
+        z = x
+    return inner(z) + TOTAL
+
+
+def test_global_and_nonlocal_names_stay_what_they_are():
+    global TOTAL
+    TOTAL = 0
+    found = to_static(with_globals, backend="reference")(app.to_tensor([1.0]))
+    assert (float(found), TOTAL) == (7.0, 1)
