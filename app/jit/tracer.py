@@ -6,7 +6,6 @@ and is given its numbers at every run. What is changed in place is changed in th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from app.ops.definition import OpDef, apply
 from app.ops.indexing import array_index, put_items
 from app.ops.spec import spec_of
 from app.tensor import Parameter, Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import Modes, modes, set_modes
 
 MISSING = object()
 
@@ -66,7 +65,6 @@ class Tracer:
         self.program = TracedProgram(self)
         self.startup = Program()
         self.backend = "compiled"
-        self.thread = threading.get_ident()
         self.captured: dict[int, Captured] = {}
         self.layers: dict[int, Any] = {}
         """The layers that were called, whose `training` is part of what was traced."""
@@ -89,13 +87,13 @@ class Tracer:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Hand all operators to this tracer inside the block; attributes are as before afterwards."""
-        outside, recorded = recording.tracer, recording.on
-        recording.tracer, recording.on = self, True
+        outside = modes()
+        set_modes(Modes(True, self))
         try:
             with program_guard(self.program, self.startup), static_mode():
                 yield
         finally:
-            recording.tracer, recording.on = outside, recorded
+            set_modes(outside)
             self.program.tracer = None
             self._restore()
 
@@ -118,7 +116,7 @@ class Tracer:
         outputs = block.append_op(definition, variables, attributes, targets)
         if into is not None:
             return into
-        if not recording.on:
+        if not modes().on:
             for variable in outputs:
                 variable.stop_gradient = True
         return outputs[0] if len(outputs) == 1 and not definition.many_outputs else tuple(outputs) or None
