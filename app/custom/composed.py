@@ -23,7 +23,7 @@ from app.ops.definition import OpDef
 from app.ops.dtype import FLOATS
 from app.ops.settings import key_of_settings
 from app.ops.spec import UNKNOWN, Spec
-from app.tensor.modes import recording
+from app.tensor.modes import Modes, modes, set_modes
 
 Specs = Sequence[Spec | None]
 """Of each input what is known of it; None where there is none."""
@@ -88,14 +88,15 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
         None if spec is None else block.create_var(name, spec.shape, spec.dtype, is_data=True)
         for name, spec in zip(definition.inputs, specs, strict=True)
     ]
-    outside, recording.tracer = recording.tracer, None
+    outside = modes()
+    set_modes(Modes(outside.on, None))
     try:
         with names.guard(), program_guard(program, Program()), static_mode():
             result = body.function(*inputs, **settings)
     except Exception:  # whatever a function raises that cannot do with Variables
         return None
     finally:
-        recording.tracer = outside
+        set_modes(outside)
     outputs = as_list(result)
     if not all(isinstance(v, Variable) and v.block is block for v in outputs):
         return None

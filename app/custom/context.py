@@ -10,7 +10,7 @@ import numpy as np
 
 from app.errors import CustomOperatorError
 from app.tensor import Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 from app.tensor.tape import Node, on_tape
 from app.tensor.versions import check_unchanged, latest
 
@@ -102,7 +102,7 @@ class PyLayerContext:
     def _restored(self, saved: tuple[np.ndarray, Any, int | None], node: Node | None) -> Any:
         array, source, slot = saved
         if slot is not None:
-            source = (node, slot) if node is not None and recording.on else None
+            source = (node, slot) if node is not None and modes().on else None
         return self._kind(array) if source is None else on_tape(self._kind, array, source)
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:

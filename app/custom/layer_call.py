@@ -14,7 +14,7 @@ from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
 from app.reading import signature_of
 from app.tensor import Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import modes, set_modes
 
 if TYPE_CHECKING:
     from app.custom.pylayer import LayerDefinition
@@ -59,7 +59,8 @@ def run_forward(
 ) -> tuple[PyLayerContext, Any, list[Tensor]]:
     """Call a class's forward on Tensors; gives the context, the result, and the Tensors in the result."""
     context = PyLayerContext(definition, arguments, inputs)
-    outside, recording.on = recording.on, False
+    outside = modes()
+    set_modes(outside.unrecorded)
     try:
         if definition.sets_up:
             result = call(definition.kernel, definition, args, kwargs)
@@ -67,7 +68,7 @@ def run_forward(
         else:
             result = call(definition.kernel, definition, (context, *args), kwargs)
     finally:
-        recording.on = outside
+        set_modes(outside)
     if isinstance(result, Tensor):
         return context, result, [result]
     results = result if isinstance(result, (tuple, list)) else (result,)

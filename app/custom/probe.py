@@ -8,7 +8,7 @@ import numpy as np
 
 from app.errors import AppError, OperatorError, ReadOnlyError
 from app.ops.spec import UNKNOWN, Spec
-from app.tensor.modes import recording
+from app.tensor.modes import Modes, modes, set_modes
 
 _SIZES = (2, 3)
 """Two sizes to stand for an unknown one: output sizes that change with them are unknown too."""
@@ -19,7 +19,8 @@ def infer_by_running(
 ) -> tuple[Spec, ...]:
     """The shapes and types that `run` returns for inputs of these Specs; `advice` ends the error where it fails."""
     open_sizes = any(UNKNOWN in spec.shape for spec in specs)
-    tracer, recording.tracer = recording.tracer, None  # these Tensors are run, whatever is being traced
+    outside = modes()
+    set_modes(Modes(outside.on, None))  # these Tensors are run, whatever is being traced
     try:
         results = [run(*[_example(spec, size) for spec in specs]) for size in (_SIZES if open_sizes else _SIZES[:1])]
     except ReadOnlyError:
@@ -27,7 +28,7 @@ def infer_by_running(
     except AppError as error:
         raise OperatorError(f"run on arrays of ones, to learn what it returns, it failed: {error}{advice}") from error
     finally:
-        recording.tracer = tracer
+        set_modes(outside)
     return tuple(Spec(_joined([r.shape for r in each]), each[0].dtype.name) for each in zip(*results, strict=True))
 
 

@@ -17,7 +17,7 @@ from app.ops.dtype import name_of
 from app.tensor import Tensor
 from app.tensor.dispatch import as_applied
 from app.tensor.inplace import refuse_leaf
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 from app.tensor.tape import Node
 from app.tensor.versions import note_change
 from app.tensor.views import note_sharing, rebase
@@ -45,7 +45,7 @@ class LayerDefinition(OpDef):
                     dout = dout.astype(name_of(dtype))
             given.append(dout)
         gradients: list[Any] = run_backward(self, context, given, call.input_specs, call.input_keys)
-        if not recording.on:  # out of the Tensors that a user's function works with, for the walk over arrays
+        if not modes().on:  # out of the Tensors that a user's function works with, for the walk over arrays
             for place, gradient in enumerate(gradients):
                 gradients[place] = None if gradient is None else gradient._array
         return gradients
@@ -147,7 +147,7 @@ def _handed_through(inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tens
 def _record(
     definition: OpDef, inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tensor], context: PyLayerContext
 ) -> Node | None:
-    if not (recording.on and True in context._needs and outputs):
+    if not (modes().on and True in context._needs and outputs):
         return None
     sources, arrays = [], []
     for _, tensor in inputs:

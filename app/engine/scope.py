@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -59,20 +60,21 @@ class Scope:
         return self.values[name]
 
 
-_scope = Scope()
+_of_process = Scope()
+_scope = ContextVar("scope", default=_of_process)
 
 
 def global_scope() -> Scope:
     """The scope that an Executor uses when none is given."""
-    return _scope
+    return _scope.get()
 
 
 @contextmanager
 def scope_guard(scope: Scope) -> Iterator[None]:
-    """Use `scope` as the global one inside the block."""
-    global _scope
-    outside, _scope = _scope, scope
+    """Use `scope` as the global one inside the block, in this thread."""
+    outside = _scope.get()
+    _scope.set(scope)
     try:
         yield
     finally:
-        _scope = outside
+        _scope.set(outside)

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-_counters: Counter[str] = Counter()
-_prefix = ""
+_lock = threading.Lock()
+_of_process: Counter[str] = Counter()
+_counters = ContextVar("counters", default=_of_process)
+"""How many names each key has given: counted by all threads together, except inside of `guard`."""
+_prefix = ContextVar("prefix", default="")
 
 
 def generate(key: str) -> str:
     """`key` with a number that was not given out before."""
-    key = key if key.startswith(_prefix) else _prefix + key
-    name = f"{key}_{_counters[key]}"
-    _counters[key] += 1
-    return name
+    prefix, counters = _prefix.get(), _counters.get()
+    key = key if key.startswith(prefix) else prefix + key
+    with _lock:
+        number = counters[key]
+        counters[key] += 1
+    return f"{key}_{number}"
 
 
 @contextmanager
 def guard() -> Iterator[None]:
-    """Count from 0 inside the block, so that a Program built twice gets the same names."""
-    global _counters
-    outside, _counters = _counters, Counter()
+    """Count from 0 inside the block, in this thread, so that a Program built twice gets the same names."""
+    outside = _counters.get()
+    _counters.set(Counter())
     try:
         yield
     finally:
-        _counters = outside
+        _counters.set(outside)
 
 
 @contextmanager
 def prefixed(prefix: str) -> Iterator[None]:
-    """Put `prefix` before every name that is made inside the block, and after the prefixes around it."""
-    global _prefix
-    outside, _prefix = _prefix, _prefix + prefix
+    """Put `prefix` before every name that this thread makes inside the block, and after the prefixes around it."""
+    outside = _prefix.get()
+    _prefix.set(outside + prefix)
     try:
         yield
     finally:
-        _prefix = outside
+        _prefix.set(outside)

@@ -1,9 +1,10 @@
-"""Who is told of every variable and operator that a statement puts into a Program."""
+"""Who is told of every variable and operator that a statement of the same thread puts into a Program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,20 +13,20 @@ if TYPE_CHECKING:
 
     Watcher = Callable[[Block, Variable | Operator], None]
 
-_watchers: list[Watcher] = []
+_watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
 
 
 def tell(block: Block, added: Variable | Operator) -> None:
     """Tell all that watch."""
-    for watcher in _watchers:
+    for watcher in _watchers.get():
         watcher(block, added)
 
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
     """Tell `watcher` inside the block."""
-    _watchers.append(watcher)
+    _watchers.set((*_watchers.get(), watcher))
     try:
         yield
     finally:
-        _watchers.remove(watcher)
+        _watchers.set(tuple(w for w in _watchers.get() if w is not watcher))

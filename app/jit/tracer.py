@@ -7,7 +7,6 @@ and is given its numbers at every run. What is changed in place is changed in th
 from __future__ import annotations
 
 import copy
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from app.ops.indexing import array_index, getitem, put_items
 from app.ops.shaping import reshape_like
 from app.ops.spec import UNKNOWN, spec_of
 from app.tensor import Parameter, Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import Modes, modes, set_modes
 
 MISSING = object()
 
@@ -72,7 +71,6 @@ class Tracer:
         self.program = TracedProgram(self)
         self.startup = Program()
         self.backend = "compiled"
-        self.thread = threading.get_ident()
         self.captured: dict[int, Captured] = {}
         self.layers: dict[int, Any] = {}
         """The layers that were called, whose `training` is part of what was traced."""
@@ -101,13 +99,13 @@ class Tracer:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Hand all operators to this tracer inside the block; attributes are as before afterwards."""
-        outside, recorded = recording.tracer, recording.on
-        recording.tracer, recording.on = self, True
+        outside = modes()
+        set_modes(Modes(True, self))
         try:
             with program_guard(self.program, self.startup), static_mode():
                 yield
         finally:
-            recording.tracer, recording.on = outside, recorded
+            set_modes(outside)
             self.program.tracer = None
             self._restore()
 
@@ -133,7 +131,7 @@ class Tracer:
         if definition.views:
             for variable in outputs:
                 variable.share_memory(variables[0], _whole(definition, variables[0], attributes))
-        if not recording.on:
+        if not modes().on:
             for variable in outputs:
                 variable.stop_gradient = True
         return outputs[0] if len(outputs) == 1 and not definition.many_outputs else tuple(outputs) or None

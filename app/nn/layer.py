@@ -16,7 +16,7 @@ from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
 from app.nn.parameter import create_parameter
 from app.nn.tree import Tree
 from app.ops.dtype import canonical, is_float
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 L = TypeVar("L", bound="Layer")
 
@@ -42,7 +42,8 @@ class Layer(Tree):
         raise NotImplementedError(f"{type(self).__name__} needs a method forward")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        forward = self.forward if recording.tracer is None else recording.tracer.forward_of(self)
+        tracer = modes().tracer
+        forward = self.forward if tracer is None else tracer.forward_of(self)
         if not (self._forward_pre_hooks or self._forward_post_hooks):
             return forward(*inputs, **kwargs)
         inputs = inputs_after(self._forward_pre_hooks, self, inputs)

@@ -28,7 +28,6 @@ class Averaging:
     def __init__(self, network: Any, world: worlds.World | None = None):
         self._network, self._world = network, world or worlds.current()
         self.on = self._world.size > 1
-        self._due = False
         parameters = list(network.parameters())
         self._trained = [p for p in parameters if not p.stop_gradient]
         self._untrained = [*(p for p in parameters if p.stop_gradient), *network.buffers()]
@@ -69,13 +68,11 @@ class Averaging:
             self.on = before
 
     def _arriving(self, gradient: Any) -> None:
-        if self.on and not self._due:
-            self._due = True
+        if self.on:
             afterwards(self.average)
 
     def average(self) -> None:
         """Replace the gradients by their averages; one that no rank has stays None."""
-        self._due = False
         there = np.array([p.grad is not None for p in self._trained], np.float32)
         arrays = [np.zeros_like(p._array) if p.grad is None else p.grad._array for p in self._trained]
         in_place([*arrays, there], self._world.allreduce)

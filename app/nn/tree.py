@@ -10,7 +10,7 @@ from app.errors import AppError
 from app.graph.variable import Parameter as ProgramParameter
 from app.graph.variable import Variable
 from app.tensor import Parameter, Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 KINDS = ("_parameters", "_sub_layers", "_buffers")
 
@@ -19,8 +19,9 @@ class Tree:
     """The base of Layer: what is set as an attribute is found by name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if recording.tracer is not None:
-            recording.tracer.note_attribute(self, name)
+        tracer = modes().tracer
+        if tracer is not None:
+            tracer.note_attribute(self, name)
         held = self.__dict__
         for known in KINDS:
             held.setdefault(known, OrderedDict())

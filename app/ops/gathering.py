@@ -109,8 +109,8 @@ def scatter(x: Any, index: Any, updates: Any, *, overwrite: bool = True) -> Any:
 
 
 @scatter.gradient_of("x")
-def _(index: Any, updates: Any, dout: Any) -> Any:
-    return scatter(dout, index, zeros_like(updates))
+def _(index: Any, updates_like: Any, dout: Any) -> Any:
+    return scatter(dout, index, zeros_like(updates_like))
 
 
 @scatter.gradient_of("updates")
@@ -201,8 +201,8 @@ def replace_along_axis(x: Any, index: Any, values: Any, *, axis: int) -> Any:
 
 
 @replace_along_axis.gradient_of("x")
-def _(index: Any, values: Any, dout: Any, axis: int) -> Any:
-    return replace_along_axis(dout, index, zeros_like(values), axis=axis)
+def _(index: Any, values_like: Any, dout: Any, axis: int) -> Any:
+    return replace_along_axis(dout, index, zeros_like(values_like), axis=axis)
 
 
 @replace_along_axis.gradient_of("values")

@@ -182,8 +182,8 @@ def take_items(*values: Any, items: tuple[Any, ...]) -> Any:
 
 
 @take_items.gradient
-def _(values: Any, dout: Any, items: tuple[Any, ...]) -> Any:
-    return [add_items([dout, *values], items=items), *[None] * (len(values) - 1)]
+def _(values_from_1: Any, values_like: Any, dout: Any, items: tuple[Any, ...]) -> Any:
+    return [add_items([dout, values_like[0], *values_from_1], items=items), *[None] * len(values_from_1)]
 
 
 @take_items.in_onnx
@@ -248,8 +248,8 @@ def add_items(*values: Any, items: tuple[Any, ...]) -> Any:
 
 
 @add_items.gradient
-def _(values: Any, dout: Any, items: tuple[Any, ...]) -> Any:
-    return [take_items([dout, *values[2:]], items=items), *[None] * (len(values) - 1)]
+def _(values_from_2: Any, dout: Any, items: tuple[Any, ...]) -> Any:
+    return [take_items([dout, *values_from_2], items=items), None, *[None] * len(values_from_2)]
 
 
 @add_items.in_onnx
@@ -267,8 +267,8 @@ def put_items(*values: Any, items: tuple[Any, ...]) -> Any:
 
 
 @put_items.gradient
-def _(values: Any, values_like: Any, dout: Any, items: tuple[Any, ...]) -> Any:
-    part, places = values_like[1], values[2:]
+def _(values_from_2: Any, values_like: Any, dout: Any, items: tuple[Any, ...]) -> Any:
+    part, places = values_like[1], values_from_2
     rest = put_items([dout, np.zeros((), dout.dtype), *places], items=items)
     put = REGISTRY["sum_like"](take_items([dout, *places], items=items), part)
     return [rest, put if put.dtype == part.dtype else put.astype(part.dtype), *[None] * len(places)]

@@ -42,25 +42,25 @@ def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = Fal
 
 
 @matmul.gradient_of("x")
-def _(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
-    if len(x.shape) == 1 or len(y.shape) == 1:
-        return _through_matrices(x, y, dout, transpose_x, transpose_y)[0]
+def _(x_like: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
+    if len(x_like.shape) == 1 or len(y.shape) == 1:
+        return _through_matrices(x_like, y, dout, transpose_x, transpose_y)[0]
     if transpose_x:
         gradient = matmul(y, dout, transpose_x=transpose_y, transpose_y=True)
     else:
         gradient = matmul(dout, y, transpose_y=not transpose_y)
-    return _unstacked(gradient, x)
+    return _unstacked(gradient, x_like)
 
 
 @matmul.gradient_of("y")
-def _(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
-    if len(x.shape) == 1 or len(y.shape) == 1:
-        return _through_matrices(x, y, dout, transpose_x, transpose_y)[1]
+def _(x: Any, y_like: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
+    if len(x.shape) == 1 or len(y_like.shape) == 1:
+        return _through_matrices(x, y_like, dout, transpose_x, transpose_y)[1]
     if transpose_y:
         gradient = matmul(dout, x, transpose_x=True, transpose_y=transpose_x)
     else:
         gradient = matmul(x, dout, transpose_x=not transpose_x)
-    return _unstacked(gradient, y)
+    return _unstacked(gradient, y_like)
 
 
 @matmul.in_onnx

@@ -178,8 +178,8 @@ def pick(x: Any, label: Any) -> Any:
 
 
 @pick.gradient_of("x")
-def _(x: Any, label: Any, dout: Any) -> Any:
-    return one_hot_like(label, x) * dout
+def _(x_like: Any, label: Any, dout: Any) -> Any:
+    return one_hot_like(label, x_like) * dout
 
 
 @pick.in_onnx

@@ -72,8 +72,8 @@ def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @diagonal.gradient
-def _(x: Any, dout: Any, offset: int, axis1: int, axis2: int) -> Any:
-    return place_diagonal(dout, x, offset=offset, axis1=axis1, axis2=axis2)
+def _(x_like: Any, dout: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return place_diagonal(dout, x_like, offset=offset, axis1=axis1, axis2=axis2)
 
 
 @diagonal.in_onnx

@@ -7,59 +7,67 @@ were made after `seed` with the same number get equal initial values, whatever e
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
-_state = {"seed": secrets.randbits(32), "count": 0}
+
+class Streams:
+    """Random streams, which threads may draw from together.
+
+    What a thread draws inside of `drawing` changes nothing for others, nor they for it.
+    """
+
+    def __init__(self, seed: int, count: int = 0):
+        self.place = (seed, count)
+        """The seed, and how many streams were drawn from so far."""
+        self._lock = threading.Lock()
+
+    def next(self) -> tuple[int, int]:
+        """The name of the next stream."""
+        with self._lock:
+            seed, count = self.place
+            self.place = (seed, count + 1)
+            return self.place
+
+    @contextmanager
+    def drawing(self, advance: bool = True) -> Iterator[None]:
+        """Draw from these streams inside the block; unless they `advance`, the next block draws the same again."""
+        outside = _drawn_from.get()
+        _drawn_from.set(self if advance else Streams(*self.place))
+        try:
+            yield
+        finally:
+            _drawn_from.set(outside)
+
+
+_of_process = Streams(secrets.randbits(32))
+_drawn_from = ContextVar("drawn_from", default=_of_process)
+"""The streams that this thread draws from: those of the process, except inside of `Streams.drawing`."""
 
 
 def seed(number: int) -> None:
     """Start the random streams anew, so that what follows is repeatable."""
-    _state.update(seed=int(number), count=0)
+    _drawn_from.get().place = (int(number), 0)
 
 
 def get_rng_state() -> list[tuple[int, int]]:
     """Where the random streams stand, for `set_rng_state`."""
-    return [(int(_state["seed"]), int(_state["count"]))]
+    return [_drawn_from.get().place]
 
 
 def set_rng_state(state_list: list[tuple[int, int]]) -> None:
     """Go on drawing from where the streams stood at `get_rng_state`."""
     (number, count), *_ = state_list
-    _state.update(seed=number, count=count)
-
-
-class Streams:
-    """Streams of one's own: what is drawn inside of `drawing` changes nothing for others, nor they for it."""
-
-    def __init__(self, seed: int, count: int = 0):
-        self.place = (seed, count)
-
-    @contextmanager
-    def drawing(self, advance: bool = True) -> Iterator[None]:
-        """Draw from these streams inside the block; unless they `advance`, the next block draws the same again."""
-        outside = get_rng_state()
-        set_rng_state([self.place])
-        try:
-            yield
-        finally:
-            if advance:
-                ((seed, count),) = get_rng_state()
-                self.place = (seed, count)
-            set_rng_state(outside)
-
-
-def next_stream() -> tuple[int, int]:
-    """The name of the next stream of the global seed."""
-    _state["count"] += 1
-    return _state["seed"], _state["count"]
+    _drawn_from.get().place = (int(number), int(count))
 
 
 def generator(stream: tuple[int, int] | None = None) -> np.random.Generator:
     """The generator of a stream; without a name, of the next one."""
-    return np.random.Generator(np.random.PCG64(_sequence(*(stream or next_stream()))))
+    return np.random.Generator(np.random.PCG64(_sequence(*(stream or _drawn_from.get().next()))))
 
 
 def _sequence(seed: int, count: int) -> np.random.SeedSequence:

@@ -2,7 +2,8 @@
 
 A rule's parameter is an input, an output, `d` + output for the gradient that arrives there, or an attribute;
 `x_shape` is the shape of the input `x`, and `x_like` a value with its shape and type whose numbers are not read,
-so that they need not be kept.
+so that they need not be kept. Of an operator on any number of `values`, these are a list, and `values_from_1` is a
+list of all but the first.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _TAKEN = {
     "shape": "call.input_shape({})",
     "like": "call.like({})",
     "likes": "[call.like(i) for i in range(len(call.needs))]",
-    "inputs": "[call.input(i) for i in range(len(call.needs))]",
+    "inputs": "[call.input(i) for i in range({}, len(call.needs))]",
     "needs": "call.needs",
     "douts": "douts",
     "call": "call",
@@ -85,8 +86,12 @@ class Rule:
 def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
     if parameter in ("needs", "douts", "call"):
         return parameter, None
-    if definition.variadic and parameter in (definition.variadic, definition.variadic + "_like"):
-        return "inputs" if parameter == definition.variadic else "likes", None
+    if definition.variadic:
+        name, _, first = parameter.partition("_from_")
+        if parameter == definition.variadic + "_like":
+            return "likes", None
+        if name == definition.variadic and (parameter == name or first.isdecimal()):
+            return "inputs", int(first or 0)
     if parameter in definition.inputs:
         return "input", definition.inputs.index(parameter)
     if parameter in definition.outputs:
@@ -110,10 +115,12 @@ def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
 class Reads:
     """Which values the rules of an operator read: only these need to be kept until its gradient is made."""
 
-    __slots__ = ("every_input", "inputs", "outputs")
+    __slots__ = ("inputs", "inputs_from", "outputs")
 
     def __init__(self, rules: Sequence[Rule], count: int = 0):
         sources = {source for rule in rules for source in rule.sources}
         self.inputs = frozenset(key for kind, key in sources if kind == "input")
-        self.every_input = ("inputs", None) in sources or 0 < len(self.inputs) == count
+        listed = [key for kind, key in sources if kind == "inputs"]
+        self.inputs_from: int | None = min(listed) if listed else 0 if 0 < len(self.inputs) == count else None
+        """The first input from which on all are read, where they are; else those of `inputs` are."""
         self.outputs = frozenset(key for kind, key in sources if kind == "output")

@@ -121,7 +121,7 @@ def solve_columns(x: Any, y: Any) -> Any:
 
 
 @solve_columns.gradient_of("x")
-def _(x: Any, y: Any, out: Any, dout: Any) -> Any:
+def _(x: Any, out: Any, dout: Any) -> Any:
     gradient = solve_columns(swapaxes(x, -1, -2), dout)
     return REGISTRY["sum_like"](-matmul(gradient, out, transpose_y=True), x)
 

@@ -44,8 +44,8 @@ def sorted_with_places(x: Any, *, axis: int = -1, descending: bool = False, stab
 
 
 @sorted_with_places.gradient
-def _(x: Any, index: Any, dout: Any, axis: int) -> Any:
-    return None if dout is None else add_along_axis(dout, index, x, axis=axis) if x.shape else dout
+def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
+    return None if dout is None else add_along_axis(dout, index, x_like, axis=axis) if x_like.shape else dout
 
 
 @sorted_with_places.in_onnx
@@ -83,8 +83,8 @@ def largest_with_places(x: Any, *, k: int = 1, axis: int = -1, largest: bool = T
 
 
 @largest_with_places.gradient
-def _(x: Any, index: Any, dout: Any, axis: int) -> Any:
-    return None if dout is None else add_along_axis(dout, index, x, axis=axis)
+def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
+    return None if dout is None else add_along_axis(dout, index, x_like, axis=axis)
 
 
 @largest_with_places.in_onnx

@@ -6,8 +6,10 @@ Values are known here by what they hold: an array, the place on the tape that it
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 from app.errors import GradientError, OperatorError, ShapeError
 from app.graph.autodiff import reverse_walk
 from app.listed import as_list
-from app.tensor.modes import recording
+from app.tensor.modes import modes, set_modes
 from app.tensor.tape import GraphCall, Hooks, Node, leading_to, on_tape, reachable
 from app.tensor.versions import note_change
 
@@ -40,7 +42,8 @@ def _walk(
         raise OperatorError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
     kind = tensors[0].result_class
     gradients: dict[Any, Any] = {}
-    outside, recording.on = recording.on, create_graph
+    outside = modes()
+    set_modes(outside.recorded if create_graph else outside.unrecorded)
     try:
         for place, tensor in enumerate(tensors):
             value = _start(tensor, starts[place], create_graph, place)
@@ -58,7 +61,7 @@ def _walk(
             calls = [GraphCall(node, partial(on_tape, kind)) for node in nodes]
         reverse_walk(calls, gradients, complete)
     finally:
-        recording.on = outside
+        set_modes(outside)
     if not (retain_graph or create_graph):
         for node in nodes:
             node.release()
@@ -136,26 +139,33 @@ _ALONE = _alone()
 
 def _deliver(leaf: Any, gradients: dict[Any, Any]) -> None:
     """Add a gradient to that of a leaf; the leaf's own array is changed in place, and shared with nobody."""
-    gradient, before, kind = gradients.pop(leaf), leaf.grad, leaf.result_class
+    gradient = gradients.pop(leaf)
     if leaf._hooks:
-        gradient = run_hooks(leaf._hooks, gradient, kind)
+        gradient = run_hooks(leaf._hooks, gradient, leaf.result_class)
     if not isinstance(gradient, np.ndarray):
         if hasattr(gradient, "_array"):  # on the tape: made to be differentiated again
-            leaf.grad = gradient.clone() if before is None else before + gradient
+            with _adding:
+                leaf.grad = gradient.clone() if leaf.grad is None else leaf.grad + gradient
             return
         gradient = np.asarray(gradient)
     dtype = leaf._array.dtype
     if gradient.dtype is not dtype and dtype.kind == "f":
         gradient = gradient.astype(dtype, copy=False)
-    if before is None:
-        alone = gradient.base is None and gradient.flags.writeable and _holders(gradient) <= _ALONE
-        leaf.grad = kind(gradient if alone else gradient.copy(), leaf.grad_stops)
-    elif before._node is None and before._array.dtype is gradient.dtype and before._array.flags.writeable:
-        array = before._array
-        np.add(array, gradient, array)
-        note_change(array)
-    else:
-        leaf.grad = kind(before._array + gradient, leaf.grad_stops)
+    alone = gradient.base is None and gradient.flags.writeable and _holders(gradient) <= _ALONE
+    with _adding:
+        before = leaf.grad
+        if before is None:
+            leaf.grad = leaf.result_class(gradient if alone else gradient.copy(), leaf.grad_stops)
+        elif before._node is None and before._array.dtype is gradient.dtype and before._array.flags.writeable:
+            array = before._array
+            np.add(array, gradient, array)
+            note_change(array)
+        else:
+            leaf.grad = leaf.result_class(before._array + gradient, leaf.grad_stops)
+
+
+_adding = threading.RLock()
+"""Held while a gradient is added to that of a leaf, as other threads may have gradients for the same leaf."""
 
 
 def backward(
@@ -180,21 +190,27 @@ def run_backward(
     """`backward`, of lists."""
     if not _some_want_gradients(tensors):
         return
-    outside = len(_afterwards)  # what a pass that this one is part of will do
+    waiting: list[Callable[[], None]] = []
+    outside = _waiting.set(waiting)
     try:
         _run_backward(tensors, starts, retain_graph, create_graph, inputs)
-        while len(_afterwards) > outside:
-            _afterwards.pop()()
+        while waiting:
+            waiting.pop()()
     finally:
-        del _afterwards[outside:]
+        _waiting.reset(outside)
 
 
 def afterwards(function: Callable[[], None]) -> None:
-    """Have a function called when the backward pass that now runs has brought all gradients to their leaves."""
-    _afterwards.append(function)
+    """Have a function called, once, when the backward pass that now runs has brought all gradients to their leaves."""
+    waiting = _waiting.get(None)
+    if waiting is None:
+        raise GradientError("this hook has to wait until backward() has set every .grad, which grad() never does")
+    if function not in waiting:
+        waiting.append(function)
 
 
-_afterwards: list[Callable[[], None]] = []
+_waiting: ContextVar[list[Callable[[], None]]] = ContextVar("waiting")
+"""What is to be called after the innermost backward pass that this thread runs."""
 
 
 def _run_backward(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import get_ident
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from app.ops.methods import ValueMethods
 from app.ops.plans import Plan
 from app.ops.spec import spec_of
 from app.tensor.inplace import write
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 from app.tensor.tape import Node
 from app.tensor.views import relate
 
@@ -30,7 +29,7 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
     kernel, plans = definition.kernel, definition.plans.by_kinds
 
     def method(self: Any, other: Any) -> Any:
-        if not (recording.on or recording.tracer):
+        if modes().plain:
             x = self._array
             y = other._array if isinstance(other, RunsOperators) else other
             plan = plans.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
@@ -42,7 +41,7 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
         return long_way(self, other)
 
     def swapped(self: Any, other: Any) -> Any:
-        if not (recording.on or recording.tracer):
+        if modes().plain:
             y = self._array
             plan = plans.get((other.__class__, y.dtype))
             if plan:
@@ -57,8 +56,7 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
 
 def active_tracer() -> Any:
     """What operators of this thread are handed to instead of being run; None where no function is traced here."""
-    tracer = recording.tracer
-    return tracer if tracer is not None and tracer.thread == get_ident() else None
+    return modes().tracer
 
 
 def as_applied(value: Any) -> Any:
@@ -100,10 +98,9 @@ class RunsOperators(ValueMethods):
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:
         """Run the operator now, and record it if a gradient may be asked for."""
-        if recording.tracer is not None:
-            tracer = active_tracer()
-            if tracer is not None:
-                return tracer.apply(definition, inputs, attributes, into)
+        here = modes()
+        if here.tracer is not None:
+            return here.tracer.apply(definition, inputs, attributes, into)
         arrays: list[Any] = []
         kinds: Any = []
         for x in inputs:
@@ -124,10 +121,10 @@ class RunsOperators(ValueMethods):
             results = definition.kernel(*arrays, **attributes) if attributes else definition.kernel(*arrays)
         except Exception as error:
             raise kernel_error(definition, arrays, attributes, error) from error
-        if results.__class__ is ndarray and not recording.on and not definition.many_outputs:
+        if results.__class__ is ndarray and not here.on and not definition.many_outputs:
             return self.result_class(results)
         outputs = [results] if results.__class__ is ndarray else _as_arrays(results)
-        tensors = self._results(definition, inputs, arrays, outputs, attributes)
+        tensors = self._results(definition, inputs, arrays, outputs, attributes, here.on)
         return tensors[0] if len(tensors) == 1 and not definition.many_outputs else tuple(tensors) or None
 
     def _results(
@@ -137,13 +134,14 @@ class RunsOperators(ValueMethods):
         arrays: Sequence[Any],
         outputs: Sequence[np.ndarray],
         attributes: Mapping[str, Any],
+        on: bool,
     ) -> list[Any]:
-        """The outputs as Tensors, with a record of the operator if a gradient may be asked for."""
+        """The outputs as Tensors, with a record of the operator if recording is on and a gradient may be asked for."""
         kind = self.result_class
         tensors = []
         for array in outputs:
             tensors.append(kind(array))
-        if not recording.on:
+        if not on:
             return tensors
         if definition.rules:
             needs, sources = [], []

@@ -11,7 +11,7 @@ from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.composed import METHODS
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.indexing import plain_index
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 from app.tensor.versions import note_change, version_of
 from app.tensor.views import Step, View, rebase, rebase_part
 
@@ -21,14 +21,16 @@ def refuse_leaf(tensor: Any, incoming: Any = None) -> None:
 
     Of a view that a user's operator gave out, gradients could not follow what comes in either.
     """
+    if not modes().on:
+        return
     view: View | None = tensor._view
     base = tensor if view is None else view.base
-    if recording.on and view is not None and view.made_by and _wanted(base, tensor, incoming):
+    if view is not None and view.made_by and _wanted(base, tensor, incoming):
         raise InPlaceError(
             f"{view.made_by} gave out a view of its input, which cannot be changed in place while gradients are "
             "recorded, as they could not follow; return a clone() there, or say ctx.mark_dirty and return the input"
         )
-    if recording.on and base._node is None and not base.stop_gradient:
+    if base._node is None and not base.stop_gradient:
         what = "" if base is tensor else "a view of "
         raise InPlaceError(
             f"{what}a leaf Tensor with stop_gradient=False (a leaf Variable that requires grad) cannot be changed in "
@@ -66,8 +68,9 @@ class ChangesInPlace:
 
     def set_value(self, value: Any) -> None:
         """Replace the numbers by others of the same shape; no gradient flows through this."""
-        if recording.tracer is not None:
-            recording.tracer.replace(self, value)
+        tracer = modes().tracer
+        if tracer is not None:
+            tracer.replace(self, value)
             return
         array = np.asarray(getattr(value, "_array", value))
         if array.shape != self._array.shape:
@@ -77,8 +80,9 @@ class ChangesInPlace:
     def become(self, result: Any) -> Any:
         """Take the numbers, and the place in the record, of a result."""
         refuse_leaf(self, result)
-        if recording.tracer is not None:
-            return recording.tracer.replace(self, result)
+        here = modes()
+        if here.tracer is not None:
+            return here.tracer.replace(self, result)
         if result._array.shape != self._array.shape:
             raise ShapeError(
                 f"a Tensor of shape {list(self._array.shape)} cannot be changed in place "
@@ -92,17 +96,18 @@ class ChangesInPlace:
         if result._node is not None:
             result._node.keep_own(self._array)
         write(self, result._array)
-        if recording.on and not (self.stop_gradient and result.stop_gradient):
+        if here.on and not (self.stop_gradient and result.stop_gradient):
             rebase(self, result)
         return self
 
     def __setitem__(self, index: Any, value: Any) -> None:
         refuse_leaf(self, value)
-        if recording.tracer is not None:
-            recording.tracer.replace(self, recording.tracer.with_item(self, index, value))
+        here = modes()
+        if here.tracer is not None:
+            here.tracer.replace(self, here.tracer.with_item(self, index, value))
             return
         write(self, getattr(value, "_array", value), _plain(index))
-        if not (recording.on and not (self.stop_gradient and getattr(value, "stop_gradient", True))):
+        if not (here.on and not (self.stop_gradient and getattr(value, "stop_gradient", True))):
             return
         steps, advanced = _way_to(index)
         above = self._view

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.graph.autodiff import reverse_walk
 from app.ops.look import Look
-from app.tensor.modes import recording
+from app.tensor.modes import modes, set_modes
 from app.tensor.tape import Node, reachable
 from app.tensor.tensor import Tensor
 
@@ -58,11 +58,12 @@ class Looking:
         looks: list[Look] = []
         gradients: dict[Any, Any] = {loss.source: np.ones_like(loss._array)}
         calls: list[Any] = [_Shown(node, looks) for node in reachable(gradients)]
-        outside, recording.on = recording.on, False
+        outside = modes()
+        set_modes(outside.unrecorded)
         try:
             reverse_walk(calls, gradients)
         finally:
-            recording.on = outside
+            set_modes(outside)
         return looks
 
 

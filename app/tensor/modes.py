@@ -1,23 +1,67 @@
-"""Whether eager operators are recorded for a backward pass."""
+"""Whether eager operators are recorded for a backward pass.
+
+Each thread has a mode of its own, as in PyTorch, and so has each asyncio task: it is a context variable. A new thread
+begins with recording on, whatever the thread that started it does.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ContextDecorator
+from contextvars import ContextVar, Token
 from functools import wraps
 from typing import Any
 
+from app.errors import OperatorError
+
+
+class Modes:
+    """What an operator has to know of the thread that applies it. Never changed: another one takes its place."""
+
+    __slots__ = ("on", "plain", "recorded", "tracer", "unrecorded")
+
+    def __init__(self, on: bool, tracer: Any, other: Modes | None = None):
+        self.on = on
+        """Whether operators are recorded."""
+        self.tracer = tracer
+        """What operators are handed to instead of being run, while a function is traced into a Program."""
+        self.plain = not on and tracer is None
+        """Whether operators are run, and nothing else."""
+        other = Modes(not on, tracer, self) if other is None else other
+        self.recorded, self.unrecorded = (self, other) if on else (other, self)
+        """The same modes with recording on, and off."""
+
+
+_at_first = Modes(True, None)
+_modes = ContextVar("modes", default=_at_first)
+
+modes = _modes.get
+"""The modes of the thread that asks. The hot path asks once for each operator."""
+set_modes, reset_modes = _modes.set, _modes.reset
+
 
 class _Recording:
-    """The switch; one object, so that the hot path reads a single attribute."""
+    """The modes of the thread that asks, to be read and set one by one; `modes` is faster."""
 
-    __slots__ = ("on", "tracer")
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self.on = True
-        self.tracer: Any = None
-        """What operators are handed to instead of being run, while a function is traced into a Program."""
+    @property
+    def on(self) -> bool:
+        return modes().on
+
+    @on.setter
+    def on(self, on: bool) -> None:
+        now = modes()
+        set_modes(now.recorded if on else now.unrecorded)
+
+    @property
+    def tracer(self) -> Any:
+        return modes().tracer
+
+    @tracer.setter
+    def tracer(self, tracer: Any) -> None:
+        set_modes(Modes(modes().on, tracer))
 
 
 recording = _Recording()
@@ -49,28 +93,47 @@ class _Switched(ContextDecorator):
     """
 
     _mode: bool
+    _entered: list[Token[Modes]]
+    """Of each time that it was entered, what was before. Threads share it where they share the context."""
 
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
-        if function is None:
-            return made
-        made._outside = []
-        return made(function)
-
-    def __init__(self, function: Any = None):
-        self._outside: list[bool] = []
+        made._entered = []
+        return made if function is None else made(function)
 
     def __call__(self, function: Any) -> Any:
         if inspect.isgeneratorfunction(function):
             return _step_by_step(self, function)
+        if inspect.iscoroutinefunction(function):
+            return _awaited(self, function)
+        if inspect.isasyncgenfunction(function):
+            name = f"{type(self).__name__} cannot decorate {function.__name__}, which is an asynchronous generator"
+            raise OperatorError(f"{name}: write `with app.{type(self).__name__}():` inside it, around what it computes")
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        self._outside.append(recording.on)
-        recording.on = self._mode
+        now = modes()
+        self._entered.append(set_modes(now.recorded if self._mode else now.unrecorded))
 
     def __exit__(self, *error: Any) -> None:
-        recording.on = self._outside.pop()
+        for token in self._entered[::-1]:
+            try:
+                reset_modes(token)
+            except ValueError:  # another thread's, which is in this context too
+                continue
+            self._entered.remove(token)
+            return
+
+
+def _awaited(context: AbstractContextManager[None], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A coroutine function that runs inside a context."""
+
+    @wraps(function)
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        with context:
+            return await function(*args, **kwargs)
+
+    return run
 
 
 def _step_by_step(context: AbstractContextManager[None], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,4 +175,4 @@ class enable_grad(_Switched):  # noqa: N801 - Paddle's name
 
 def is_grad_enabled() -> bool:
     """Whether operators are being recorded."""
-    return recording.on
+    return modes().on

@@ -66,8 +66,9 @@ class Node:
         self.output_specs = output_specs
         """Shape and type of each output."""
         reads = definition.reads
-        if reads.every_input:
-            self._inputs = list(arrays)
+        first = reads.inputs_from
+        if first is not None:
+            self._inputs = [*[None] * first, *arrays[first:]] if first else list(arrays)
         else:
             self._inputs = [a if i in reads.inputs else None for i, a in enumerate(arrays)] if reads.inputs else []
         self._outputs = [a if j in reads.outputs else None for j, a in enumerate(outputs)] if reads.outputs else []

@@ -18,7 +18,7 @@ from app.tensor.backward import run_backward
 from app.tensor.dispatch import RunsOperators
 from app.tensor.hooks import HookHandle, add_hook, retain
 from app.tensor.inplace import ChangesInPlace, add_methods
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 from app.tensor.tape import Hooks, Node
 from app.tensor.views import View
 
@@ -166,8 +166,9 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     def clear_grad(self, set_to_zero: bool = False) -> None:
         """Forget the gradient, or make it zero."""
-        if recording.tracer is not None:
-            recording.tracer.note_gradient(self)
+        tracer = modes().tracer
+        if tracer is not None:
+            tracer.note_gradient(self)
         if set_to_zero and self.grad is not None:
             self.grad.set_value(np.zeros_like(self.grad._array))
         else:
@@ -189,8 +190,9 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     def detach(self) -> Tensor:
         """The same numbers, in the same memory, with no gradient flowing back through them."""
-        if recording.tracer is not None:
-            return recording.tracer.value(self).detach()
+        tracer = modes().tracer
+        if tracer is not None:
+            return tracer.value(self).detach()
         return self.result_class(self._array)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:

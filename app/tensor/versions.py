@@ -8,6 +8,7 @@ a value that it holds is out of date if its memory was changed after the moment 
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections import deque
 
@@ -43,6 +44,7 @@ class _Memory:
         self.watch = weakref.ref(owner, lambda _: _changed.pop(key, None))  # an id is given away again
 
 
+_lock = threading.RLock()
 _changed: dict[int, _Memory] = {}
 """The memory that was changed in place, by the id of the array that owns it."""
 
@@ -57,12 +59,13 @@ def owner_of(array: np.ndarray) -> np.ndarray:
 def note_change(array: np.ndarray) -> None:
     """The numbers of this array were changed in place: those who kept them are out of date."""
     owner = owner_of(array)
-    memory = _changed.get(id(owner))
-    if memory is None:
-        memory = _changed[id(owner)] = _Memory(owner)
-    memory.count += 1
-    latest.moment = next(clock)
-    memory.moments.append(latest.moment)
+    with _lock:  # or the latest moment of all could go back, and a change be missed
+        memory = _changed.get(id(owner))
+        if memory is None:
+            memory = _changed[id(owner)] = _Memory(owner)
+        memory.count += 1
+        latest.moment = next(clock)
+        memory.moments.append(latest.moment)
 
 
 def version_of(array: np.ndarray) -> int:

@@ -7,6 +7,7 @@ whichever of them is used. A value that was put into a part of another is one op
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from app.ops.shaping import cast
 from app.tensor.hooks import keep_retaining
 from app.tensor.tape import Node
 from app.tensor.versions import owner_of
+
+_lock = threading.RLock()
+"""Held while a base learns of a view: several threads may take views of one Tensor."""
 
 
 class Step(NamedTuple):
@@ -60,8 +64,9 @@ def relate(view: Any, source: Any, definition: OpDef, attributes: Mapping[str, A
     view._view = View(base, (*steps, Step(definition, attributes, slot)), made_by)
     if made_by:
         return
-    known = [] if base._views is None else [ref for ref in base._views if ref() is not None]
-    base._views = [*known, weakref.ref(view)]
+    with _lock:
+        known = [] if base._views is None else [ref for ref in base._views if ref() is not None]
+        base._views = [*known, weakref.ref(view)]
 
 
 def note_sharing(result: Any, inputs: Sequence[Any], made_by: str) -> None:

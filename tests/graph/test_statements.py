@@ -121,4 +121,4 @@ def test_nobody_is_told_after_the_block_even_where_it_fails():
         build()
     static.data("y", [3])
     assert len(watched.statements) == 1
-    assert _watchers == []
+    assert _watchers.get() == ()

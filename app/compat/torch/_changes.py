@@ -15,14 +15,14 @@ from app.compat.torch._table import register
 @register(function=False)
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
     """Random numbers, each equally likely between two."""
-    with generator or default_generator:
+    with (generator or default_generator).drawing():
         return self.become(app.uniform(list(self.shape), self.dtype, from_, to))
 
 
 @register(function=False)
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Random numbers of a normal distribution."""
-    with generator or default_generator:
+    with (generator or default_generator).drawing():
         return self.become(app.normal(mean, std, list(self.shape), self.dtype))
 
 

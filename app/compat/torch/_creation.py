@@ -32,7 +32,7 @@ def creator(function: Callable[..., Any]) -> Callable[..., Any]:
         for ignored in ("layout", "memory_format", "pin_memory"):
             settings.pop(ignored, None)
         out = settings.pop("out", None)
-        with generator or default_generator:
+        with (generator or default_generator).drawing():
             made = function(*args, **settings)
         result: Any = Tensor.result_class(made._array if isinstance(made, FrameworkTensor) else np.asarray(made))
         if out is not None:

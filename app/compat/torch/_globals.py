@@ -37,6 +37,3 @@ class inference_mode(app.no_grad):
         if callable(mode):
             return super().__new__(cls, mode)
         return super().__new__(cls) if mode else app.enable_grad()
-
-    def __init__(self, mode: Any = True):
-        super().__init__()

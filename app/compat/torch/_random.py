@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import app
 from app.compat.torch._device import check_device
+from app.ops.random import Streams
 
 
 class Generator:
-    """A source of random numbers of its own; inside `with`, it is the one that operators draw from."""
+    """A source of random numbers of its own."""
 
     def __init__(self, device: Any = "cpu"):
         check_device(device)
@@ -18,8 +20,7 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start anew, so that what follows is repeatable."""
-        self._seed = int(seed)
-        self._state: Any = [(self._seed, 0)]
+        self._streams = Streams(int(seed))
         return self
 
     def seed(self) -> int:
@@ -27,16 +28,11 @@ class Generator:
         return self.manual_seed(secrets.randbits(32)).initial_seed()
 
     def initial_seed(self) -> int:
-        return self._seed
+        return self._streams.place[0]
 
-    def __enter__(self) -> Generator:
-        self._outside = app.get_rng_state()
-        app.set_rng_state(self._state)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._state = app.get_rng_state()
-        app.set_rng_state(self._outside)
+    def drawing(self) -> AbstractContextManager[None]:
+        """Make it the source that operators draw from inside the block, in this thread."""
+        return self._streams.drawing()
 
 
 class _Default(Generator):
@@ -52,11 +48,8 @@ class _Default(Generator):
     def initial_seed(self) -> int:
         return int(app.get_rng_state()[0][0])
 
-    def __enter__(self) -> Generator:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        return None
+    def drawing(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 default_generator = _Default()

@@ -51,7 +51,7 @@ class RandomSampler(io.RandomSampler):
         self._source = generator or default_generator
 
     def __iter__(self) -> Iterator[int]:
-        with self._source:
+        with self._source.drawing():
             return super().__iter__()
 
 
@@ -127,7 +127,7 @@ def default_convert(data: Any) -> Any:
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
     """The examples dealt out at random: so many to each part, or such shares of all."""
-    with generator or default_generator:
+    with (generator or default_generator).drawing():
         return io.random_split(dataset, lengths)
 
 
