@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from app.data import idx
 from app.data.unpack import GZIP
-from app.errors import DataError
+from app.errors import DataError, FileError
+from app.files import open_file
 
 _PIECE = 1 << 18
 # What a packed file may unpack to, at the least and as a multiple of its size: images shrink to a fifth.
@@ -30,13 +31,13 @@ _UNPACKED_TIMES = 64
 def read(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """The array in the IDX file at `path`, which may be written to."""
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise DataError(f"{path} is not a file")
-        with path.open("rb") as file:
+        with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
             packed = file.read(len(GZIP)) == GZIP
             file.seek(0)
             return (_read_packed if packed else _read_plain)(file, size, dimensions, str(path))
+    except FileError as error:
+        raise DataError(str(error)) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: the gzip file is damaged: {error}") from error
     except (OSError, ValueError) as error:

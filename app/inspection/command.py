@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.deployment.named_model import add_trust_arguments, read_named_model
 from app.errors import ConfigError
+from app.files import write_whole
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
 from app.inspection.subject import Subject, of_configuration, of_function, of_model
@@ -82,5 +83,5 @@ def _draw(stages: Stages, stage: str | None, path: Path) -> None:
     asked = [] if stage in (None, ALL) else [s for s in stages.sections(stage) if s.program is not None]
     section = (asked or stages.sections("main"))[-1]
     assert section.program is not None
-    path.write_text(draw(section.program, f"{section.heading} ({stages.subject.name})"), encoding="utf-8")
+    write_whole(path, draw(section.program, f"{section.heading} ({stages.subject.name})").encode())
     print(f"\nThe picture is in {path}. {section.heading}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -209,9 +210,11 @@ def test_a_missing_file_is_an_error_that_lists_the_shipped_ones():
         load_config("nope.yaml")
 
 
-def test_a_folder_is_not_a_configuration(tmp_path: Path):
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load_config(tmp_path)
+def test_a_folder_a_pipe_or_a_device_is_not_a_configuration(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in ((tmp_path, "a folder"), (tmp_path / "pipe", "a pipe"), ("/dev/zero", "a device")):
+        with pytest.raises(ConfigError, match=f"is {kind}, expected a file"):
+            load_config(path)
 
 
 def test_every_value_says_what_it_expects():
