@@ -13,6 +13,7 @@ from app.data.mnist import SOURCES, load, to_stderr, without_tilde
 from app.data.sample import SAMPLE, home, write_sample
 from app.data.sources import parse_sources
 from app.errors import DataError
+from app.files import read_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +57,7 @@ def _show(folder: Path) -> bool:
     print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home(), origin='the repository')[1]}")
     whole = all(good for good, _ in states)
     if not whole:
-        print("`python -m app data fetch` fetches what is missing.")
+        print("`python -m app data fetch` fetches what is missing. A damaged file has to be removed first.")
     return whole
 
 
@@ -76,7 +77,7 @@ def _make_sample(folder: Path) -> int:
     full = load("auto", sources=[text for text in SOURCES if text != "sample"], folder=folder)
     path = cache.CHECKOUT / SAMPLE.name
     write_sample(full, path)
-    content = path.read_bytes()
+    content = read_file(path)
     made = File(path.name, len(content), hashlib.sha256(content).hexdigest())
     print(f"{path}: {made.size:,} bytes, SHA-256 {made.sha256}")
     if made != SAMPLE:

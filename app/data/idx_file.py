@@ -13,6 +13,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +45,13 @@ def read(path: Path, dimensions: int) -> NDArray[np.uint8]:
         raise DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _read_plain(file: io.BufferedReader, size: int, dimensions: int, name: str) -> NDArray[np.uint8]:
+def _read_plain(file: BinaryIO, size: int, dimensions: int, name: str) -> NDArray[np.uint8]:
     shape = idx.read_header(file, dimensions, name)
     idx.check_length(shape, size - file.tell(), name)
     return _filled(file, shape, name)
 
 
-def _read_packed(file: io.BufferedReader, size: int, dimensions: int, name: str) -> NDArray[np.uint8]:
+def _read_packed(file: BinaryIO, size: int, dimensions: int, name: str) -> NDArray[np.uint8]:
     """Unpacked twice: once to see how much it is, and, if that is what was announced, once more to keep it."""
     limit = max(_UNPACKED_AT_LEAST, _UNPACKED_TIMES * size)
     with gzip.GzipFile(fileobj=file) as stream:
@@ -70,12 +71,12 @@ def _read_packed(file: io.BufferedReader, size: int, dimensions: int, name: str)
         return _filled(stream, shape, name)
 
 
-def _pieces(stream: io.BufferedIOBase) -> Iterator[bytes]:
+def _pieces(stream: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
     while piece := stream.read(_PIECE):
         yield piece
 
 
-def _filled(stream: io.BufferedIOBase, shape: tuple[int, ...], name: str) -> NDArray[np.uint8]:
+def _filled(stream: BinaryIO | io.BufferedIOBase, shape: tuple[int, ...], name: str) -> NDArray[np.uint8]:
     content = np.empty(math.prod(shape), np.uint8)
     found = 0
     for piece in _pieces(stream):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.data import idx
-from app.data.cache import default_folder
+from app.data.cache import OccupiedError, default_folder
 from app.data.dataset import Dataset
 from app.data.fetch import fetch
 from app.data.files import FILES
@@ -58,6 +58,8 @@ def load(
     cache = without_tilde(folder) if folder is not None else default_folder()
     try:
         contents = fetch(FILES, cache, givers, say)
+    except OccupiedError:
+        raise
     except DataError as error:
         if not sample_will_do:
             raise
