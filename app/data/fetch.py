@@ -19,7 +19,8 @@ def fetch(
 ) -> list[NDArray[np.uint8]]:
     """The verified contents of `files`; those that `folder` lacked are in it afterwards, if it can be written.
 
-    What is in the place of one and is not that file may be the user's: a cache.OccupiedError, before anything is fetched.
+    What is in the place of one and is not that file may be the user's: a cache.OccupiedError, before any source is
+    asked.
     """
     contents = {file: content for file in files if (content := cache.read_if_there(file, folder)) is not None}
     for source in sources:

@@ -32,9 +32,9 @@ class File:
         if len(content) != self.size:
             beginning, found = bytes(content[:16]), max(len(content), size or 0)
             raise DataError(f"{self.name} should be {self.size:,} bytes; found {found:,} that begin with {beginning!r}")
-        found = hashlib.sha256(content).hexdigest()
-        if found != self.sha256:
-            raise DataError(f"{self.name} should have the SHA-256 {self.sha256}; found {found}")
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != self.sha256:
+            raise DataError(f"{self.name} should have the SHA-256 {self.sha256}; found {digest}")
 
 
 TRAIN_IMAGES = File(
