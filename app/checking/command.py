@@ -18,6 +18,7 @@ from app.checking.subject import Subject
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
 from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
+from app.printing import say
 
 _SIZES = re.compile(r"\[[\d, ]*\]")
 
@@ -78,12 +79,12 @@ def _show(one: Found, subject: Subject | None, verdicts: list[Verdict], number: 
         return
     given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
     between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
-    print(("\n" if number else "") + one.label + given + between)
+    say(("\n" if number else "") + one.label + given + between)
     for v in _without_repeats(verdicts):
-        print(f"  {v.state:6}  {v.check:13}  {v.words}")
+        say(f"  {v.state:6}  {v.check:13}  {v.words}")
     counts = {state: sum(v.state == state for v in verdicts) for state in (OK, NOTE)}
     bad = [v.check for v in verdicts if v.failed]
-    print(f"  {_ending(bad, counts)}", flush=True)
+    say(f"  {_ending(bad, counts)}")
 
 
 def _without_repeats(verdicts: list[Verdict]) -> Iterator[Verdict]:

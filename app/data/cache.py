@@ -89,9 +89,9 @@ def read_if_there(file: File, folder: Path) -> NDArray[np.uint8] | None:
             else "It was not fetched by this program"
         )
         raise OccupiedError(
-            f"{path} is not MNIST's file of that name: {error}. {whose}, so it was left as it is. MNIST is kept in that "
-            "folder: name another one (data.folder=FOLDER, or `data fetch --folder FOLDER`), or remove the file to "
-            f"have MNIST's fetched. To train on your own data set in that folder, write data.source={folder}"
+            f"{path} is not MNIST's file of that name: {error}. {whose}, so it was left as it is. MNIST is kept in "
+            "that folder: name another one (data.folder=FOLDER, or `data fetch --folder FOLDER`), or remove the file "
+            f"to have MNIST's fetched. To train on your own data set in that folder, write data.source={folder}"
         ) from error
 
 

@@ -14,6 +14,7 @@ from app.data.sample import SAMPLE, home, write_sample
 from app.data.sources import parse_sources
 from app.errors import DataError
 from app.files import read_file
+from app.printing import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(folder: Path) -> bool:
     """Print what is there; tells whether the full set is, whole."""
-    print(f"The full set, in {folder}")
+    say(f"The full set, in {folder}")
     states = [_state(file, folder) for file in FILES]
     for file, (_, words) in zip(FILES, states, strict=True):
-        print(f"  {file.name:<23} {words}")
+        say(f"  {file.name:<23} {words}")
     print(f"The sample, in {home()}")
     print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home(), origin='the repository')[1]}")
     whole = all(good for good, _ in states)

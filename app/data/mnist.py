@@ -17,6 +17,7 @@ from app.data.folder import read_folder
 from app.data.sample import load_sample
 from app.data.sources import parse_sources
 from app.errors import DataError
+from app.printing import say as print_text
 
 SOURCES = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -28,7 +29,7 @@ SOURCES = (
 
 
 def to_stderr(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    print_text(message, sys.stderr)
 
 
 def without_tilde(path: str | Path) -> Path:

@@ -11,6 +11,7 @@ from app.files import open_file
 from app.onnx import export
 from app.onnx.export import SUFFIX
 from app.onnx.model import DOMAIN
+from app.printing import say
 
 FORMATS = ("onnx",)
 
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     export(network, file)
     block = network.program.global_block()
     taken, given = (", ".join(f"{n} {block.var(n).spec}" for n in group) for group in (network.inputs, network.outputs))
-    print(f"{file}: from {taken} to {given}; -1 is any size")
+    say(f"{file}: from {taken} to {given}; -1 is any size")
     return 0
 
 

@@ -17,7 +17,7 @@ from app.reporting import answers
 from app.reporting.answers import Answers
 from app.training import events
 from app.training.config import Config, load_config
-from app.training.run_folder import CONFIG
+from app.training.run_folder import COMPARISON, CONFIG
 from app.training.weights import read_weights
 from app.training.yaml_text import MAX_BYTES
 
@@ -89,7 +89,7 @@ def read(folder: Path) -> Record:
             lists[type(event)].append(event)
     record.answers = answers.read(folder)
     record.first_layers = _first_layers(folder)
-    record.verdicts = _verdicts(folder / "comparison.json")
+    record.verdicts = _verdicts(folder / COMPARISON)
     return record
 
 

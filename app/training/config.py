@@ -125,6 +125,16 @@ def operators_of(config: Config) -> list[str]:
     return list(dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator))
 
 
+def operators_typed(overrides: Sequence[str]) -> list[str]:
+    """The operators that overrides name: these alone are the word of who typed them."""
+    found: list[Any] = []
+    for override in overrides:
+        data = _read_override(override, f"the command line, {_shown(override)}")
+        model = data.get("model")
+        found += [data.get("baseline"), model.get("activation") if isinstance(model, dict) else None]
+    return [operator for operator in found if isinstance(operator, str)]
+
+
 def config_name(path: str | os.PathLike[str]) -> str:
     """What a run of this file is called: its stem, less anything that could lead out of a folder."""
     return re.sub(r"[^\w.-]+", "-", Path(path).stem).strip(".-") or "run"

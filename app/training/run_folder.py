@@ -24,7 +24,8 @@ from app.training.config import Config, dump_config
 from app.training.weights import WEIGHTS, write_weights
 from app.training.yaml_text import MAX_BYTES
 
-CONFIG, METRICS = "config.yaml", "metrics.jsonl"
+CONFIG, METRICS, SUMMARY = "config.yaml", "metrics.jsonl", "summary.txt"
+COMPARISON, ANSWERS = "comparison.json", "answers.safetensors"
 MODEL = "model"
 """What the names of the files of the network for use begin with."""
 
@@ -108,7 +109,7 @@ class RunFolder:
 
     def save_summary(self, text: str) -> None:
         """Write the summary as it is printed."""
-        self.save_text("summary.txt", text + "\n")
+        self.save_text(SUMMARY, text + "\n")
 
     def save_text(self, name: str, text: str) -> None:
         """Write a file of text under a name."""

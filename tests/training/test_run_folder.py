@@ -128,7 +128,7 @@ def test_a_run_does_not_begin_in_a_folder_with_files_of_something_else(name: str
 
 
 def test_the_root_is_not_a_folder_for_a_run():
-    with pytest.raises(AppError, match="^/ is not empty and is not the folder of a run: it has .* and [0-9]+ more"):
+    with pytest.raises(AppError, match=r"^/ is not empty and is not the folder of a run: it has .* and [0-9]+ more"):
         RunFolder.new(Config(output="/"), "name")
     assert not Path("/config.yaml").exists()
 
