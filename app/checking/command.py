@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -141,4 +142,6 @@ def _range(text: str) -> tuple[float, float]:
         raise ConfigError(f"--range {text}: expected two numbers, as in --range=-1,1") from None
     if not low < high:
         raise ConfigError(f"--range {text}: the first number must be below the second")
+    if not math.isfinite(high - low):
+        raise ConfigError(f"--range {text}: expected finite numbers, less than 1e308 apart")
     return low, high

@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
     config = load_config(options.config, options.overrides)
+    if config.seed + options.seeds > 2**63:
+        raise ConfigError(f"--seeds={options.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
     if config.dist.shape != "none":
         raise ConfigError(f"a comparison is made by one process, and dist.shape={config.dist.shape} is for several")
     operators = _named(options.operators) if options.operators is not None else _of(config)
