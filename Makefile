@@ -52,9 +52,14 @@ lint: $(READY)  ## check style, format and types
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-clean:  ## remove runs/ and every cache; what was fetched into data/ and .venv stay
-	rm -rf runs build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+clean:  ## remove caches; runs/, data/ and .venv stay
+	@echo 'Removing $(CACHES), and __pycache__ in $(SOURCES)'
+	@rm -rf $(CACHES)
+	@for folder in $(SOURCES); do \
+	  if test -d $$folder; then find $$folder -name __pycache__ -type d -prune -exec rm -rf {} +; fi; done
+
+CACHES := .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+SOURCES := app benchmarks examples tests
 
 # --- The set-up ---
 
@@ -76,12 +81,17 @@ $(READY): pyproject.toml
 ALONE = "$(PYTHON)" -c 'import fcntl, os, sys; lock = os.open("Makefile", os.O_RDONLY); \
 	fcntl.flock(lock, fcntl.LOCK_EX); os.set_inheritable(lock, True); os.execvp(sys.argv[1], sys.argv[1:])'
 
+# In a .venv that make has made, before it is ready: another one is somebody's work, and is not replaced.
+OURS := .venv/made-by-make
+
 # pip's link to this checkout is made relative: Python 3.11 and 3.12 cannot read letters outside ASCII in it under
 # LC_ALL=C, and a checkout that is moved should not go on importing from its old place. The copy of pyproject.toml
 # comes last, so that a set-up which was interrupted is not taken for a whole one.
 SET_UP = if test -x $(RUN) && cmp -s pyproject.toml $(READY); then touch $(READY); exit; fi; \
+	if test -e .venv && ! test -e $(READY) && ! test -e $(OURS); then \
+	  echo ".venv is there, and make did not make it: it would be replaced. Move it away, or remove it" >&2; exit 1; fi; \
 	echo "Setting up .venv (once; again when pyproject.toml changes) ..."; \
-	"$(PYTHON)" -m venv --clear .venv && \
+	"$(PYTHON)" -m venv --clear .venv && touch $(OURS) && \
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[dev]" && \
 	(cd .venv/lib/python*/site-packages && for link in *opsmith.pth; do echo ../../../.. > $$link; done) && \
 	cp pyproject.toml $(READY)

@@ -1,5 +1,8 @@
 """A small deep-learning framework for custom operators. Public names follow Paddle 2 wherever it has one."""
 
+from app import working_folder as working_folder  # before all others: it sees to where they are found
+
+# isort: split
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 

@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from app.command_line import run
+from app.command_line import Parser, run
 
 COMMANDS = {
     "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m app", description="The tools around training.")
+    parser = Parser(prog="python -m app", description="The tools around training.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     parsers = {name: commands.add_parser(name, help=line, description=line) for name, (_, line) in COMMANDS.items()}
     if given[:1] and given[0] in COMMANDS:

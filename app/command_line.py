@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 from app.errors import AppError
+from app.printing import escaped
 
 FAILED = 1
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 """What shells report for a program that Ctrl-C, writing to a reader that has gone, or SIGTERM ended."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose messages, which repeat words of the command line, are printed like all others."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(escaped(message), file)
 
 
 class Terminated(KeyboardInterrupt):
@@ -43,7 +52,7 @@ def run(command: Callable[[], int]) -> int:
 
 def _failed(message: str, status: int) -> int:
     try:
-        print(message, file=sys.stderr)
+        print(escaped(message), file=sys.stderr)
     except BrokenPipeError:
         return CLOSED_PIPE
     return status

@@ -1,23 +1,27 @@
-"""Writing a file so that it is whole or not there: beside its place first, then moved into it."""
+"""Files, written so that they are whole or not there, and read so that no file can hang or exhaust the process."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import stat
 import uuid
 from pathlib import Path
+from typing import BinaryIO
 
 from app.claims import claim
 from app.errors import FileError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, and the folders that it lies in; one that is there is replaced once the new one is whole.
+    """Write a file and the folders that it lies in; an existing file is replaced once the new one is on the disk.
 
-    What processes left that were killed while they wrote the same file is cleared away.
+    Leftovers of processes that were killed while writing the same file are removed.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")  # a name of its own for each writer
     try:
+        made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         with claim(path.parent, lambda: _clear(path)):
             try:
@@ -28,12 +32,82 @@ def write_whole(path: Path, content: bytes) -> None:
                 os.replace(temporary, path)
             finally:
                 temporary.unlink(missing_ok=True)
+        for folder in (path.parent, *(folder.parent for folder in made)):
+            sync_folder(folder)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _clear(path: Path) -> None:
-    leftover = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}")
     for name in os.listdir(path.parent):
-        if leftover.fullmatch(name):
+        if is_leftover(name, path.name):
             (path.parent / name).unlink(missing_ok=True)
+
+
+def is_leftover(name: str, of: str) -> bool:
+    """Whether a name is that of a file which `write_whole` was writing to replace the file `of`."""
+    return re.fullmatch(rf"\.{re.escape(of)}\.[0-9a-f]{{32}}", name) is not None
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk: without this, a power failure can undo a rename."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        with contextlib.suppress(OSError):  # some file systems cannot
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# Reading
+
+
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file for reading. A pipe or a device, which may never end, is a FileError."""
+    # Opening a pipe would wait for a writer; the check follows on the open file, so that nothing can be exchanged.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        kind = _kind(os.fstat(handle).st_mode)
+        if kind:
+            raise FileError(f"{os.fspath(path)} is {kind}, expected a file")
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_file(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """The content of a regular file of at most `most` bytes (by default, what this machine's memory holds).
+
+    What the operating system refuses stays an OSError.
+    """
+    limit = _memory() if most is None else most
+    with open_file(path) as file:
+        content = bytearray()
+        # Its size tells how much to read at once, but is not relied on: files in /proc have the size 0.
+        piece = min(os.fstat(file.fileno()).st_size, limit) + 1
+        if os.fstat(file.fileno()).st_size <= limit:
+            while len(content) <= limit and (read := file.read(min(piece, limit + 1 - len(content)))):
+                content += read
+                piece = 1 << 16
+            if len(content) <= limit:
+                return bytes(content)
+    raise FileError(f"{os.fspath(path)} is larger than {limit:,} bytes, more than is read of such a file")
+
+
+def _kind(mode: int) -> str:
+    """What a file is if it is not a regular one, in words."""
+    kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    if stat.S_ISREG(mode):
+        return ""
+    return next((words for test, words in kinds if test(mode)), "a device")
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 40

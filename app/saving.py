@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import FileError, MissingFileError
-from app.files import write_whole
+from app.files import read_file, write_whole
 from app.tensor import Parameter, Tensor
 
 FORMAT, VERSION = "opsmith.values", 1
@@ -24,8 +24,6 @@ FORMAT, VERSION = "opsmith.values", 1
 
 def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
     """Write a value to a file, or to an open one; a file that is there is replaced once the new one is whole."""
-    from safetensors.numpy import save as pack  # imported late: few programs save
-
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_described(obj, arrays, "the value"))
     told = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
@@ -37,6 +35,19 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
     if not target.name or target.is_dir():
         raise FileError(f"save: {str(path)!r} names no file")
     write_whole(target, content)
+
+
+def pack(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
+    """A safetensors file, of which equal values have equal bytes: its own writer puts metadata in any order."""
+    from safetensors.numpy import save  # imported late: few programs save
+
+    content = save(dict(arrays), dict(metadata))
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(metadata.items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # the arrays begin where memory can be aligned
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
@@ -85,10 +96,8 @@ def _read(path: Any) -> tuple[str, bytes]:
     if hasattr(path, "read"):
         return str(getattr(path, "name", "what was given")), path.read()
     source = Path(os.fspath(path))
-    if source.is_dir():
-        raise FileError(f"load: {source} is a folder")
     try:
-        return str(source), source.read_bytes()
+        return str(source), read_file(source)
     except FileNotFoundError:
         near = sorted(p.name for p in source.parent.glob("*") if p.is_file())[:8] if source.parent.is_dir() else []
         raise MissingFileError(

@@ -6,6 +6,7 @@ from app.data import Batches, epoch_order
 from app.training.activation import find_activation
 from app.training.config import CONFIGS, load_config
 from app.training.learners import make_learner
+from app.training.trusted import Trust
 from benchmarks.work import PIXELS, run_epochs
 
 
@@ -27,7 +28,7 @@ def prepare(data, work, operator, engine="compiled"):
     settings = [f"seed={work.seed}", f"engine={engine}", f"model.hidden={list(work.hidden)}"]
     settings += [f"train.batch_size={work.batch}", f"train.learning_rate={work.rate}", "report=false"]
     config = load_config(CONFIGS / "seed.yaml", settings)
-    learner = make_learner(config, find_activation(operator), PIXELS)
+    learner = make_learner(config, find_activation(operator, Trust(operators=[operator])), PIXELS)
     learner.warm_up(shuffled(data, work, 0)[:1])
     return learner
 

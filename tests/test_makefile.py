@@ -167,9 +167,20 @@ def test_a_python_without_venv_is_an_error_with_advice(checkout: Path):
     assert process.returncode != 0
 
 
-def test_clean_leaves_data_and_the_environment(checkout: Path):
-    for name in ("runs/a", "data", ".venv/lib/__pycache__", "app/ops/__pycache__", ".mypy_cache"):
+def test_an_environment_of_somebody_else_is_not_replaced(checkout: Path):
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv/mine").touch()
+    process = start(checkout, "train", "PYTHON=./my python")
+    assert ".venv is there, and make did not make it" in process.communicate(timeout=60)[1]
+    assert process.returncode != 0
+    assert (checkout / ".venv/mine").exists()
+
+
+def test_clean_removes_caches_alone_and_says_so(checkout: Path):
+    kept = {"runs/a/__pycache__", "data", ".venv/lib/__pycache__", "build", "dist"}
+    for name in (*kept, "app/ops/__pycache__", ".mypy_cache", ".cache/compiled"):
         (checkout / name).mkdir(parents=True)
-    make(checkout, "clean")
+    said = make(checkout, "clean")
+    assert "Removing .cache" in said
     left = {str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_dir()}
-    assert left == {"data", "app", "app/ops", ".venv", ".venv/lib", ".venv/lib/__pycache__"}
+    assert left == kept | {"runs", "runs/a", ".venv", ".venv/lib", "app", "app/ops"}

@@ -19,6 +19,7 @@ from app.dist import ending, world
 from app.training.activation import find_activation
 from app.training.config import CONFIGS, load_config
 from app.training.learners import make_learner
+from app.training.trusted import Trust
 
 
 @dataclass
@@ -52,7 +53,11 @@ def train(job: Job, ranks: bool = True) -> Result:
     one = () if ranks else ("dist.shape=none",)
     config = load_config(CONFIGS / "quick.yaml", [*job.settings, *one])
     data = _some_of(load("sample"), job.images)
-    learner = make_learner(config, find_activation(config.model.activation), data.train_images.shape[1])
+    learner = make_learner(
+        config,
+        find_activation(config.model.activation, Trust(operators=[config.model.activation])),
+        data.train_images.shape[1],
+    )
     if job.restore:
         learner.restore(load_file(job.restore))
     result = Result([], [], [], [], {})

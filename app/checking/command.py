@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from app.checking.subject import Subject
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
 from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
 from app.ops.dtype import NAMES
+from app.printing import say
 
 _REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
 """The checks that an operator fails which nobody should run."""
@@ -80,12 +82,12 @@ def _show(one: Found, subject: Subject | None, verdicts: list[Verdict], number: 
         return
     given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
     between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
-    print(("\n" if number else "") + one.label + given + between)
+    say(("\n" if number else "") + one.label + given + between)
     for v in _without_repeats(verdicts):
-        print(f"  {v.state:6}  {v.check:13}  {v.words}")
+        say(f"  {v.state:6}  {v.check:13}  {v.words}")
     counts = {state: sum(v.state == state for v in verdicts) for state in (OK, NOTE)}
     bad = [v.check for v in verdicts if v.failed]
-    print(f"  {_ending(bad, counts)}", flush=True)
+    say(f"  {_ending(bad, counts)}")
 
 
 def _without_repeats(verdicts: list[Verdict]) -> Iterator[Verdict]:
@@ -142,4 +144,6 @@ def _range(text: str) -> tuple[float, float]:
         raise ConfigError(f"--range {text}: expected two numbers, as in --range=-1,1") from None
     if not low < high:
         raise ConfigError(f"--range {text}: the first number must be below the second")
+    if not math.isfinite(high - low):
+        raise ConfigError(f"--range {text}: expected finite numbers, less than 1e308 apart")
     return low, high

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
+from app import working_folder
 from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
 from app.custom.functions import is_compiled
@@ -66,6 +67,7 @@ def find(word: str) -> list[Found]:
 
 
 def _imported(name: str) -> ModuleType:
+    working_folder.search()
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from app.errors import ConfigError
-from app.training.config import CONFIGS, Config, config_name, load_config
+from app.training.config import CONFIGS, Config, config_name, load_config, operators_typed
+from app.training.trusted import Trust, add_custom_op
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="train each with so many seeds, from the configuration's on (5)",
     )
+    add_custom_op(parser)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="change a setting, such as train.epochs=3")
 
 
@@ -38,9 +40,12 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
     config = load_config(options.config, options.overrides)
+    if config.seed + options.seeds > 2**63:
+        raise ConfigError(f"--seeds={options.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
     if config.dist.shape != "none":
         raise ConfigError(f"a comparison is made by one process, and dist.shape={config.dist.shape} is for several")
     operators = _named(options.operators) if options.operators is not None else _of(config)
+    typed = operators_typed(options.overrides)
     from app.comparing.run import compare  # imported late, so that a mistyped command is told at once
 
     model = msgspec.structs.replace(config.model, activation=operators[1])
@@ -49,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         operators,
         options.seeds,
         config_name(options.config),
+        Trust(options.custom_op, operators if options.operators is not None else typed, options.config),
     )
     return 0
 

@@ -17,26 +17,27 @@ from app.comparing.words import Verdict, alone, plain, printed, table, verdicts
 from app.data import Batches, Dataset, load
 from app.errors import AppError
 from app.reporting.leaving import leave_report
-from app.training.activation import Activation, find_activation
+from app.training.activation import Activation, find_activations
 from app.training.comparison import Comparison
 from app.training.config import Config
 from app.training.costs import SIZES, Cost, measure_costs
 from app.training.interruption import Interruption
 from app.training.learners import make_learner
 from app.training.metrics import Metrics, start_event
-from app.training.run_folder import RunFolder
+from app.training.run_folder import COMPARISON, RunFolder
 from app.training.stepping.finite import steps_for
 from app.training.stepping.steps import warm_up
 from app.training.telling.summary import introduction
+from app.training.trusted import NOBODY, Trust
 from app.training.watcher import Contestant
 
 COST_SIZES = (*SIZES, 1_000_000)
 COST_SECONDS = 0.3
 
 
-def compare(config: Config, operators: Sequence[str], seeds: int, name: str) -> None:
+def compare(config: Config, operators: Sequence[str], seeds: int, name: str, trust: Trust = NOBODY) -> None:
     """Compare operators with the first of them. However it ends, it says and keeps what it had."""
-    activations = [find_activation(operator) for operator in operators]  # before any data is fetched in vain
+    activations = find_activations(operators, trust)  # before any data is fetched in vain
     dataset = load(config.data.source, config.data.sources, config.data.folder)
     with Interruption() as interruption:
         _Run(config, activations, range(config.seed, config.seed + seeds), dataset, interruption).run(name)
@@ -87,7 +88,7 @@ class _Run:
         """The operators in their networks, with the first weights that a seed gives."""
         config = self._with(seed)
         pixels = self.dataset.train_images.shape[1]
-        return [Contestant(a.name, make_learner(config, a, pixels)) for a in self.activations]
+        return [Contestant(a.name, make_learner(config, a, pixels), activation=a) for a in self.activations]
 
     def _with(self, seed: int) -> Config:
         return msgspec.structs.replace(self.config, seed=seed)
@@ -135,7 +136,7 @@ class _Run:
         text = "\n".join(self._summary(found, told))
         data = as_data(self.outcomes, found, self.seeds[: self.finished], self.costs) | {"verdicts": plain(told)}
         folder.save_summary(text)
-        folder.save_text("comparison.json", json.dumps(data, indent=2, allow_nan=False) + "\n")
+        folder.save_text(COMPARISON, json.dumps(data, indent=2, allow_nan=False) + "\n")
         self.console.conclude(text, {"event": "comparison", **data}, str(folder.path))
         leave_report(folder.path, self.dataset, entered, self.config, self.console)
 

@@ -12,6 +12,7 @@ from app.command_line import FAILED
 from app.compat import importing
 from app.compat.coverage import listing
 from app.errors import AppError
+from app.files import read_file
 
 
 class ScriptError(AppError):
@@ -52,7 +53,7 @@ def run_script(script: str, arguments: list[str]) -> int:
 
 def _read(script: str) -> bytes:
     try:
-        source = Path(script).read_bytes()
+        source = read_file(script)
     except OSError as error:
         raise ScriptError(f"{script} cannot be run: {error.strerror}") from error
     if b"\0" in source:

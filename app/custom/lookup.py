@@ -6,18 +6,21 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import linecache
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 from zlib import crc32
 
 from app.custom import shelf
 from app.custom.pylayer import PyLayer
-from app.errors import AppError, ConfigError, OperatorError
+from app.errors import AppError, ConfigError, FileError, OperatorError
+from app.files import read_file
 from app.ops import REGISTRY, OpDef
 from app.ops.spec import Spec
 
@@ -137,12 +140,41 @@ def module_of_file(path: str) -> ModuleType:
     return _run_file(file, file.stat().st_mtime_ns)
 
 
+class _Loader(SourceFileLoader):
+    """Runs a file, and remembers the text that was run: whoever asks for the source of its functions gets that one."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        content = self.get_data(self.path)
+        # Without a time of change, linecache keeps the lines although the file may be edited.
+        linecache.cache[self.path] = (len(content), None, _lines(content), self.path)
+        return self.source_to_code(content, self.path)
+
+
+def _lines(content: bytes) -> list[str]:
+    try:
+        lines = importlib.util.decode_source(content).splitlines(keepends=True)
+    except (SyntaxError, UnicodeDecodeError):  # compiling it will say so
+        return []
+    return [*lines[:-1], lines[-1].rstrip("\n") + "\n"] if lines else []
+
+
+def edited_since(path: str) -> bool:
+    """Whether a file of operators is no longer what was run of it."""
+    file = Path(path).expanduser().resolve()
+    known = linecache.cache.get(str(file), ())
+    try:
+        return len(known) == 4 and known[2] != _lines(read_file(file))
+    except (OSError, FileError):
+        return True
+
+
 @lru_cache
 def _run_file(file: Path, changed: int) -> ModuleType:
     """The module of a file, run once for as long as it does not change: its operators may have been compiled."""
-    spec = importlib.util.spec_from_file_location(f"{OF_FILES}{file.stem}_{crc32(bytes(file)):08x}", file)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{file} is no Python file; its name must end in .py")
+    name = f"{OF_FILES}{file.stem}_{crc32(bytes(file)):08x}"
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
+    if file.suffix != ".py" or spec is None or spec.loader is None:
+        raise ConfigError(f"{file} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     if str(file.parent) not in sys.path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from app import working_folder
 from app.custom import shelf
 from app.custom.functions import function_name
 from app.custom.lookup import OF_FILES, SHIPPED, module_of_file
@@ -135,6 +136,7 @@ def _grant(given: Any) -> _Grant:
 def _module_of(home: str) -> ModuleType:
     if home.endswith(".py"):
         return module_of_file(home)
+    working_folder.search()
     try:
         return importlib.import_module(home)
     except ImportError as error:

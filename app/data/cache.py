@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.data.files import FILES, File
 from app.errors import DataError, FileError
-from app.files import write_whole
+from app.files import open_file, read_file, write_whole
 
 # The top-level data/ of the checkout that this package lies in: the home of the sample.
 CHECKOUT = Path(__file__).resolve().parents[2] / "data"
@@ -49,6 +49,10 @@ def _usable(folder: Path) -> bool:
     return os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)
 
 
+class OccupiedError(DataError):
+    """A file in the place of one of MNIST's that is not that one. It may be the user's, so nothing replaces it."""
+
+
 def holds(file: File, folder: Path) -> bool:
     """Whether there is anything in the place of `file`, be it whole or not."""
     return os.path.lexists(folder / file.name)
@@ -58,30 +62,65 @@ def read(file: File, folder: Path) -> NDArray[np.uint8]:
     """The verified content of `file`, as bytes that may be written to."""
     path = folder / file.name
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise DataError(f"{path} is not a file")
-        # No more than one byte too many: whatever lies there, it cannot fill the memory.
-        content = np.fromfile(path, np.uint8, count=file.size + 1)
+        with open_file(path) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            # No more than one byte too many: whatever lies there, it cannot fill the memory.
+            content = np.fromfile(opened, np.uint8, count=file.size + 1)
+    except FileError as error:
+        raise DataError(str(error)) from error
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    file.check(content.data)
+    file.check(content.data, size)
     return content
 
 
-def keep(content: bytes, file: File, folder: Path, origin: str) -> None:
-    """Put a verified file in its place, and beside it a note of where it came from."""
+def read_if_there(file: File, folder: Path) -> NDArray[np.uint8] | None:
+    """The verified content of `file`; None if nothing is in its place; an OccupiedError if something else is."""
+    if not holds(file, folder):
+        return None
     try:
-        write_whole(folder / file.name, content)
-        write_whole(_note(file, folder), f"{origin}\n".encode(errors="backslashreplace"))
-    except (FileError, ValueError) as error:
+        return read(file, folder)
+    except DataError as error:
+        path = folder / file.name
+        known = _note(file, folder).is_file()
+        whose = (
+            f"It was fetched from {origin(file, folder)}, and has been changed or damaged since"
+            if known
+            else "It was not fetched by this program"
+        )
+        raise OccupiedError(
+            f"{path} is not MNIST's file of that name: {error}. {whose}, so it was left as it is. MNIST is kept in "
+            "that folder: name another one (data.folder=FOLDER, or `data fetch --folder FOLDER`), or remove the file "
+            f"to have MNIST's fetched. To train on your own data set in that folder, write data.source={folder}"
+        ) from error
+
+
+def keep(content: bytes, file: File, folder: Path, origin: str) -> None:
+    """Put a verified file in its place, if nothing is there, and beside it a note of where it came from."""
+    try:
+        if read_if_there(file, folder) is None:
+            write_whole(folder / file.name, content)
+            if _may_be_written(_note(file, folder)):
+                write_whole(_note(file, folder), f"{origin}\n".encode(errors="backslashreplace"))
+    except (FileError, ValueError, OccupiedError) as error:
         raise DataError(f"{file.name} cannot be kept: {error}") from error
+
+
+def _may_be_written(note: Path) -> bool:
+    """Whether a note is not there yet, or is one: a single line."""
+    try:
+        return read_file(note, 4096).count(b"\n") <= 1
+    except FileNotFoundError:
+        return True
+    except (OSError, FileError):
+        return False
 
 
 def origin(file: File, folder: Path) -> str:
     """Where a file in the cache came from, as `keep` noted it."""
     try:
-        return _note(file, folder).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
+        return read_file(_note(file, folder), 4096).decode(errors="replace").strip()
+    except (OSError, FileError):
         return "an origin that was not noted"
 
 

@@ -13,6 +13,8 @@ from app.data.mnist import SOURCES, load, to_stderr, without_tilde
 from app.data.sample import SAMPLE, home, write_sample
 from app.data.sources import parse_sources
 from app.errors import DataError
+from app.files import read_file
+from app.printing import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,15 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(folder: Path) -> bool:
     """Print what is there; tells whether the full set is, whole."""
-    print(f"The full set, in {folder}")
+    say(f"The full set, in {folder}")
     states = [_state(file, folder) for file in FILES]
     for file, (_, words) in zip(FILES, states, strict=True):
-        print(f"  {file.name:<23} {words}")
+        say(f"  {file.name:<23} {words}")
     print(f"The sample, in {home()}")
     print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home(), origin='the repository')[1]}")
     whole = all(good for good, _ in states)
     if not whole:
-        print("`python -m app data fetch` fetches what is missing.")
+        print("`python -m app data fetch` fetches what is missing. A damaged file has to be removed first.")
     return whole
 
 
@@ -76,7 +78,7 @@ def _make_sample(folder: Path) -> int:
     full = load("auto", sources=[text for text in SOURCES if text != "sample"], folder=folder)
     path = cache.CHECKOUT / SAMPLE.name
     write_sample(full, path)
-    content = path.read_bytes()
+    content = read_file(path)
     made = File(path.name, len(content), hashlib.sha256(content).hexdigest())
     print(f"{path}: {made.size:,} bytes, SHA-256 {made.sha256}")
     if made != SAMPLE:

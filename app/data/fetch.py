@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,8 +17,12 @@ from app.errors import DataError
 def fetch(
     files: Sequence[File], folder: Path, sources: Sequence[Source], say: Callable[[str], None]
 ) -> list[NDArray[np.uint8]]:
-    """The verified contents of `files`; those that `folder` lacked are in it afterwards, if it can be written."""
-    contents = {file: content for file in files if (content := _cached(file, folder, say)) is not None}
+    """The verified contents of `files`; those that `folder` lacked are in it afterwards, if it can be written.
+
+    What is in the place of one and is not that file may be the user's: a cache.OccupiedError, before any source is
+    asked.
+    """
+    contents = {file: content for file in files if (content := cache.read_if_there(file, folder)) is not None}
     for source in sources:
         missing = [file for file in files if file not in contents]
         if missing:
@@ -45,18 +48,6 @@ def fetch(
             f" The unpacked files can also be put into {folder} by hand."
         )
     return [contents[file] for file in files]
-
-
-def _cached(file: File, folder: Path, say: Callable[[str], None]) -> NDArray[np.uint8] | None:
-    if not cache.holds(file, folder):
-        return None
-    try:
-        return cache.read(file, folder)
-    except DataError as error:
-        say(f"Thrown away from {folder}, to be fetched again: {error}")
-        with contextlib.suppress(OSError):  # what cannot be removed cannot be replaced: `keep` will say so
-            (folder / file.name).unlink()
-        return None
 
 
 def _keep(content: bytes, file: File, folder: Path, origin: str, say: Callable[[str], None]) -> None:

@@ -24,16 +24,17 @@ class File:
         """Of the array in an IDX file, as MNIST's names have it."""
         return 3 if "idx3" in self.name else 1
 
-    def check(self, content: bytes | memoryview) -> None:
-        """Raise a DataError that says what `content` is instead, unless it is exactly this file."""
+    def check(self, content: bytes | memoryview, size: int | None = None) -> None:
+        """Raise a DataError that says what `content` is instead, unless it is exactly this file.
+
+        `size` is that of the file which `content` was read from, of which the end may have been left unread.
+        """
         if len(content) != self.size:
-            beginning = bytes(content[:16])
-            raise DataError(
-                f"{self.name} should be {self.size:,} bytes; found {len(content):,} that begin with {beginning!r}"
-            )
-        found = hashlib.sha256(content).hexdigest()
-        if found != self.sha256:
-            raise DataError(f"{self.name} should have the SHA-256 {self.sha256}; found {found}")
+            beginning, found = bytes(content[:16]), max(len(content), size or 0)
+            raise DataError(f"{self.name} should be {self.size:,} bytes; found {found:,} that begin with {beginning!r}")
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != self.sha256:
+            raise DataError(f"{self.name} should have the SHA-256 {self.sha256}; found {digest}")
 
 
 TRAIN_IMAGES = File(

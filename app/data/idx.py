@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import struct
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ def parse(content: NDArray[np.uint8], dimensions: int, name: str) -> NDArray[np.
     return after.reshape(shape)
 
 
-def read_header(file: io.BufferedIOBase, dimensions: int, name: str) -> tuple[int, ...]:
+def read_header(file: BinaryIO | io.BufferedIOBase, dimensions: int, name: str) -> tuple[int, ...]:
     """The shape that is announced in the bytes with which an IDX file begins, and that are read from it here."""
     magic = bytes([0, 0, _UNSIGNED_BYTE, dimensions])
     length = 4 + 4 * dimensions  # each dimension is a big-endian 32-bit number

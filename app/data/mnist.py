@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.data import idx
-from app.data.cache import default_folder
+from app.data.cache import OccupiedError, default_folder
 from app.data.dataset import Dataset
 from app.data.fetch import fetch
 from app.data.files import FILES
@@ -17,6 +17,7 @@ from app.data.folder import read_folder
 from app.data.sample import load_sample
 from app.data.sources import parse_sources
 from app.errors import DataError
+from app.printing import say as print_text
 
 SOURCES = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -28,7 +29,7 @@ SOURCES = (
 
 
 def to_stderr(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    print_text(message, sys.stderr)
 
 
 def without_tilde(path: str | Path) -> Path:
@@ -58,6 +59,8 @@ def load(
     cache = without_tilde(folder) if folder is not None else default_folder()
     try:
         contents = fetch(FILES, cache, givers, say)
+    except OccupiedError:
+        raise
     except DataError as error:
         if not sample_will_do:
             raise

@@ -12,6 +12,7 @@ from app.data import cache
 from app.data.dataset import Dataset
 from app.data.files import File
 from app.errors import DataError
+from app.files import write_whole
 
 SAMPLE = File(
     "mnist-sample.npz",
@@ -48,10 +49,12 @@ def choose(labels: NDArray[np.int64], keep_one_of: int) -> NDArray[np.int64]:
 def write_sample(full: Dataset, path: Path) -> None:
     """Make the sample again from the full set: always the same choice, the same bytes with the same zlib."""
     train, test = choose(full.train_labels, 6), choose(full.test_labels, 5)
+    content = io.BytesIO()
     np.savez_compressed(
-        path,
+        content,
         train_images=full.train_images[train].reshape(-1, *full.image_shape),
         train_labels=full.train_labels[train].astype(np.uint8),
         test_images=full.test_images[test].reshape(-1, *full.image_shape),
         test_labels=full.test_labels[test].astype(np.uint8),
     )
+    write_whole(path, content.getvalue())

@@ -160,10 +160,16 @@ def _folder_for_npm() -> Iterator[Path]:
 
 
 def _remove_unclaimed(folders: Sequence[Path]) -> None:
-    import shutil
-
     for folder in folders:
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime > _NEW:  # a younger one may be about to be claimed
-                with claim(folder, partial(shutil.rmtree, folder, ignore_errors=True)):
+                with claim(folder, partial(_remove_package, folder)):
                     pass
+
+
+def _remove_package(folder: Path) -> None:
+    """Remove what npm left, and the folder if nothing else is in it: its name alone does not say whose it is."""
+    with contextlib.suppress(OSError):
+        for package in folder.glob("*.tgz"):
+            package.unlink()
+        folder.rmdir()

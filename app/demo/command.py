@@ -11,8 +11,11 @@ from app.demo.server import Server
 from app.deployment.trained import TrainedRun, open_run
 from app.errors import AppError, MissingFileError
 from app.experiment.run import train
+from app.printing import say
 from app.training.config import CONFIGS, load_config
 from app.training.run_folder import CONFIG
+from app.training.sums import UNCHECKED
+from app.training.trusted import add_custom_op
 from app.training.weights import WEIGHTS
 from app.vision.digits import SIZE
 
@@ -24,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command line may say."""
     parser.add_argument("run", nargs="?", help=f"a run's folder (the newest in {RUNS}/; where there is none, a run)")
     parser.add_argument("--port", type=_port, default=PORT, help="where to listen; 0 for any free port (%(default)s)")
-    about = "code of yours that the run was trained with; it is run, so name only what you trust"
-    parser.add_argument("--custom-op", action="append", default=[], metavar="FILE:NAME", help=about)
+    add_custom_op(parser)
 
 
 def _port(text: str) -> int:
@@ -39,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.run) if options.run else _newest() or _trained()
     opened = open_run(folder, SIZE * SIZE, options.custom_op)
     with _listening(Reader(opened), options.port) as server:
-        print(_introduction(opened, server.address), flush=True)
+        say(_introduction(opened, server.address))
         try:
             server.serve_forever()
         except KeyboardInterrupt:  # the one way to end it
@@ -84,4 +86,5 @@ def _introduction(opened: TrainedRun, address: str) -> str:
         for n in opened.networks
     ]
     lines = [f"{opened.path}: {' and '.join(told)}; engine {opened.config.engine}", advice(opened.networks)]
+    lines += [] if opened.checked else [f"note: {UNCHECKED}"]
     return "\n".join([*filter(None, lines), f"Draw a digit at {address}  (for this machine alone; Ctrl-C ends it)"])

@@ -21,6 +21,7 @@ from typing import Any
 from app.demo.limits import SECONDS, LimitedReader, Refused
 from app.demo.reading import SIDE, NothingDrawnError, Reader
 from app.errors import AppError
+from app.printing import say
 
 HOST = "127.0.0.1"
 ASSETS = {
@@ -99,7 +100,7 @@ class Server(ThreadingHTTPServer):
         """A line about what went wrong with a connection, unless it is that the client has gone."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
-            print(f"error: a request failed: {type(error).__name__}: {error}", file=sys.stderr)
+            say(f"error: a request failed: {type(error).__name__}: {error}", sys.stderr)
 
 
 class Handler(BaseHTTPRequestHandler):

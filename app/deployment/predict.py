@@ -10,6 +10,7 @@ import numpy as np
 from app.deployment.loaded import load_network
 from app.deployment.named_model import add_trust_arguments
 from app.errors import DataError
+from app.printing import say
 from app.vision.digits import prepare
 from app.vision.reading import read_picture
 
@@ -39,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
             digit = prepare(read_picture(image))
         except DataError as error:
             told = str(error) if str(error).startswith(image) else f"{image}: {error}"
-            print(f"error: {told}", file=sys.stderr)
+            say(f"error: {told}", sys.stderr)
             failed = True
             continue
-        print(line(image, probabilities(network(digit[None])[0]), options.top))
+        say(line(image, probabilities(network(digit[None])[0]), options.top))
     return int(failed)
 
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from app.custom.references import parted
 from app.engine import Executor, Scope
-from app.errors import AppError, FileError, MissingFileError
+from app.errors import FileError, MissingFileError
 from app.graph import Program, names, program_guard, static_mode
 from app.nn import functional
 from app.static import data
 from app.tensor import Tensor, no_grad
 from app.training import events
-from app.training.activation import Activation, find_activation
+from app.training.activation import Activation, find_activations
 from app.training.config import Config, load_config
 from app.training.network import Network
 from app.training.run_folder import CONFIG
+from app.training.sums import check
+from app.training.trusted import Trust
 from app.training.weights import WEIGHTS, Weights, read_weights
 
 Run = Callable[[np.ndarray], list[np.ndarray]]
@@ -58,6 +59,8 @@ class TrainedRun:
     path: Path
     config: Config
     networks: list[TrainedNetwork] = field(default_factory=list)
+    checked: bool = True
+    """Whether its files are known to be as the run wrote them."""
 
 
 def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> TrainedRun:
@@ -70,30 +73,17 @@ def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> Train
     kept = read_weights(folder)
     if not kept:
         raise MissingFileError(f"{folder} has no {WEIGHTS}: no network of that run was kept")
+    checked = check(folder)
     accuracies = {
         event.operator: event.test_accuracy for event in events.read(folder) if isinstance(event, events.Epoch)
     }
     networks = []
-    for operator in sorted(kept, key=[config.model.activation, config.baseline, *kept].index):
+    operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
+    for activation in find_activations(operators, Trust(custom_ops, by=str(folder))):
         build = _eager if config.engine == "eager" else _program
-        run = build(config, _activation(operator, folder, custom_ops), pixels, kept[operator])
-        networks.append(TrainedNetwork(operator, accuracies.get(operator), run))
-    return TrainedRun(folder, config, networks)
-
-
-def _activation(name: str, folder: Path, custom_ops: Sequence[str]) -> Activation:
-    """The operator of a run; code of a user's is run only from a file that was named."""
-    if ":" not in name:
-        return find_activation(name)
-    file, function = name.rsplit(":", 1)
-    for given in custom_ops:
-        home, only = parted(given)
-        if Path(home).name == Path(file).name and only in (None, function):
-            return replace(find_activation(f"{home}:{function}"), name=name)
-    raise AppError(
-        f"{folder} was trained with {name}: code that is run only if you name it. "
-        f"If you trust it, say where it lies: --custom-op {name}"
-    )
+        run = build(config, activation, pixels, kept[activation.name])
+        networks.append(TrainedNetwork(activation.name, accuracies.get(activation.name), run))
+    return TrainedRun(folder, config, networks, checked)
 
 
 def _program(config: Config, activation: Activation, pixels: int, weights: Weights) -> Run:

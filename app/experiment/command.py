@@ -6,10 +6,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.command_line import Parser
 from app.dist import ending
 from app.experiment.run import resume, train
-from app.training.config import CONFIGS, config_name, load_config
+from app.training.config import CONFIGS, config_name, load_config, operators_typed
 from app.training.telling.console import console
+from app.training.trusted import Trust, add_custom_op
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,16 +21,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
+    trust = Trust(options.custom_op, operators_typed(overrides), options.resume or options.config)
     with console(options.quiet, options.json) as said:
         if options.resume is not None:
-            resume(Path(options.resume), overrides, said)
+            resume(Path(options.resume), overrides, said, trust)
             return 0
-        train(load_config(options.config, overrides), config_name(options.config), said)
+        train(load_config(options.config, overrides), config_name(options.config), said, trust)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="train.py",
         description="Train MNIST with a custom operator and with the built-in one, and compare them.",
         epilog="example: python train.py --config configs/quick.yaml train.epochs=3 model.activation=tanh",
@@ -39,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     begin.add_argument("--resume", metavar="FOLDER", help="go on with a run that was interrupted, such as runs/NAME")
     parser.add_argument("--no-baseline", action="store_true", help="train the one network alone, as baseline=null does")
+    add_custom_op(parser)
     voice = parser.add_mutually_exclusive_group()
     voice.add_argument("--quiet", action="store_true", help="print the end of the run alone: its summary and folder")
     voice.add_argument("--json", action="store_true", help="print the metrics as they come, an object a line")

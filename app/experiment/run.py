@@ -10,7 +10,7 @@ from typing import Any
 from app.data import Batches, load
 from app.dist.world import place
 from app.experiment.ending import Ending
-from app.training.activation import find_activation
+from app.training.activation import find_activations
 from app.training.checkpoints.checkpoint import Checkpoint
 from app.training.checkpoints.keeper import Checkpoints
 from app.training.checkpoints.resuming import interrupted_run, where_it_goes_on
@@ -25,18 +25,20 @@ from app.training.metrics import Metrics, start_event
 from app.training.run_folder import RunFolder
 from app.training.stepping.finite import steps_for
 from app.training.stepping.steps import warm_up
+from app.training.sums import unseal
 from app.training.telling.console import Console
 from app.training.telling.summary import introduction
 from app.training.together import InStep, begin_alike, ranks_of, ranks_told
+from app.training.trusted import NOBODY, Trust
 from app.training.watcher import Contestant, Watcher
 
 
-def train(config: Config, name: str, console: Console | None = None) -> None:
+def train(config: Config, name: str, console: Console | None = None, trust: Trust = NOBODY) -> None:
     """Train and compare. However a run ends, it says and keeps what it had."""
-    _Run(config, console or Console()).go(lambda: RunFolder.new(config, name))
+    _Run(config, console or Console(), trust).go(lambda: RunFolder.new(config, name))
 
 
-def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = None) -> None:
+def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = None, trust: Trust = NOBODY) -> None:
     """Go on with a run that was interrupted, as if it had not been."""
     console = console or Console()
     with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
@@ -44,20 +46,21 @@ def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = 
 
         def reopened() -> RunFolder:
             assert folder is not None, "only rank 0 writes"
+            unseal(path)
             folder.go_on(config, b"" if found is None else found.metrics.tobytes())
             return folder
 
         start = None if found is None else found.start
-        _Run(config, console, found).go(reopened, where_it_goes_on(config, start))
+        _Run(config, console, trust, found).go(reopened, where_it_goes_on(config, start))
 
 
 class _Run:
     """What is trained on what, at one rank; nothing is yet when it is made."""
 
-    def __init__(self, config: Config, console: Console, found: Checkpoint | None = None):
+    def __init__(self, config: Config, console: Console, trust: Trust, found: Checkpoint | None = None):
         self._config, self._console, self._found = config, console, found
         self._world = ranks_of(config)
-        self._activations = [find_activation(name) for name in operators_of(config)]  # before data is fetched in vain
+        self._activations = find_activations(operators_of(config), trust)  # before data is fetched in vain
         self._sources = sources_of(self._activations)
         if found is not None:
             check_sources(found.operators, self._sources)
@@ -91,7 +94,7 @@ class _Run:
         """Make the networks, say what will be trained, and let what is compiled at first use be compiled."""
         config, dataset = self._config, self._dataset
         pixels = dataset.train_images.shape[1]
-        entered = [Contestant(a.name, make_learner(config, a, pixels)) for a in self._activations]
+        entered = [Contestant(a.name, make_learner(config, a, pixels), activation=a) for a in self._activations]
         told = introduction(config, dataset, entered, ranks_told(self._world, config)) + (f"{note}\n" if note else "")
         self._console.introduce(told, operators_of(config), config.train.epochs, config.train.batch_size)
         batches = Batches(dataset.train_images, dataset.train_labels, None, config.train.batch_size)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from app.deployment.named_model import add_trust_arguments, read_named_model
 from app.errors import ConfigError
+from app.files import write_whole
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
 from app.inspection.subject import Subject, of_configuration, of_function, of_model
+from app.printing import say
 from app.static.model_file import paths_of
 from app.training.config import CONFIGS
 
@@ -47,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--rank must be one of the {options.ranks} of --ranks, from 0 on, found {options.rank}")
     stages = Stages(_subject(options), options.batch)
     sections = stages.sections(options.stage)
-    print("\n\n".join(f"== {section.heading}\n\n{section.text}" for section in sections))
+    say("\n\n".join(f"== {section.heading}\n\n{section.text}" for section in sections))
     if options.svg:
         _draw(stages, options.stage, Path(options.svg))
     return 0
@@ -57,7 +59,8 @@ def _subject(options: argparse.Namespace) -> Subject:
     others = [word for word in options.words if not SETTING.match(word)]
     settings = [word for word in options.words if SETTING.match(word)]
     if not others:
-        return of_configuration(options.config or str(CONFIGS / "default.yaml"), settings, options.ranks, options.rank)
+        path = options.config or str(CONFIGS / "default.yaml")
+        return of_configuration(path, settings, options.ranks, options.rank, options.custom_op)
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]
         raise ConfigError(f"one network at a time: {others[0]} goes together with neither {' nor '.join(more)}")
@@ -82,5 +85,5 @@ def _draw(stages: Stages, stage: str | None, path: Path) -> None:
     asked = [] if stage in (None, ALL) else [s for s in stages.sections(stage) if s.program is not None]
     section = (asked or stages.sections("main"))[-1]
     assert section.program is not None
-    path.write_text(draw(section.program, f"{section.heading} ({stages.subject.name})"), encoding="utf-8")
-    print(f"\nThe picture is in {path}. {section.heading}")
+    write_whole(path, draw(section.program, f"{section.heading} ({stages.subject.name})").encode())
+    say(f"\nThe picture is in {path}. {section.heading}")

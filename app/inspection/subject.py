@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app import static
+from app import static, working_folder
 from app.custom.lookup import find_operator
 from app.errors import AppError, ConfigError
 from app.graph import Program, Variable, names, static_mode
@@ -56,20 +55,24 @@ class Subject:
         return self.main if self.of_rank is None else self.of_rank
 
 
-def of_configuration(path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0) -> Subject:
+def of_configuration(
+    path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0, custom_ops: Sequence[str] = ()
+) -> Subject:
     """The Programs that training with a configuration runs: at one of so many ranks, if it is for many."""
     from app.dist.pieces import programs_of
     from app.training import network
     from app.training.activation import find_activation
-    from app.training.config import load_config
+    from app.training.config import load_config, operators_typed
     from app.training.learners import program as learner
+    from app.training.trusted import Trust
 
     config = load_config(path, overrides)
     if config.dist.shape == "none" and ranks is not None:
         raise ConfigError(f"--ranks={ranks}: {path} is for one process; add dist.shape=allreduce or pserver")
     place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
+    activation = find_activation(config.model.activation, Trust(custom_ops, operators_typed(overrides), path))
     with static.watch(learner.__file__, network.__file__) as built:
-        learning = learner.ProgramLearner(config, find_activation(config.model.activation), 28 * 28, place)
+        learning = learner.ProgramLearner(config, activation, 28 * 28, place)
     name, size = Path(path).name, config.train.batch_size
     here = [] if learning.main_here is learning.main else programs_of(learning.main_here)
     of_rank, of_batch = (*here, None, None)[:2]
@@ -109,8 +112,7 @@ def _find(word: str) -> Callable[..., Any]:
     where, _, name = word.rpartition(":")
     if where.endswith(".py"):
         return find_operator(word)
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    working_folder.search()
     try:
         module = importlib.import_module(where)
     except ModuleNotFoundError as error:

@@ -13,8 +13,8 @@ from app.data import Dataset
 from app.data.dataset import CLASSES
 from app.errors import FileError
 from app.saving import load, save
+from app.training.run_folder import ANSWERS
 
-FILE = "answers.safetensors"
 SHOWN = 21
 """How many images of a kind are shown at most."""
 NONE = CLASSES
@@ -72,12 +72,14 @@ def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
 
 def keep(found: Answers, folder: Path) -> None:
     """Write answers into a run's folder."""
-    save({"labels": found.labels, "shown": found.shown, "images": found.images, **_by_operator(found)}, folder / FILE)
+    save(
+        {"labels": found.labels, "shown": found.shown, "images": found.images, **_by_operator(found)}, folder / ANSWERS
+    )
 
 
 def read(folder: Path) -> Answers | None:
     """The answers in a run's folder, checked; None if a run has none, as one that was killed."""
-    path = folder / FILE
+    path = folder / ANSWERS
     if not path.exists():
         return None
     kept = load(path, return_numpy=True)

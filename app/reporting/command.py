@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
+from app.printing import say
 from app.reporting.report import write_report
+from app.training.sums import UNCHECKED, check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,5 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the report, and say where it is."""
-    print(f"The report is {write_report(options.run)}")
+    if not check(options.run):
+        say(f"note: {options.run}: {UNCHECKED}", sys.stderr)
+    say(f"The report is {write_report(options.run)}")
     return 0

@@ -12,12 +12,14 @@ import msgspec
 import numpy as np
 
 from app.errors import FileError
+from app.files import read_file
 from app.reporting import answers
 from app.reporting.answers import Answers
 from app.training import events
 from app.training.config import Config, load_config
-from app.training.run_folder import CONFIG
+from app.training.run_folder import COMPARISON, CONFIG
 from app.training.weights import read_weights
+from app.training.yaml_text import MAX_BYTES
 
 FIRST_LAYER = "layers.0.weight"
 
@@ -73,7 +75,7 @@ def read(folder: Path) -> Record:
     found = list(events.read(folder))
     path = folder / CONFIG
     config = load_config(path)
-    record = Record(folder, config, path.read_text(encoding="utf-8"))
+    record = Record(folder, config, read_file(path, MAX_BYTES).decode("utf-8-sig"))
     lists: dict[type, list[Any]] = {
         events.Iteration: record.iterations,
         events.Epoch: record.epochs,
@@ -87,8 +89,12 @@ def read(folder: Path) -> Record:
             lists[type(event)].append(event)
     record.answers = answers.read(folder)
     record.first_layers = _first_layers(folder)
-    record.verdicts = _verdicts(folder / "comparison.json")
+    record.verdicts = _verdicts(folder / COMPARISON)
     return record
+
+
+_LARGEST = 10_000_000
+"""Bytes of a comparison that are read."""
 
 
 class _Comparison(msgspec.Struct):
@@ -99,7 +105,7 @@ def _verdicts(path: Path) -> list[str]:
     if not path.exists():
         return []
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Comparison).verdicts
+        return msgspec.json.decode(read_file(path, _LARGEST), type=_Comparison).verdicts
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
 

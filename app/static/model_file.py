@@ -17,12 +17,14 @@ import numpy as np
 
 from app.custom.written import OperatorTable, read_operators
 from app.errors import FileError, MissingFileError, ProgramError
-from app.files import write_whole
+from app.files import read_file, write_whole
 from app.graph import Program
 from app.graph.written import DAMAGES, from_data, to_data
 
 FORMAT, VERSION = "opsmith.model", 1
 MODEL, WEIGHTS = ".json", ".safetensors"
+LARGEST = 1 << 28
+"""Bytes of the JSON of a model that is read: a thousand times what a large network takes."""
 _LAST = ',\n "sha256": "'
 
 
@@ -129,7 +131,7 @@ def read_model(
 
 def _content(path: Path, partner: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, LARGEST if path.suffix == MODEL else None)
     except FileNotFoundError:
         reason = f"{partner} is there, and useless without it" if partner.exists() else "nor is there its partner"
         raise MissingFileError(
@@ -145,9 +147,14 @@ def _checked(path: Path, content: bytes) -> dict[str, Any]:
         data = json.loads(content.decode("utf-8"))
         kind, version = data["format"], data["version"]
     except DAMAGES as error:
-        raise FileError(f"{path} is no saved model, or is damaged: {type(error).__name__} {error}") from error
-    if kind != FORMAT or not isinstance(version, int):
-        raise FileError(f"{path} is no saved model, or is damaged: its format is {kind!r}, expected {FORMAT!r}")
+        raise FileError(f"{path} is not a saved model, or is damaged: {type(error).__name__} {error}") from error
+    if kind != FORMAT:
+        raise FileError(f"{path} is not a saved model, or is damaged: its format is {kind!r}, expected {FORMAT!r}")
+    if type(version) is not int or version < 1:
+        raise FileError(
+            f"{path} is not a saved model, or is damaged: its version is {version!r}, expected a whole number from 1 "
+            f"to {VERSION}"
+        )
     if version > VERSION:
         raise FileError(
             f"{path} has version {version} of its format, and this release reads up to {VERSION}; "

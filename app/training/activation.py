@@ -12,6 +12,7 @@ from app.nn import Layer
 from app.ops.methods import ValueMethods
 from app.ops.spec import UNKNOWN
 from app.tensor import Tensor
+from app.training.trusted import NOBODY, Trust
 
 _HINT = "; a function on NumPy arrays becomes an operator with @app.custom_op"
 
@@ -22,6 +23,8 @@ class Activation:
 
     name: str
     operator: Callable[..., Any]
+    home: str = ""
+    """The file of the user's that it was found in, as the user named it."""
 
     def for_one_layer(self) -> Activation:
         """The same for one hidden layer alone: of a class of Layers a new one, so that it has its own parameters."""
@@ -75,13 +78,23 @@ class Activation:
             )
 
 
-def find_activation(name: str) -> Activation:
-    """The operator that a configuration calls `name`."""
-    operator = find_operator(name)
+def find_activation(name: str, trust: Trust = NOBODY) -> Activation:
+    """The operator that a configuration calls `name`. Files of the user's are run only as far as they are trusted."""
+    return find_activations([name], trust)[0]
+
+
+def find_activations(names: Sequence[str], trust: Trust) -> list[Activation]:
+    """The operators of these names; no file is run unless all that are needed are trusted."""
+    homes = trust.homes(names)
+    return [_found(name, homes.get(name, "")) for name in names]
+
+
+def _found(name: str, home: str) -> Activation:
+    operator = find_operator(f"{home}:{name.rpartition(':')[2]}" if home else name)
     taken = values_taken(operator)
     if len(taken) > 1:
         raise ConfigError(
             f"{name} takes {len(taken)} values ({', '.join(taken)}), and between two layers there is one: apply it in "
             "a function of one value in a file of your own, and name that as path/to/file.py:name"
         )
-    return Activation(name, operator)
+    return Activation(name, operator, home)

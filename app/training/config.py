@@ -6,6 +6,7 @@ the whole is checked, so that an error can name the layer that brought it in.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from app.data import SOURCES
@@ -31,6 +33,9 @@ Decay = Annotated[float, Meta(ge=0, description="a number of at least 0")]
 Number = Annotated[float, Meta(description="a number")]
 Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
 Interval = Annotated[tuple[Number, Number], Meta(description="two numbers in a list, the lower first, such as [-1, 1]")]
+Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds, greater than 0 and at most 1e9")]
+Delay = Annotated[float, Meta(ge=0, le=1e9, description="a number of seconds from 0 to 1e9")]
+Speed = Annotated[float, Meta(ge=1, description="a number of bytes a second, of at least 1")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
 Source = Annotated[str, Meta(pattern=r"\S", description="'auto', 'sample' or the name of a folder")]
@@ -85,9 +90,9 @@ class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     shape: Literal["none", "rows", "allreduce", "pserver"] = "none"
     pieces: Count | None = None
     bucket: Bytes = 65536
-    timeout: Rate = 120.0
-    latency: Decay = 0.0
-    bandwidth: Rate | None = None
+    timeout: Seconds = 120.0
+    latency: Delay = 0.0
+    bandwidth: Speed | None = None
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -125,6 +130,16 @@ def operators_of(config: Config) -> list[str]:
     return list(dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator))
 
 
+def operators_typed(overrides: Sequence[str]) -> list[str]:
+    """The operators that overrides name: these alone are the word of who typed them."""
+    found: list[Any] = []
+    for override in overrides:
+        data = _read_override(override, f"the command line, {_shown(override)}")
+        model = data.get("model")
+        found += [data.get("baseline"), model.get("activation") if isinstance(model, dict) else None]
+    return [operator for operator in found if isinstance(operator, str)]
+
+
 def config_name(path: str | os.PathLike[str]) -> str:
     """What a run of this file is called: its stem, less anything that could lead out of a folder."""
     return re.sub(r"[^\w.-]+", "-", Path(path).stem).strip(".-") or "run"
@@ -157,19 +172,39 @@ def _read_override(override: str, where: str) -> Any:
 def _changed(config: Config, change: Any, where: str) -> Config:
     """`config` with one layer of plain data laid over it, checked."""
     data = _laid_over(msgspec.to_builtins(config), change)
+    reason = ""
     try:
         changed = msgspec.convert(data, Config)
     except msgspec.ValidationError as error:
         problem_at = _path_in(str(error))
     else:
-        low, high = changed.data.pixel_range
-        if low < high:
+        problem_at, reason = _lost_in_float32(changed)
+        if not problem_at:
             return changed
-        problem_at = "$.data.pixel_range"
     from app.training import config_errors  # costs time, and is needed only now
 
-    problem = config_errors.unknown_key(change, Config) or config_errors.wrong_value(data, Config, problem_at)
+    problem = config_errors.unknown_key(change, Config) or config_errors.wrong_value(data, Config, problem_at) + reason
     raise ConfigError(f"{where}: {problem}")
+
+
+def _lost_in_float32(config: Config) -> tuple[str, str]:
+    """The path of a number that networks, which compute in float32, could not use, and why; two empty texts if none."""
+    train, (low, high) = config.train, config.data.pixel_range
+    if not low < high:
+        return "$.data.pixel_range", ""
+    with np.errstate(all="ignore"):
+        for name, most in (("learning_rate", math.inf), ("momentum", 1.0), ("weight_decay", math.inf)):
+            value = getattr(train, name)
+            used = np.float32(value)
+            if not used < most or (used == 0) != (value == 0):
+                return f"$.train.{name}", f"; in float32, in which it is used, it is {used:g}"
+        # As a network scales its pixels
+        grey = np.arange(256, dtype=np.float32) * np.float32((high - low) / 255) + np.float32(low)
+        if not np.isfinite(grey).all():
+            return "$.data.pixel_range", "; in float32, in which pixels are scaled, it is too wide"
+        if not (np.diff(grey) > 0).all():
+            return "$.data.pixel_range", "; in float32, in which pixels are scaled, some of its 256 shades are equal"
+    return "", ""
 
 
 def _laid_over(base: Any, change: Any) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from app.errors import FileError, MissingFileError
+from app.files import open_file
 from app.training.run_folder import METRICS
 
 Number = float | None
@@ -98,7 +99,7 @@ def read(folder: Path) -> Iterator[Any]:
     """The events of the run in a folder. A last line that is not whole, as a killed run leaves one, is none."""
     path = folder / METRICS
     try:
-        with path.open("rb") as lines:
+        with open_file(path) as lines:
             for number, line in enumerate(lines, 1):
                 event = _event(line, f"{path}, line {number}") if line.endswith(b"\n") else None
                 if event is not None:

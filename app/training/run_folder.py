@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -17,12 +18,14 @@ import numpy as np
 
 from app.claims import hold
 from app.errors import AppError
-from app.files import write_whole
+from app.files import is_leftover, read_file, sync_folder, write_whole
 from app.static.model_file import SavedModel, write_model
 from app.training.config import Config, dump_config
 from app.training.weights import WEIGHTS, write_weights
+from app.training.yaml_text import MAX_BYTES
 
-CONFIG, METRICS = "config.yaml", "metrics.jsonl"
+CONFIG, METRICS, SUMMARY = "config.yaml", "metrics.jsonl", "summary.txt"
+COMPARISON, ANSWERS = "comparison.json", "answers.safetensors"
 MODEL = "model"
 """What the names of the files of the network for use begin with."""
 
@@ -47,7 +50,9 @@ class RunFolder:
             try:
                 if (path / METRICS).exists():
                     raise FileExistsError
-                _keep_config(path / CONFIG, dump_config(config).encode())
+                text = dump_config(config).encode()
+                _check_empty(path, text)
+                write_whole(path / CONFIG, text)
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
                 raise AppError(
@@ -75,7 +80,7 @@ class RunFolder:
     def metrics(self) -> bytes:
         """What metrics.jsonl holds."""
         self._metrics.flush()
-        return (self.path / METRICS).read_bytes()
+        return read_file(self.path / METRICS)
 
     def __enter__(self) -> RunFolder:
         return self
@@ -104,7 +109,7 @@ class RunFolder:
 
     def save_summary(self, text: str) -> None:
         """Write the summary as it is printed."""
-        self.save_text("summary.txt", text + "\n")
+        self.save_text(SUMMARY, text + "\n")
 
     def save_text(self, name: str, text: str) -> None:
         """Write a file of text under a name."""
@@ -153,11 +158,17 @@ def _chosen(output: str) -> Path:
     return path
 
 
-def _keep_config(path: Path, text: bytes) -> None:
-    """Write the configuration of a run that begins; one of something else may be there, as where output=. is asked."""
-    if path.exists() and path.read_bytes() != text:
-        raise AppError(f"{path} is there already and would be replaced; choose another output= or remove it first")
-    write_whole(path, text)
+def _check_empty(path: Path, config: bytes) -> None:
+    """Refuse a folder that holds files which a run could replace, or could be taken for its own."""
+    others = sorted(name for name in os.listdir(path) if not is_leftover(name, CONFIG))
+    if others == [CONFIG] and read_file(path / CONFIG, MAX_BYTES) == config:
+        return  # of a run with these settings that was killed before its metrics began
+    if others:
+        named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        raise AppError(
+            f"{path} is not empty and is not the folder of a run: it has {named}, which a run could replace. "
+            f"Choose a new or empty folder, such as output={path / 'run'}"
+        )
 
 
 def _new(path: Path) -> Path:
@@ -169,5 +180,6 @@ def _new(path: Path) -> Path:
             candidate.mkdir()
         except FileExistsError:
             continue
+        sync_folder(path.parent)
         return candidate
     raise AssertionError("the endings never end")

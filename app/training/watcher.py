@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.training.activation import Activation
 from app.training.learners import Learner
 
 
@@ -25,6 +26,8 @@ class Contestant:
     operator: str
     learner: Learner
     epochs: list[Epoch] = field(default_factory=list)
+    activation: Activation | None = None
+    """The operator itself, where something may ask about it."""
 
 
 @dataclass

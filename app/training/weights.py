@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from app.errors import FileError
-from app.files import write_whole
+from app.files import read_file, write_whole
 from app.graph.written import DAMAGES
+from app.saving import pack
 
 WEIGHTS = "weights-*.safetensors"
 """What such files are called; the star stands for the operator's name."""
@@ -26,21 +28,22 @@ class Weights:
 
 def write_weights(file: Path, operator: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Write the weights of one operator's network."""
-    from safetensors.numpy import save  # imported late: needed once, at the end
-
-    write_whole(file, save(dict(arrays), metadata={"operator": operator}))
+    write_whole(file, pack(arrays, {"operator": operator}))
 
 
 def read_weights(folder: Path) -> dict[str, Weights]:
     """For each operator of a run the weights of its network."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.numpy import load  # imported late: few commands need it
 
     found: dict[str, Weights] = {}
     for file in sorted(folder.glob(WEIGHTS)):
         try:
-            with safe_open(file, "numpy") as opened:
-                operator = (opened.metadata() or {})["operator"]
-                arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            content = read_file(file)
+            arrays = load(content)
+            operator = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["operator"]
+        except FileError:
+            raise
         except (SafetensorError, OSError, *DAMAGES) as error:
             raise FileError(f"{file} is no file of a run's weights, or is damaged: {error}") from error
         found[operator] = Weights(file, arrays)

@@ -15,7 +15,8 @@ from typing import Any
 import yaml
 from yaml.reader import ReaderError
 
-from app.errors import ConfigError
+from app.errors import ConfigError, FileError
+from app.files import read_file
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 16
@@ -38,10 +39,10 @@ _SCALARS = (
 
 def read(path: str) -> Any:
     """The plain data in a file. What the operating system refuses stays an OSError."""
-    with open(path, "rb") as file:
-        raw = file.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{path}: larger than {MAX_BYTES:,} bytes, which no configuration needs")
+    try:
+        raw = read_file(path, MAX_BYTES)
+    except FileError as error:
+        raise ConfigError(str(error)) from error
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

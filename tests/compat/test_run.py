@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from textwrap import dedent
 import pytest
 
 from app.__main__ import main
+from app.compat.command import run_script
+from app.errors import FileError
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -113,12 +116,18 @@ def test_a_script_in_another_encoding_is_read(tmp_path: Path):
     assert done.stdout == "1\n"
 
 
+@pytest.mark.parametrize(("name", "kind"), [(".", "a folder"), ("pipe", "a pipe"), ("/dev/zero", "a device")])
+def test_a_script_is_a_file(tmp_path: Path, name: str, kind: str):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileError, match=f"is {kind}, expected a file"):
+        run_script(str(tmp_path / name), [])
+
+
 def test_what_is_no_script_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0")
     (tmp_path / "note.md").write_text("A note, no program.\n")
     for name, reason in {
         "nothing.py": "No such file or directory",
-        ".": "Is a directory",
         "picture.png": "it is no Python file, but has bytes that are no text",
         "note.md": "it is no Python file; line 1: invalid syntax",
     }.items():

@@ -52,6 +52,17 @@ def test_a_damaged_file_is_shown(data, server, contents, files, tmp_path):
     assert f"damaged: {files[0].name} should be {files[0].size} bytes; found 7" in printed
 
 
+def test_fetch_leaves_a_data_set_of_the_users_own_as_it_is(data, server, contents, files, tmp_path):
+    for file in files:
+        (tmp_path / file.name).write_bytes(contents[file.name][::-1])
+    server.answer = serve_packed(contents)
+    status, printed, told = data("fetch", "--source", server.url)
+    assert (status, printed, server.requests) == (1, "", [])
+    assert told.startswith(f"error: {tmp_path / files[0].name} is not MNIST's file of that name: ")
+    assert told.endswith(f"write data.source={tmp_path}\n")
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {n: c[::-1] for n, c in contents.items()}
+
+
 def test_fetch_that_fails_is_status_1_and_one_clear_message(data, server):
     server.answer = respond(b"?", 404)
     status, printed, told = data("fetch", "--source", server.url)

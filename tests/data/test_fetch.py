@@ -1,3 +1,4 @@
+import hashlib
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -49,22 +50,33 @@ def test_what_is_there_is_not_asked_for_and_nothing_is_said(files, contents, tmp
     assert source.asked == said == []
 
 
-def test_a_damaged_file_in_the_cache_is_told_and_fetched_again(files, contents, tmp_path, said):
+def test_a_file_that_was_changed_since_it_was_fetched_is_left_and_told(files, contents, tmp_path, said):
     fetch(files, tmp_path, [everything(contents)], lambda _: None)
-    (tmp_path / files[2].name).write_bytes(b"damaged")
+    (tmp_path / files[2].name).write_bytes(b"changed")
     source = everything(contents)
-    fetch(files, tmp_path, [source], said.append)
-    assert source.asked == [files[2].name]
-    assert "Thrown away" in said[0]
-    assert files[2].name in said[0]
-    assert_whole(tmp_path, files, contents)
+    with pytest.raises(cache.OccupiedError, match="fetched from giver:, and has been changed or damaged since"):
+        fetch(files, tmp_path, [source], said.append)
+    assert source.asked == said == []
+    assert (tmp_path / files[2].name).read_bytes() == b"changed"
 
 
-def test_a_damaged_file_does_not_stay_when_it_cannot_be_had_again(files, tmp_path, said):
-    (tmp_path / files[0].name).write_bytes(b"damaged")
-    with pytest.raises(DataError):
-        fetch(files, tmp_path, [], said.append)
-    assert os.listdir(tmp_path) == []
+def test_a_file_of_the_users_own_is_left_and_told_before_any_source_is_asked(files, contents, tmp_path, said):
+    own = contents[files[0].name][::-1]
+    (tmp_path / files[0].name).write_bytes(own)
+    source = everything(contents)
+    with pytest.raises(cache.OccupiedError) as error:
+        fetch(files, tmp_path, [source], said.append)
+    path, hashes = tmp_path / files[0].name, (hashlib.sha256(own).hexdigest(), files[0].sha256)
+    for words in (f"{path} is not MNIST's", *hashes, "not fetched by this program", f"write data.source={tmp_path}"):
+        assert words in str(error.value)
+    assert source.asked == said == []
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {files[0].name: own}
+
+
+def test_a_large_file_of_another_size_is_told_by_its_own_size(files, contents, tmp_path, said):
+    (tmp_path / files[0].name).write_bytes(b"x" * 12_345)
+    with pytest.raises(cache.OccupiedError, match="should be 136 bytes; found 12,345 that begin with b'xxx"):
+        fetch(files, tmp_path, [everything(contents)], said.append)
 
 
 def test_sources_are_asked_in_order_each_for_what_is_still_missing(files, contents, tmp_path, said):
@@ -116,31 +128,40 @@ def test_a_folder_that_no_folder_can_be_called_is_as_good_as_none(files, content
 
 
 @pytest.mark.parametrize("kind", ["a folder", "a pipe", "a link to nowhere", "a device"])
-def test_what_is_no_file_in_the_cache_is_told_and_nothing_waits_for_it(files, contents, tmp_path, said, kind):
+def test_what_is_not_a_file_is_left_and_told_and_nothing_waits_for_it(files, contents, tmp_path, said, kind):
     place = tmp_path / files[0].name
     {
         "a folder": place.mkdir,
         "a pipe": lambda: os.mkfifo(place),
-        "a link to nowhere": lambda: place.symlink_to("nowhere"),
+        "a link to nowhere": lambda: place.symlink_to("nowhere"),  # as to a disk that is not mounted
         "a device": lambda: place.symlink_to("/dev/zero"),
     }[kind]()
-    found = fetch(files, tmp_path, [everything(contents)], said.append)
-    assert [content.tobytes() for content in found] == list(contents.values())
-    assert "Thrown away" in said[0]
-    if kind != "a folder":
-        assert_whole(tmp_path, files, contents)
+    with pytest.raises(cache.OccupiedError, match="No such file" if kind == "a link to nowhere" else f"is {kind}"):
+        fetch(files, tmp_path, [everything(contents)], said.append)
+    assert os.listdir(tmp_path) == [files[0].name]
+
+
+def test_a_file_that_appears_meanwhile_and_a_note_that_is_none_are_left(files, contents, tmp_path, said):
+    class Slow(Giver):
+        def fetch(self, file):
+            (tmp_path / file.name).write_bytes(b"of another program")
+            return super().fetch(file)
+
+    (tmp_path / f"{files[1].name}.from").write_text("my own\nnotes\n")
+    assert len(fetch(files[:1], tmp_path, [Slow(dict(contents))], said.append)) == 1
+    fetch(files[1:2], tmp_path, [everything(contents)], said.append)
+    assert (tmp_path / files[0].name).read_bytes() == b"of another program"
+    assert any("cannot be kept" in line and "for this run alone" in line for line in said)
+    assert (tmp_path / f"{files[1].name}.from").read_text() == "my own\nnotes\n"
 
 
 def test_threads_that_fetch_at_once_all_succeed(files, contents, tmp_path):
-    (tmp_path / files[0].name).write_bytes(b"damaged")
-
     def one(_: int) -> list[bytes]:
         found = fetch(files, tmp_path, [everything(contents)], lambda _: None)
         return [content.tobytes() for content in found]
 
     with ThreadPoolExecutor(8) as pool:
         assert all(found == list(contents.values()) for found in pool.map(one, range(64)))
-    fetch(files, tmp_path, [everything(contents)], lambda _: None)
     assert_whole(tmp_path, files, contents)
 
 

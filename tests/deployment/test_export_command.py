@@ -51,6 +51,19 @@ def test_the_output_can_be_named(best: Path, tmp_path: Path):
     assert (tmp_path / "some" / "digits.onnx").is_file()
 
 
+def test_a_file_of_another_program_is_replaced_only_if_it_is_named(
+    best: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "digits.onnx"
+    file.write_bytes(b"\x08\x08\x12\x07pytorch")
+    words = ["export", str(best), "--to", "onnx", "--output"]
+    assert main([*words, str(tmp_path / "digits")]) == 1
+    assert f"error: {file} is there and was not written by this program" in capsys.readouterr().err
+    assert file.read_bytes() == b"\x08\x08\x12\x07pytorch"
+    assert main([*words, str(file)]) == 0
+    assert main([*words, str(tmp_path / "digits")]) == 0  # now it is this program's
+
+
 def test_a_folder_without_a_run_is_an_error_of_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["export", str(tmp_path), "--to", "onnx"]) == 1
     assert capsys.readouterr().err == f"error: {tmp_path} has no model.json: no run was kept there for use\n"

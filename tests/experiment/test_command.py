@@ -267,3 +267,12 @@ def test_a_folder_that_cannot_be_written_is_status_1(
     assert run.status == 1
     assert "epoch 1/2" not in run.out
     assert run.err.startswith(f"error: {message}")
+
+
+def test_files_of_the_users_own_in_data_folder_are_left_and_told(train: Callable[..., Any], images: Path):
+    before = {file: file.read_bytes() for file in images.iterdir()}
+    run = train("data.source=auto", f"data.folder={images}")
+    assert run.status == 1
+    assert "is not MNIST's file of that name" in run.err
+    assert f"write data.source={images}" in run.err
+    assert {file: file.read_bytes() for file in images.iterdir()} == before

@@ -17,6 +17,7 @@ from app.training import events
 from app.training.checkpoints.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from app.training.comparison import Start
 from app.training.config import CONFIGS, Config, dump_config, load_config
+from app.training.sums import SUMS, check
 
 
 def _checkpoint() -> bytes:
@@ -47,6 +48,14 @@ def _read_run(content: bytes) -> None:
         page(read_record(Path(folder)))
 
 
+def _check_sums(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("config.yaml", "metrics.jsonl"):
+            Path(folder, name).write_bytes(b"")
+        Path(folder, SUMS).write_bytes(content)
+        check(Path(folder))
+
+
 def _read_words(content: bytes) -> None:
     """Words as a command line has them."""
     load_config(CONFIGS / "seed.yaml", content.decode("utf-8", "surrogateescape").split("\n"))
@@ -62,6 +71,8 @@ METRICS = b"""\
 {"event": "nonfinite", "operator": "relu", "epoch": 1, "iteration": 3, "did": "skip", "where": "", "what": ""}
 """
 
+EMPTY = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  "
+
 RUNS = {
     "config": Target(
         in_a_file(load_config, ".yaml"),
@@ -75,4 +86,7 @@ RUNS = {
     ),
     "metrics": Target(_read_metrics, (METRICS,), FileError),
     "report": Target(_read_run, (METRICS,), FileError),
+    "hashes": Target(
+        _check_sums, (b"".join(EMPTY + name for name in (b"config.yaml\n", b"metrics.jsonl\n")),), FileError
+    ),
 }

@@ -136,7 +136,7 @@ def test_weights_of_another_save_are_told(prefix: str):
 @pytest.mark.parametrize("content", [b"{}", b"[]", b"null", b"\0\1", b"[" * 100_000, b'{"format": "x", "version": 1}'])
 def test_files_of_other_kinds_are_told(prefix: str, content: bytes):
     files(prefix)[0].write_bytes(content)
-    with pytest.raises(FileError, match=r"net.json is no saved model, or is damaged"):
+    with pytest.raises(FileError, match=r"net.json is not a saved model, or is damaged"):
         result(prefix)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -209,9 +210,11 @@ def test_a_missing_file_is_an_error_that_lists_the_shipped_ones():
         load_config("nope.yaml")
 
 
-def test_a_folder_is_not_a_configuration(tmp_path: Path):
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load_config(tmp_path)
+def test_a_folder_a_pipe_or_a_device_is_not_a_configuration(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in ((tmp_path, "a folder"), (tmp_path / "pipe", "a pipe"), ("/dev/zero", "a device")):
+        with pytest.raises(ConfigError, match=f"is {kind}, expected a file"):
+            load_config(path)
 
 
 def test_every_value_says_what_it_expects():
@@ -232,7 +235,7 @@ def test_a_run_is_named_after_its_file_and_cannot_climb(path: str, name: str):
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).filter(str.strip)
-NUMBERS = st.floats(-1e9, 1e9, allow_nan=False)
+NUMBERS = st.floats(-1e3, 1e3, allow_nan=False)
 
 
 @st.composite
@@ -244,7 +247,7 @@ def configs(draw: st.DrawFn) -> Config:
         folder=draw(WORDS | st.none()),
         pixel_range=(low, low + draw(st.floats(1, 9))),
     )
-    train = msgspec.structs.replace(Config().train, learning_rate=draw(st.floats(1e-300, 1e300)))
+    train = msgspec.structs.replace(Config().train, learning_rate=draw(st.floats(1e-44, 3e38)))
     return Config(
         seed=draw(st.integers(0, 2**63 - 1)), data=data, train=train, output=draw(WORDS | st.none()), baseline=None
     )
@@ -295,3 +298,56 @@ def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.yaml").write_text("train:\n  epochs: 7\n")
     assert load_config("~/mine.yaml").train.epochs == 7
+
+
+# --- Numbers in the type that they are used in ---
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        (
+            "train.learning_rate=1e39",
+            "found 1e+39, expected a number greater than 0; in float32, in which it is used, it",
+        ),
+        ("train.learning_rate=1e-46", "it is used, it is 0"),
+        ("train.weight_decay=1e39", "it is used, it is inf"),
+        ("train.weight_decay=1e-46", "it is used, it is 0"),
+        ("train.momentum=0.99999999", "less than 1; in float32, in which it is used, it is 1"),
+        ("train.momentum=1e-46", "it is used, it is 0"),
+        ("data.pixel_range=[0, 1e-320]", "some of its 256 shades are equal"),
+        ("data.pixel_range=[0, 1e-43]", "some of its 256 shades are equal"),
+        ("data.pixel_range=[1, 1.0000001]", "some of its 256 shades are equal"),
+        ("data.pixel_range=[1, 1.00000000000001]", "some of its 256 shades are equal"),
+        ("data.pixel_range=[-1e308, 1e308]", "it is too wide"),
+        ("data.pixel_range=[0, 3.5e38]", "it is too wide"),
+        ("dist.timeout=1e300", "found 1e+300, expected a number of seconds, greater than 0 and at most 1e9"),
+        ("dist.timeout=0", "expected a number of seconds"),
+        ("dist.latency=1e300", "expected a number of seconds from 0 to 1e9"),
+        ("dist.bandwidth=1e-300", "expected a number of bytes a second, of at least 1"),
+    ],
+)
+def test_a_number_that_its_type_cannot_hold_is_refused(override: str, told: str):
+    with pytest.raises(ConfigError) as error:
+        load_config(CONFIGS / "default.yaml", [override])
+    assert str(error.value).startswith(f"the command line, {override}: {override.partition('=')[0]}: found ")
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "train.learning_rate=3e38",
+        "train.learning_rate=1e-45",
+        "train.momentum=0",
+        "train.momentum=0.9999999",
+        "train.weight_decay=0",
+        "data.pixel_range=[-1e38, 1e38]",
+        "data.pixel_range=[0, 1e-30]",
+        "data.pixel_range=[1, 1.001]",
+        f"seed={2**63 - 1}",
+        f"train.batch_size={2**63 - 1}",
+    ],
+)
+def test_a_number_that_its_type_can_hold_is_taken(override: str):
+    load_config(CONFIGS / "default.yaml", [override])

@@ -19,6 +19,7 @@ from app.training.learners import make_learner
 from app.training.stepping.blame import blame, statistics
 from app.training.stepping.finite import steps_for
 from app.training.stepping.steps import Steps
+from app.training.trusted import Trust
 from app.training.watcher import Contestant, Place
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
@@ -48,7 +49,7 @@ def entered(tiny: Any, tmp_path: Path, operator: str, engine: str, **settings: A
     train = msgspec.structs.replace(config.train, **settings)
     config = msgspec.structs.replace(config, engine=engine, train=train)
     name = f"{tmp_path}/ops.py:{operator}"
-    learner = make_learner(config, find_activation(name), dataset.train_images.shape[1])
+    learner = make_learner(config, find_activation(name, Trust(operators=[name])), dataset.train_images.shape[1])
     batches = Batches(dataset.train_images, dataset.train_labels, None, config.train.batch_size)
     learner.warm_up(batches[:1])
     return Place(Contestant(name, learner), 0, 0, len(batches)), batches

@@ -13,6 +13,7 @@ from app.errors import OperatorError
 from app.training.activation import Activation, find_activation
 from app.training.config import Config
 from app.training.learners import Learner, make_learner
+from app.training.trusted import Trust
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
 
@@ -20,7 +21,7 @@ ENGINES = get_args(get_type_hints(Config)["engine"])
 def learner(config: Config, dataset: Dataset, activation: str | Activation = "relu", **settings: Any) -> Learner:
     train = {key: settings.pop(key) for key in list(settings) if hasattr(config.train, key)}
     changed = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, **train), **settings)
-    operator = find_activation(activation) if isinstance(activation, str) else activation
+    operator = find_activation(activation, Trust(operators=[activation])) if isinstance(activation, str) else activation
     return make_learner(changed, operator, dataset.train_images.shape[1])
 
 

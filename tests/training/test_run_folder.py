@@ -115,12 +115,22 @@ def test_a_run_is_not_begun_twice_in_one_folder():
     assert Path("run/config.yaml").read_text() == before
 
 
-def test_a_configuration_that_is_there_is_not_replaced_by_that_of_a_run():
-    Path("config.yaml").write_text("seed: 1  # mine\n")
-    with pytest.raises(AppError, match=r"^config.yaml is there already and would be replaced; choose another output="):
+@pytest.mark.parametrize("name", ["config.yaml", "summary.txt", "model.json", "report.html", "curves.png", "notes"])
+def test_a_run_does_not_begin_in_a_folder_with_files_of_something_else(name: str):
+    Path(name).write_text("mine\n")
+    with pytest.raises(AppError) as error:
         RunFolder.new(Config(output="."), "name")
-    assert [file.name for file in Path().iterdir()] == ["config.yaml"]
-    assert Path("config.yaml").read_text() == "seed: 1  # mine\n"
+    assert str(error.value) == (
+        f". is not empty and is not the folder of a run: it has {name}, which a run could replace. "
+        "Choose a new or empty folder, such as output=run"
+    )
+    assert {file.name: file.read_text() for file in Path().iterdir()} == {name: "mine\n"}
+
+
+def test_the_root_is_not_a_folder_for_a_run():
+    with pytest.raises(AppError, match=r"^/ is not empty and is not the folder of a run: it has .* and [0-9]+ more"):
+        RunFolder.new(Config(output="/"), "name")
+    assert not Path("/config.yaml").exists()
 
 
 def test_a_run_that_was_killed_before_its_metrics_began_may_begin_again():

@@ -96,7 +96,7 @@ def test_what_is_deep_or_big_is_refused_at_once(text: str):
 def test_a_big_file_is_refused_unread(tmp_path: Path):
     with open(tmp_path / "big.yaml", "wb") as file:
         file.truncate(10**10)  # sparse: it takes no room on the disk
-    with pytest.raises(ConfigError, match=r"big\.yaml: larger than 1,000,000 bytes"):
+    with pytest.raises(ConfigError, match=r"big\.yaml is larger than 1,000,000 bytes"):
         yaml_text.read(str(tmp_path / "big.yaml"))
 
 

@@ -5,8 +5,10 @@ A whole Module is code as well as numbers. It is pickled, as PyTorch does, and r
 
 from __future__ import annotations
 
+import os
 import pickle
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from app import saving
@@ -14,6 +16,7 @@ from app.compat.torch._device import check_device
 from app.compat.torch._tensor import Tensor
 from app.compat.torch.nn._module import Module
 from app.compat.torch.nn.parameter import Parameter
+from app.files import write_whole
 from app.tensor import Parameter as FrameworkParameter
 from app.tensor import Tensor as FrameworkTensor
 
@@ -23,8 +26,11 @@ def save(obj: Any, f: Any) -> None:
     if not isinstance(obj, Module):
         saving.save(obj, f)
         return
-    with nullcontext(f) if hasattr(f, "write") else open(f, "wb") as file:
-        pickle.dump(obj, file)
+    content = pickle.dumps(obj)  # all of it before a file that is there is touched
+    if hasattr(f, "write"):
+        f.write(content)
+    else:
+        write_whole(Path(os.fspath(f)), content)
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:

@@ -8,7 +8,7 @@ from app.custom.gradcheck import gradcheck
 from app.errors import GradcheckError
 from app.ops.look import Look
 from app.tensor import Tensor
-from app.training.activation import find_activation
+from app.training.activation import Activation
 
 CAME_ONCE = "Taken again, from the same weights, they were finite: an operator remembers something."
 """What there is to say where the same steps, taken again, went well."""
@@ -16,7 +16,7 @@ _LARGE = 1e12
 """Numbers beyond this are on their way out of float32."""
 
 
-def blame(look: Look | None, operator: str) -> str:
+def blame(look: Look | None, operator: str, activation: Activation | None = None) -> str:
     """What the first operator to make bad numbers was given and made; `operator` is that of the network."""
     if look is None:
         return CAME_ONCE
@@ -26,7 +26,7 @@ def blame(look: Look | None, operator: str) -> str:
     width = max(len(name) for _, (name, _) in named)
     lines += [f"  {did:4}  {name:{width}}  {statistics(array)}" for did, (name, array) in named]
     if any(_largest(array) > _LARGE for _, array in look.inputs):
-        wrong = _wrong_gradient(operator)
+        wrong = _wrong_gradient(activation) if activation is not None else ""
         learning = "Numbers had grown that large before: is train.learning_rate too large?"
         lines.append(f"The gradient of {operator} is wrong, too: {wrong}" if wrong else learning)
     return "\n".join(lines)
@@ -50,11 +50,11 @@ def _largest(array: np.ndarray) -> float:
     return float(np.max(np.abs(array.astype(np.float64)), initial=0.0)) if array.dtype.kind == "f" else 0.0
 
 
-def _wrong_gradient(operator: str) -> str:
+def _wrong_gradient(activation: Activation) -> str:
     """What finite differences have against the operator's gradient, in a line; '' where nothing."""
     x = np.random.default_rng(0).normal(0.0, 2.0, (3, 4))
     try:
-        gradcheck(find_activation(operator).for_one_layer(), Tensor(x, stop_gradient=False))
+        gradcheck(activation.for_one_layer(), Tensor(x, stop_gradient=False))
     except GradcheckError as error:
         return str(error).partition("\n")[0]
     except Exception:  # one that does not work on such numbers is none to examine here

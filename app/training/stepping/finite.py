@@ -93,9 +93,8 @@ class FiniteSteps(Steps):
         try:
             with warnings_off():
                 looks = learner.looks(batch, training)
-                told = blame(
-                    first_not_finite(looks), place.contestant.operator
-                )  # before the update changes what it got
+                # before the update changes what it got
+                told = blame(first_not_finite(looks), place.contestant.operator, place.contestant.activation)
                 for _ in looks:  # to the end, where other ranks may wait for this one
                     pass
                 return told

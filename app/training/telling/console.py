@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from app.printing import escaped
 from app.training.run_folder import event_line
 from app.training.telling.live import LiveLines, can_draw, columns_of
 from app.training.telling.progress import Progress
@@ -38,7 +39,7 @@ class Console(Watcher):
     def say(self, text: str) -> None:
         """Lines of their own, above the live ones; broken between words where a terminal is narrow."""
         columns = self.columns
-        lines = text.split("\n")
+        lines = escaped(text).split("\n")
         print("\n".join(lines if columns is None else [part for line in lines for part in _broken(line, columns)]))
         sys.stdout.flush()
 
@@ -110,7 +111,7 @@ class Quiet(Console):
             super().say(text)
 
     def warn(self, text: str) -> None:
-        print(text, file=sys.stderr)
+        print(escaped(text), file=sys.stderr)
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
         self._ending = True

@@ -1,0 +1,92 @@
+"""Whose operator files a command may run: those that the user named on its command line, or agrees to when asked.
+
+A configuration, or the folder of a run, may come from anybody, and importing a file runs it. So that one of them names
+a file is no reason to import it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.custom.references import parted
+from app.dist.launch import launched
+from app.errors import AppError
+from app.files import read_file
+from app.printing import escaped
+
+
+def add_custom_op(parser: argparse.ArgumentParser) -> None:
+    """Declare how a user says which operator files may run."""
+    about = (
+        "a file of operators of yours, such as my_ops.py or my_ops.py:swish, that the run or the configuration needs; "
+        "it is run, so name only what you trust"
+    )
+    parser.add_argument("--custom-op", action="append", default=[], metavar="FILE", help=about)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What the user named, and what else names operators."""
+
+    custom_ops: Sequence[str] = ()
+    """Files, or operators in files, that may be run: --custom-op."""
+    operators: Sequence[str] = ()
+    """Operators that the user typed, as in model.activation=my_ops.py:swish."""
+    by: str = "the configuration"
+    """What names the other operators, for messages."""
+
+    def homes(self, names: Sequence[str]) -> dict[str, str]:
+        """The files to run for operators that lie in files, by the operators' names; an error before any is run."""
+        in_files = [name for name in names if ":" in name]
+        found = {name: self._home(name) for name in in_files}
+        unnamed = [name for name, home in found.items() if home is None]
+        if unnamed and not self._agreed(unnamed):
+            needed = dict.fromkeys(_file(name) for name in unnamed)
+            words = " ".join(f"--custom-op {shlex.quote(file)}" for file in needed)
+            raise AppError(
+                f"{self.by} names {', '.join(unnamed)}: Python code, which is run only if you name it yourself. "
+                f"If you trust it, add {words}"
+            )
+        return {name: home or _file(name) for name, home in found.items()}
+
+    def _home(self, name: str) -> str | None:
+        """The file that the user named for an operator; a file of the same name may lie elsewhere today."""
+        file, function = _file(name), name.rpartition(":")[2]
+        if any(_same(file, _file(operator)) for operator in self.operators if ":" in operator):
+            return file
+        given = [home for home, only in map(parted, self.custom_ops) if only in (None, function)]
+        same = [home for home in given if _same(home, file)]
+        alike = [home for home in given if Path(home).name == Path(file).name]
+        return next(iter([*same, *alike]), None)
+
+    def _agreed(self, names: Sequence[str]) -> bool:
+        """Ask on a terminal whether files may be run. Where nobody can be asked, they may not."""
+        if launched() is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        lines = [f"{self.by} names {', '.join(names)}. That is Python code, which can do anything once it is run:"]
+        for file in dict.fromkeys(Path(_file(name)).expanduser().resolve() for name in names):
+            try:
+                digest = hashlib.sha256(read_file(file)).hexdigest()
+            except (AppError, OSError):
+                return False
+            lines.append(f"  {file}\n  SHA-256 {digest}")
+        print(escaped("\n".join(lines)), "Run it? [y/N] ", sep="\n", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+NOBODY = Trust()
+"""Where nothing was named."""
+
+
+def _file(name: str) -> str:
+    return name.rpartition(":")[0]
+
+
+def _same(one: str, other: str) -> bool:
+    return Path(one).expanduser().resolve() == Path(other).expanduser().resolve()

@@ -1,0 +1,96 @@
+"""Files that people hand in are read up to a limit, and nothing else than a file is waited for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import app
+from app.errors import FileError, MissingFileError
+from app.files import open_file, read_file, write_whole
+from app.static.model_file import read_model
+from app.training.events import read as read_events
+from app.training.weights import read_weights, write_weights
+
+
+def make(path: Path, kind: str) -> Path:
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
+def test_nothing_but_a_file_is_opened(tmp_path: Path, kind: str):
+    path = make(tmp_path / "x", kind)
+    for reader in (open_file, read_file, app.load):
+        with pytest.raises(FileError, match=f"x is {kind}, expected a file"):
+            reader(path)
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_no_reader_of_a_run_waits(tmp_path: Path, kind: str):
+    for name in ("weights-relu.safetensors", "metrics.jsonl", "model.json"):
+        make(tmp_path / name, kind)
+    for read in (read_weights, lambda folder: list(read_events(folder)), lambda folder: read_model(folder / "model")):
+        with pytest.raises(FileError, match=f"is {kind}, expected a file"):
+            read(tmp_path)
+
+
+def test_a_file_is_read_up_to_the_limit(tmp_path: Path):
+    (tmp_path / "x").write_bytes(b"12345")
+    assert read_file(tmp_path / "x") == read_file(tmp_path / "x", 5) == b"12345"
+    with pytest.raises(FileError, match="x is larger than 4 bytes, more than is read of such a file"):
+        read_file(tmp_path / "x", 4)
+
+
+def test_a_file_larger_than_memory_is_refused_unread(tmp_path: Path):
+    with (tmp_path / "x").open("wb") as file:
+        file.truncate(1 << 42)  # sparse: it takes no room on the disk
+    with pytest.raises(FileError, match="x is larger than"):
+        app.load(tmp_path / "x")
+
+
+def test_a_file_whose_size_says_nothing_is_read_and_bounded():
+    assert read_file("/proc/self/status").startswith(b"Name:")
+    with pytest.raises(FileError, match="larger than 10 bytes"):
+        read_file("/proc/self/status", 10)
+
+
+def test_a_missing_file_stays_an_error_of_the_system(tmp_path: Path):
+    with pytest.raises(FileNotFoundError):
+        read_file(tmp_path / "x")
+    with pytest.raises(MissingFileError):
+        app.load(tmp_path / "x")
+
+
+def test_a_file_and_the_folders_made_for_it_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    synced: list[str] = []
+    sync = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_whole(tmp_path / "a" / "b" / "file", b"x")
+    assert synced[0].startswith(f"{tmp_path}/a/b/.file.")
+    assert set(synced[1:]) == {f"{tmp_path}/a/b", f"{tmp_path}/a", str(tmp_path)}
+
+
+def test_equal_values_are_equal_bytes(tmp_path: Path):
+    values = {"a": np.arange(6.0).reshape(2, 3), "b": [1, "é"], "c": np.ones(1, np.uint8)}
+    written = set()
+    for _ in range(8):  # three words have six orders
+        app.save(values, tmp_path / "x")
+        write_weights(tmp_path / "weights-a.safetensors", "my_ops.py:a", {"w": values["a"]})
+        written.add((tmp_path / "x").read_bytes() + (tmp_path / "weights-a.safetensors").read_bytes())
+    assert len(written) == 1
+    assert app.load(tmp_path / "x", return_numpy=True)["b"] == [1, "é"]
+    assert read_weights(tmp_path)["my_ops.py:a"].arrays["w"].tolist() == values["a"].tolist()
