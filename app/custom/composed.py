@@ -92,7 +92,9 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
         with names.guard(), program_guard(program, Program()), static_mode(), warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)  # Python takes the result of == for true, and says so
             result = body.function(*inputs, **settings)
-    except Exception:  # whatever a function raises that cannot do with Variables
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # whatever a function raises that cannot do with Variables
         return None
     finally:
         recording.tracer = outside
