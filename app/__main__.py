@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from app.command_line import Parser, run
+from app.signals import ends_at_once
 
 COMMANDS = {
     "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
@@ -38,7 +39,9 @@ def _run(given: Sequence[str]) -> int:
     if given[:1] and given[0] in COMMANDS:
         module = importlib.import_module(COMMANDS[given[0]][0])  # no other than the one that is run
         module.add_arguments(parsers[given[0]])
-        return int(module.run(_options(parsers[given[0]], given[1:])))
+        options = _options(parsers[given[0]], given[1:])
+        with ends_at_once():
+            return int(module.run(options))
     parser.parse_args(given)
     raise AssertionError("what names no command is help, or a mistake")
 

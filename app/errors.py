@@ -81,3 +81,8 @@ class ProgramError(AppError, ValueError, RuntimeError):
 
 class ExportError(AppError, RuntimeError):
     """A network that cannot be written in another format: what stands in the way is named, all of it at once."""
+
+
+def silent_end(who: str, error: BaseException) -> OperatorError:
+    """The error for a user's function that raised what would end the program without a word, such as SystemExit."""
+    return OperatorError(f"{who} raised {type(error).__name__}: {error}")

@@ -48,7 +48,9 @@ class LayerAsOperator:
 def _made(kind: Callable[[], Layer], name: str) -> Layer:
     try:
         return kind()
-    except Exception as error:  # a user's own
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's own
         raise ConfigError(f"{name} cannot be made without arguments ({type(error).__name__}: {error})") from error
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from app import static
 from app.checking.finding import Found
 from app.engine.scope import Scope, scope_guard
-from app.errors import OperatorError
+from app.errors import OperatorError, silent_end
 from app.graph import names
 from app.graph.defaults import program_guard
 from app.graph.program import Program
@@ -90,7 +90,12 @@ class Subject:
 
     def call(self, *values: Any) -> list[Any]:
         """Apply the operator; gives its outputs."""
-        return as_list(self.found.call(*values, **self.settings))
+        try:
+            return as_list(self.found.call(*values, **self.settings))
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise silent_end(self.name, error) from error
 
     def outputs(self, arrays: Arrays) -> Arrays:
         """The numbers that it makes of arrays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -13,6 +14,7 @@ from app.compat import importing
 from app.compat.coverage import listing
 from app.errors import AppError
 from app.files import read_file
+from app.signals import leave_to_python
 
 
 class ScriptError(AppError):
@@ -39,6 +41,7 @@ def run_script(script: str, arguments: list[str]) -> int:
     path = Path(script).absolute()
     source = _read(script)
     _set_the_stage(script, path, arguments)
+    leave_to_python(signal.SIGINT)  # the script may have something to save
     importing.install()
     try:
         exec(_compile(source, path), sys.modules["__main__"].__dict__)

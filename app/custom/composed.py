@@ -93,7 +93,9 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
     try:
         with names.guard(), program_guard(program, Program()), static_mode():
             result = body.function(*inputs, **settings)
-    except Exception:  # whatever a function raises that cannot do with Variables
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # whatever a function raises that cannot do with Variables
         return None
     finally:
         set_modes(outside)

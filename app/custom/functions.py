@@ -59,13 +59,16 @@ def call_function(
 ) -> Any:
     """Call a user's function; what it raises is told with the operator's label and kept as the cause.
 
-    The error can be caught as what the function raised, too. `about` is put before its words.
+    An `Exception` can be caught as what the function raised, too. What else it raises, such as SystemExit, would end
+    the program without a word. `about` is put before its words.
     """
     try:
         if looking.on:
             return call_watched(function, args, kwargs)
         return function(*args, **kwargs)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         label = about + (operator if isinstance(operator, str) else operator.label)
         raise _told(error, label, function) from error
 
@@ -88,9 +91,13 @@ def let_through(
     except Exception as error:
         add_note(error, f"{about}{operator.label}: raised in its function {function_name(function)}")
         raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _told(error, about + operator.label, function) from error
 
 
-def _told(error: Exception, label: str, function: Callable[..., Any]) -> AppError:
+def _told(error: BaseException, label: str, function: Callable[..., Any]) -> AppError:
     """An error that says in which function of which operator another was raised, and in which line of it."""
     name = function_name(function)
     if isinstance(error, AppError):
@@ -102,10 +109,12 @@ def _told(error: Exception, label: str, function: Callable[..., Any]) -> AppErro
     words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}{line}"
     if isinstance(error, ValueError) and "read-only" in str(error):  # as NumPy says in each of several ways
         return ReadOnlyError(f"{words}; {ADVICE}")
+    if isinstance(error, SystemExit):
+        words += "; only the program around an operator may end it"
     return _told_as(_builtin(type(error)), words)
 
 
-def _line_of(error: Exception, function: Callable[..., Any]) -> str:
+def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
     """` (my_ops.py:7)`: where in the function's own file the error was raised, or passed through; '' if nowhere."""
     file = getattr(getattr(inspect.unwrap(python_function(function)), "__code__", None), "co_filename", None)
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
@@ -119,7 +128,7 @@ def _builtin(kind: type[BaseException]) -> type[BaseException]:
 
 def _told_as(kind: type[BaseException], words: str) -> OperatorError:
     """An OperatorError that is of another kind as well, where one class can be both."""
-    if kind is Exception or issubclass(OperatorError, kind):
+    if kind is Exception or issubclass(OperatorError, kind) or not issubclass(kind, Exception):
         return OperatorError(words)
     try:
         both = type("OperatorError", (OperatorError, kind), {"__str__": AppError.__str__})

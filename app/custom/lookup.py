@@ -183,6 +183,8 @@ def _run_file(file: Path, changed: int) -> ModuleType:
         spec.loader.exec_module(module)
     except AppError as error:
         raise type(error)(f"{file}: {error}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise OperatorError(f"{file}: running the file raised {type(error).__name__}: {error}") from error
     return module

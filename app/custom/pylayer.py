@@ -92,7 +92,7 @@ class PyLayer:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward; a backward pass will run `backward`."""
         definition: LayerDefinition = cls.__dict__.get("_operator") or definition_of_layer(cls)
-        if recording.tracer is not None:
+        if modes().tracer is not None:
             args, kwargs = as_applied(args), {name: as_applied(value) for name, value in kwargs.items()}
         arguments = arguments_of(definition, args, kwargs)
         inputs = values_among(arguments)

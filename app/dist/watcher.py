@@ -41,8 +41,8 @@ def main(process: int, pipe: int, rank: int, size: int) -> int:
     said += _rest(pipe)
     if SPOKEN in said:
         return status if status >= 0 else 1
-    if -status in passed_on:  # all ranks got it, from whoever wanted them to end
-        return _abort("", 128 - status)
+    if abs(status) % 128 in passed_on:  # all ranks got it, from whoever wanted them to end
+        return _abort("", 128 + abs(status) % 128)
     if status < 0:
         return _abort(f"error: {where} was ended by {_named(-status)}. {ADVICE}", 128 - status)
     if STARTED in said or status == 0:

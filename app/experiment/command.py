@@ -8,7 +8,9 @@ from pathlib import Path
 
 from app.command_line import Parser
 from app.dist import ending
+from app.dist.world import place
 from app.experiment.run import resume, train
+from app.signals import ends_at_once
 from app.training.config import CONFIGS, config_name, load_config, operators_typed
 from app.training.telling.console import console
 from app.training.trusted import Trust, add_custom_op
@@ -22,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _train(options: argparse.Namespace) -> int:
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
     trust = Trust(options.custom_op, operators_typed(overrides), options.resume or options.config)
-    with console(options.quiet, options.json) as said:
+    last_words = b"" if place()[0] else b"interrupted\n"
+    with ends_at_once(last_words=last_words), console(options.quiet, options.json) as said:
         if options.resume is not None:
             resume(Path(options.resume), overrides, said, trust)
             return 0

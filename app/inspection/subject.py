@@ -96,7 +96,9 @@ def of_function(word: str) -> Subject:
             result = function()
         except AppError as error:
             raise type(error)(f"{word}: {error}") from error
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise AppError(f"{word} raised {type(error).__name__}: {error}") from error
     if isinstance(result, Program):
         return Subject(word, watched.startup or startup, result, _ends(result), watched)
@@ -119,7 +121,9 @@ def _find(word: str) -> Callable[..., Any]:
         raise ConfigError(
             f"{word}: {error}; a file is named with its ending, as in path/to/{where}.py:{name}"
         ) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise AppError(f"{word}: importing {where} raised {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if not callable(found):

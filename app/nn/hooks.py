@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
+from app.errors import silent_end
+
 _numbers = itertools.count()
 
 Hooks = MutableMapping[int, Callable[..., Any]]
@@ -26,7 +28,7 @@ class HookRemoveHelper:
 def inputs_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The inputs of a layer, as each hook in turn leaves or replaces them."""
     for hook in list(hooks.values()):
-        changed = hook(layer, inputs)
+        changed = _called(hook, layer, inputs)
         if changed is not None:
             inputs = changed if isinstance(changed, tuple) else (changed,)
     return inputs
@@ -35,6 +37,15 @@ def inputs_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any
 def output_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...], output: Any) -> Any:
     """The output of a layer, as each hook in turn leaves or replaces it."""
     for hook in list(hooks.values()):
-        changed = hook(layer, inputs, output)
+        changed = _called(hook, layer, inputs, output)
         output = output if changed is None else changed
     return output
+
+
+def _called(hook: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return hook(*given)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise silent_end(f"hook {getattr(hook, '__name__', hook)}", error) from error

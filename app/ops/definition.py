@@ -195,7 +195,9 @@ class OpDef:
         """Shapes and types of the outputs; a ShapeError or DtypeError says what the operator was given."""
         try:
             result = self.infer(*specs, **attributes)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a user's function may infer
             raise _explained(f"{self.label} of ({', '.join(map(str, specs))})", error) from error
         return (result,) if isinstance(result, Spec) else tuple(result)
 
@@ -330,8 +332,10 @@ def same_as_input(x: Spec, **attributes: Any) -> Spec:
     return x
 
 
-def _explained(about: str, error: Exception) -> AppError:
+def _explained(about: str, error: BaseException) -> AppError:
     """An error with what it is about put before it."""
+    if not isinstance(error, Exception):  # such as SystemExit, whose words are a number
+        return OperatorError(f"{about}: {type(error).__name__}: {error}")
     kind = type(error) if isinstance(error, AppError) else OperatorError
     return kind(f"{about}: {error}")
 

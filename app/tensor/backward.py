@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import GradientError, OperatorError, ShapeError
+from app.errors import GradientError, OperatorError, ShapeError, silent_end
 from app.graph.autodiff import reverse_walk
 from app.listed import as_list
 from app.tensor.modes import modes, set_modes
@@ -115,7 +115,12 @@ def run_hooks(hooks: Hooks, gradient: Any, kind: Any) -> Any:
     arrays = not hasattr(gradient, "_array")
     tensor = kind(np.asarray(gradient)) if arrays else gradient
     for hook in list(hooks.values()):
-        changed = hook(tensor)
+        try:
+            changed = hook(tensor)
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise silent_end(f"hook {getattr(hook, '__name__', hook)}", error) from error
         tensor = tensor if changed is None else changed
     return tensor._array if arrays else tensor
 

@@ -60,9 +60,9 @@ class Activation:
     def _run(self, function: Callable[..., Any], *values: Any) -> Any:
         try:
             return function(*values)
-        except AppError:
+        except (AppError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             words = str(error).partition("\n")[0]  # Numba's go on for a page
             misused = isinstance(error, TypeError) or type(error).__module__.startswith("numba")
             raise OperatorError(

@@ -1,7 +1,8 @@
 """Ctrl-C in two steps: the first stops where stopping is clean, the second at once. SIGTERM does the same.
 
 The exception that Python raises by itself strikes anywhere: halfway through an update of the weights, or in a
-callback of Numba's compiler, where it is printed and forgotten.
+callback of Numba's compiler, where it is printed and forgotten. `app.signals` sees to it that a command ends even
+where native code keeps Python from raising anything.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import ExitStack
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy as np
 
 from app.command_line import Terminated
 from app.dist.world import place
+from app.signals import ends_at_once, is_command
 from app.training.telling.live import CLEAR, can_draw
 from app.training.watcher import Epoch, Place, Watcher
 
@@ -44,14 +47,21 @@ class Interruption(Watcher):
         here = threading.current_thread() is threading.main_thread()
         self._mine = [number for number, usual in _BY_DEFAULT.items() if here and signal.getsignal(number) is usual]
 
+        self._certain = ExitStack()
+
     def __enter__(self) -> Interruption:
         for number in self._mine:
             signal.signal(number, self._note)
+        if is_command():
+            last_words = CLEAR.encode() if self._on_terminal else b""
+            last_words += b"" if place()[0] else b"interrupted\n"
+            self._certain.enter_context(ends_at_once(self._mine, patience=1, last_words=last_words))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for number in self._mine:
             signal.signal(number, _BY_DEFAULT[number])
+        self._certain.close()
         if error is None:
             self.check()
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.data import Dataset
 from app.dist.pieces import check_pieces
-from app.dist.same_start import compare
+from app.dist.same_start import compare, framework
 from app.dist.world import World, current
 from app.errors import ConfigError
 from app.training.activation import Activation
@@ -60,6 +60,7 @@ def begin_alike(
     compare(
         world,
         {
+            "framework": framework(),
             "configuration": dump_config(config),
             "data set": f"{images} (hash {data_hash(dataset)[:12]})",
             "checkpoint": where,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -12,6 +13,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from app.comparing.chance import LEVEL, holm, over_groups, over_signs, over_units
+
+RUNS = 1000
+AT_MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / RUNS)
+"""How often a difference may be claimed of so many simulated comparisons without one."""
+
+
+def claimed(chances: Iterable[float]) -> float:
+    return float(np.mean([p <= LEVEL for p in chances]))
+
 
 # --- Signs ---
 
@@ -41,11 +51,12 @@ def test_ten_thousand_images_and_many_seeds_take_no_time():
     assert 0 <= over_signs(random.integers(-20, 21, 10_000)) <= 1
 
 
-def test_signs_of_chance_are_rarely_called_a_difference():
+@pytest.mark.parametrize("images", [10, 300])
+def test_signs_of_chance_are_rarely_called_a_difference(images: int):
     random = np.random.default_rng(0)
-    chances = [over_signs(random.choice([-2, -1, 0, 1, 2], 300)) for _ in range(400)]
-    assert np.mean(np.array(chances) <= 0.05) < 0.075
-    assert np.mean(np.array(chances) <= 0.5) > 0.4
+    chances = [over_signs(random.choice([-2, -1, 0, 1, 2], images)) for _ in range(RUNS)]
+    assert claimed(chances) <= AT_MOST
+    assert np.mean(np.array(chances) <= 0.5) > 0.3
 
 
 # --- Units: seeds or epochs ---
@@ -85,11 +96,15 @@ def test_groups_of_one_are_units():
     assert over_groups([[value] for value in values], 0.0) == over_units(values)
 
 
-def test_two_groups_that_agree_are_telling():
-    found = over_groups([[0.7, 0.8], [0.75, 0.69]], 0.02)
-    assert over_units([0.75, 0.72]).p > 0.01  # on the medians alone, which are only two
-    assert found.p < 0.001
-    assert found.mean == pytest.approx(0.735)
+def test_three_groups_that_agree_are_telling():
+    found = over_groups([[0.7, 0.8], [0.75, 0.69], [0.72, 0.76]], 0.02)
+    assert found.p < 0.002
+    assert found.mean == pytest.approx(0.737, abs=1e-3)
+
+
+def test_many_differences_in_two_groups_count_as_two():
+    few, many = over_groups([[0.7] * 2, [0.75] * 2], 0.02), over_groups([[0.7] * 100, [0.75] * 100], 0.02)
+    assert few == many == over_units([0.7, 0.75])
 
 
 def test_groups_that_disagree_are_noise_however_much_is_in_each():
@@ -100,13 +115,29 @@ def test_less_than_the_least_spread_is_noise():
     assert over_groups([[0.01, 0.011], [0.01, 0.009]], 0.02).p > 0.4
 
 
-@pytest.mark.parametrize(("count", "size"), [(1, 5), (2, 2), (2, 5), (3, 2), (5, 1), (5, 5), (4, 20)])
-@pytest.mark.parametrize("noise", [0.01, 0.05, 0.3])
-def test_groups_of_chance_are_rarely_called_a_difference(count: int, size: int, noise: float):
+@pytest.mark.parametrize(("count", "size"), [(2, 2), (2, 20), (3, 2), (3, 20), (5, 1), (5, 5)])
+@pytest.mark.parametrize("offset", [0.0, 0.02, 0.1])
+def test_groups_with_offsets_of_their_own_are_rarely_called_different(count: int, size: int, offset: float):
     random = np.random.default_rng(0)
-    of_groups = 0.02 * random.standard_normal((500, count, 1))
-    values = of_groups + noise * random.standard_normal((500, count, size))
-    assert np.mean([over_groups(groups, 0.02).p <= 0.05 for groups in values]) < 0.085
+    of_groups = offset * random.standard_normal((RUNS, count, 1))
+    values = of_groups + 0.03 * random.standard_normal((RUNS, count, size))
+    assert claimed(over_groups(groups, 0.02).p for groups in values) <= AT_MOST
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 30])
+@pytest.mark.parametrize("noise", [0.01, 0.3])
+def test_one_group_is_rarely_called_different_by_its_own_noise(size: int, noise: float):
+    random = np.random.default_rng(0)
+    values = noise * random.standard_normal((RUNS, 1, size))
+    assert claimed(over_groups(groups, 0.0).p for groups in values) <= AT_MOST
+
+
+@pytest.mark.parametrize("count", [2, 3, 10])
+@pytest.mark.parametrize("images", [100, 10_000])
+def test_accuracies_in_whole_images_are_rarely_called_different(count: int, images: int):
+    random = np.random.default_rng(0)
+    values = np.round(0.004 * random.standard_normal((RUNS, count)) * images) / images
+    assert claimed(over_units(each, 1 / (math.sqrt(12) * images)).p for each in values) <= AT_MOST
 
 
 # --- Several claims ---
@@ -136,3 +167,11 @@ def test_holm_keeps_order_and_only_adds():
     assert all(a >= p for a, p in zip(adjusted, chances, strict=True))
     in_order = [adjusted[place] for place in np.argsort(chances)]
     assert in_order == sorted(adjusted)
+
+
+@pytest.mark.parametrize("claims", [2, 6])
+def test_holm_rarely_lets_any_of_several_chances_pass(claims: int):
+    random = np.random.default_rng(0)
+    together = random.normal(size=(RUNS, 1)) * 0.7 + random.normal(size=(RUNS, claims)) * 0.7  # not independent
+    chances = 2 * stats.norm.sf(np.abs(together) / math.hypot(0.7, 0.7))
+    assert claimed(min(holm(list(each))) for each in chances) <= AT_MOST

@@ -66,7 +66,7 @@ def test_speed_is_that_of_paired_epochs():
     (found,) = differences([outcome("a", few, drift), outcome("b", few, slower)])
     assert found.speed.mean == pytest.approx(1.515, abs=0.001)
     assert found.speed.low < 1.515 < found.speed.high
-    assert found.p_speed < 0.001
+    assert found.p_speed < 0.002
 
 
 def test_an_epoch_that_was_disturbed_does_not_count():
@@ -110,15 +110,16 @@ def test_operators_that_are_alike_are_rarely_told_apart():
     random = np.random.default_rng(1)
     claims = 0
     for _ in range(200):
+        places = 0.05 * random.standard_normal((3, 4))  # of each network in memory, for all its epochs
         hard = random.random(500) ** 8  # images differ in how often they are missed
         outcomes = [
             outcome(
                 name,
                 [np.flatnonzero(random.random(500) < hard) for _ in range(4)],
-                [list(np.exp(0.05 * random.standard_normal(3))) for _ in range(4)],
+                [list(np.exp(place + 0.05 * random.standard_normal(3))) for place in places[number]],
                 images=500,
             )
-            for name in "abc"
+            for number, name in enumerate("abc")
         ]
         claims += any(min(d.p_accuracy, d.p_speed) <= 0.05 for d in differences(outcomes))
     assert claims <= 18  # 10 are expected

@@ -126,3 +126,11 @@ def nan_gradient_hidden_from_the_loss(x):
 
 
 nan_gradient_hidden_from_the_loss.backward(lambda x, dy: dy * np.nan)
+
+
+@misbehaving
+def exits_later(x):
+    calls["raises"] += 1
+    if calls["raises"] >= RAISES_FROM:
+        raise SystemExit(0)
+    return np.maximum(x, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 from ranks import ROOT, process_of, run, start, wait
 
+import app
 from app.dist.errors import DistError
-from app.dist.same_start import compare, digest
+from app.dist.same_start import compare, digest, framework
 from app.dist.world import Alone
 from app.experiment.command import main
 
@@ -73,6 +75,32 @@ def test_a_rank_with_another_configuration_is_named(tmp_path: Path, tiny: list[s
     )
     assert (ended.status, ended.out) == (1, "")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_rank_with_another_copy_of_the_framework_is_named(tmp_path: Path, tiny: list[str]):
+    copy, here = tmp_path / "copy", tmp_path / "here"
+    here.mkdir()
+    for folder in ("app", "configs"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TRAIN, copy)
+    words = [*tiny, "dist.shape=allreduce"]
+    changed = copy / "app" / "optimizer" / "kinds.py"
+    changed.write_text(changed.read_text() + "\nRATE = 1.01\n")
+    ended = run(1, TRAIN, *words, ":", "-n", "1", sys.executable, str(copy / "train.py"), *words, folder=here)
+    (message,) = ended.messages
+    file, number = r"optimizer/kinds\.py", "[0-9a-f]{12}"
+    assert re.fullmatch(
+        r"error: rank 1 of 2 \(host \S+, process \d+\) was started with another framework than rank 0: "
+        rf"{file} {number}, not {file} {number}. All ranks have to be started alike",
+        message,
+    )
+    assert (ended.status, ended.out) == (1, "")
+
+
+def test_the_framework_is_known_by_its_version_and_all_its_files():
+    version, *files = framework().splitlines()
+    assert version == f"version {app.__version__}"
+    assert len(files) == len(list((ROOT / "app").rglob("*.py")))
 
 
 def test_ranks_without_a_shape_are_refused(tmp_path: Path, tiny: list[str]):

@@ -140,6 +140,13 @@ def test_an_operator_that_raises_is_told_with_the_iteration(misbehave, engine):
     assert "This was in iteration " in run.err
 
 
+def test_an_operator_that_exits_ends_training_with_an_error(misbehave, engine):
+    run = misbehave("exits_later", "train.epochs=30")
+    assert run.status == 1
+    assert "its function exits_later raised SystemExit: 0" in run.err
+    assert "This was in iteration " in run.err
+
+
 def test_an_operator_that_raises_once_is_told_to_remember_something(misbehave, engine):
     run = misbehave("raises_once", "train.epochs=30")
     assert run.status == 1

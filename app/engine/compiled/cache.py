@@ -1,7 +1,7 @@
 """Compiled code on disk: a folder of generated sources, beside which Numba keeps what it compiled from them.
 
 A source's name is the hash of everything that it depends on, so a file is never changed, only added; that two
-processes write it at once does no harm.
+processes write it at once does no harm. What cannot be written or read is made anew in each process.
 """
 
 from __future__ import annotations
@@ -30,43 +30,12 @@ import numpy as np
 
 from app.engine.compiled import blas, numba_alone, runtime, stand_ins
 from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.on_disk import folder, note_unkept, why_no_folder
 
 numba_alone.load()
 
 LIMIT = 256
 """The number of sources that are kept; the ones that were unused for longest go first."""
-
-
-def folder() -> Path | None:
-    """Where compiled code is kept: `OPSMITH_CACHE`, else the checkout's .cache, else the user's; None if unwritable."""
-    wanted = os.environ.get("OPSMITH_CACHE")
-    checkout = Path(__file__).resolve().parents[3]
-    candidates = [Path(wanted)] if wanted else [_in_checkout(checkout), _of_user()]
-    for candidate in candidates:
-        if candidate is not None and _writable(candidate):
-            return candidate
-    return None
-
-
-def _in_checkout(checkout: Path) -> Path | None:
-    return checkout / ".cache" / "compiled" if (checkout / "pyproject.toml").is_file() else None
-
-
-def _of_user() -> Path | None:
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(base) if base else Path.home() / ".cache") / "opsmith" / "compiled"
-    except RuntimeError:  # there is no home
-        return None
-
-
-def _writable(path: Path) -> bool:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            return True
-    except OSError:
-        return False
 
 
 @lru_cache(maxsize=1)
@@ -80,9 +49,12 @@ def environment() -> str:
 
 @lru_cache(maxsize=1)
 def _temporary() -> Path:
-    """A folder for this process alone, where no other can be written."""
-    print("note: compiled code cannot be kept, as no cache folder can be written; set OPSMITH_CACHE", file=sys.stderr)
-    path = Path(tempfile.mkdtemp(prefix="opsmith-"))
+    """A folder for this process alone, where no other can be used; one that is not there if none can be made."""
+    note_unkept(why_no_folder())
+    try:
+        path = Path(tempfile.mkdtemp(prefix="opsmith-"))
+    except OSError:
+        return Path("no temporary folder")
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
@@ -90,13 +62,14 @@ def _temporary() -> Path:
 def remembered(key: str, make: Callable[[], Any]) -> Any:
     """The plain data that `make` gives, made once for this key and environment and then taken from disk."""
     path = (folder() or _temporary()) / f"note_{fingerprint(key, environment())[:32]}.txt"
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # there is none, or it is damaged
-        path.unlink(missing_ok=True)
-    value = make()
-    _write(path, json.dumps(value))
-    return value
+    kept = _read(path)
+    if kept is not None:
+        checksum, _, text = kept.partition("\n")
+        if fingerprint(text) == checksum:
+            return json.loads(text)
+    text = json.dumps(make())
+    _keep(path, f"{fingerprint(text)}\n{text}")
+    return json.loads(text)
 
 
 def load(text: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
@@ -104,10 +77,11 @@ def load(text: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
     key = fingerprint(text, *(functions[name] for name in sorted(functions)), environment())[:32]
     where = folder() or _temporary()
     path = where / f"program_{key}.py"
-    if path.exists():
-        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # read now; Numba goes by the other time
+    if _read(path) == text:
+        with contextlib.suppress(OSError):
+            os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # read now; Numba goes by the other time
     else:
-        _write(path, text)
+        _keep(path, text)
         _prune(where)
     module = ModuleType(path.stem)
     module.__file__ = str(path)
@@ -123,25 +97,43 @@ def _compilable(function: Callable[..., Any]) -> Callable[..., Any]:
     return function if hasattr(function, "py_func") else numba.jit(**stand_ins.AS_NUMPY)(function)
 
 
-def _write(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+def _read(path: Path) -> str | None:
+    """What was kept in a file; None where there is none, or what is there cannot be read."""
     try:
-        os.link(temporary, path)  # fails where another process was first: its file stays, and keeps its time
-    except FileExistsError:
-        pass
-    except OSError:
-        os.replace(temporary, path)
-        return
-    os.unlink(temporary)
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+def _keep(path: Path, text: str) -> None:
+    """Write a file if that can be done. Where another process was first, its file stays, and keeps its time."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            if not _linked(temporary, path) and _read(path) != text:
+                os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    except OSError as error:
+        note_unkept(f"{path}: {error.strerror or error}")
+
+
+def _linked(temporary: str, path: Path) -> bool:
+    try:
+        os.link(temporary, path)
+    except OSError:  # there is a file already, or there are no such links
+        return False
+    return True
 
 
 def _prune(where: Path) -> None:
-    for kind in ("program_*.py", "note_*.txt"):
-        for path in sorted(where.glob(kind), key=_last_used)[:-LIMIT]:
-            path.unlink(missing_ok=True)
-            _forget(path)
+    with contextlib.suppress(OSError):
+        for kind in ("program_*.py", "note_*.txt"):
+            for path in sorted(where.glob(kind), key=_last_used)[:-LIMIT]:
+                path.unlink(missing_ok=True)
+                _forget(path)
 
 
 def _last_used(path: Path) -> float:
@@ -162,13 +154,7 @@ def ready(module: ModuleType, function: Any, arguments: Sequence[Any]) -> None:
     if getattr(function, "signatures", True):
         return
     signature = tuple(map(numba.typeof, arguments))
-    try:
-        function.compile(signature)
-    except numba.core.errors.NumbaError:
-        raise
-    except Exception:  # what is on disk is damaged, and is read by pickle, which fails in many ways
-        _forget(Path(str(module.__file__)))
-        function.compile(signature)
+    function.compile(signature)
     if sum(function.stats.cache_misses.values()):
         _tidy_memory()
 

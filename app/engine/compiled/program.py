@@ -173,7 +173,7 @@ class CompiledProgram:
     def _raise(self, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:
         if raised:
             shard, error = raised[0]
-            if not isinstance(error, Exception) or isinstance(error, AppError):
+            if isinstance(error, (AppError, KeyboardInterrupt)):
                 raise error
             running = runtime.running(shared, shard)
             users = self.lowered.steps[running].users if running >= 0 else []
@@ -272,7 +272,7 @@ class CompiledProgram:
         try:
             cache.ready(self.module, function, arguments)
             function(*arguments)
-        except Exception as error:
+        except BaseException as error:
             raised.append((0, error))
         self._raise(raised, arguments[2])
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import copy
 import enum
+import errno
+import importlib.util
 import math
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 from functools import partial
 from pathlib import Path
@@ -17,8 +21,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit, types, vectorize
+from numba.core import caching
 
-from app.engine.compiled import cache
+from app.engine.compiled import cache, on_disk
 from app.engine.compiled.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,13 +122,21 @@ def test_two_processes_may_compile_at_once_and_damaged_files_are_compiled_anew(f
     assert finish(one)[0] == finish(two)[0] == pytest.approx(np.tanh(1.5))
     assert run(folder)[1] == 1
     assert not list((folder / "kept").glob("*.tmp"))
-    for damage in (b"", b"no pickle", None):
-        for path in (folder / "kept").rglob("*"):
-            if path.suffix in (".nbi", ".nbc", ".txt"):
-                path.write_bytes(path.read_bytes()[:-20] if damage is None else damage)
-        value, hits, _ = run(folder)
-        assert (value, hits) == (pytest.approx(np.tanh(1.5)), 0)
+    for path in (folder / "kept").rglob("*"):
+        if path.suffix in (".nbi", ".nbc", ".txt"):
+            path.write_bytes(flipped(path.read_bytes()))
+    value, hits, _ = run(folder)
+    assert (value, hits) == (pytest.approx(np.tanh(1.5)), 0)
     assert run(folder)[1] == 1
+
+
+def flipped(content: bytes) -> bytes:
+    """A file with one bit of its middle, which is machine code, changed."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+DAMAGES = (lambda content: b"", lambda content: b"no pickle", lambda content: content[:-60], flipped)
 
 
 def test_without_a_folder_that_can_be_written_it_works_and_says_so_once(folder: Path):
@@ -165,6 +178,151 @@ def test_another_library_or_cpu_is_another_file(monkeypatch: pytest.MonkeyPatch)
             assert load(1) != here
     cache.environment.cache_clear()
     assert load(1) == here
+
+
+# --- A cache that cannot be used ---
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of a test, with nothing said yet."""
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setattr(on_disk, "_noted", set())
+    return tmp_path / "kept"
+
+
+def refusing(number: int) -> Any:
+    def refuse(*given: Any, **named: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+def note_of(kept: Path) -> Path:
+    assert cache.remembered("a key", lambda: ["", [1]]) == ["", [1]]
+    (path,) = kept.glob("note_*.txt")
+    return path
+
+
+@pytest.mark.parametrize("damage", [lambda c: b'["x"]', lambda c: c.replace(b"1", b"2"), *DAMAGES, lambda c: b"\xff"])
+def test_a_damaged_note_is_made_anew(damage: Any, kept: Path, capsys: pytest.CaptureFixture[str]):
+    note = note_of(kept)
+    content = note.read_bytes()
+    note.write_bytes(damage(content))
+    assert note_of(kept).read_bytes() == content
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_where_a_file_should_be_costs_the_cache(kept: Path, capsys: pytest.CaptureFixture[str]):
+    note = note_of(kept)
+    note.unlink()
+    note.mkdir()
+    note_of(kept)
+    path = load(77)
+    path.unlink()
+    path.mkdir()
+    module = cache.load("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 77\n", {})
+    program = Path(str(module.__file__))
+    program.unlink()
+    program.mkdir()
+    again = cache.load("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 77\n", {})
+    assert again.f(1) == 78
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"note: compiled code cannot be kept, so each run compiles anew: {note}: Is a directory")
+
+
+def test_a_disk_that_is_full_costs_the_cache(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert on_disk.folder() == kept
+    monkeypatch.setattr(on_disk, "_usable", lambda path: True)  # a file of no bytes finds its place
+    monkeypatch.setattr(tempfile, "mkstemp", refusing(errno.ENOSPC))
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_save_index", refusing(errno.ENOSPC))
+    assert cache.remembered("key", lambda: 5) == 5
+    assert cache.load("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 5\n", {}).f(1) == 6
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(rf"note: compiled code cannot be kept, .*: {kept}/note_\w+\.txt: No space left on device", line)
+
+
+def test_a_folder_that_is_removed_meanwhile_costs_the_cache(kept: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(on_disk, "_usable", lambda path: True)  # it was a moment ago
+    assert not kept.exists()
+    assert cache.remembered("key", lambda: 5) == 5
+    assert cache.load("def f():\n    return 5\n", {}).f() == 5
+
+
+ADDS = "from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + {}\n"
+
+
+def imported(file: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"of_{file.stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_function_in_a_folder_that_cannot_be_written_is_kept_in_ours_or_not_at_all(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "my_ops.py"
+    file.write_text(ADDS.format(3))
+    refuse, make = refusing(errno.EROFS), tempfile.TemporaryFile
+    writable = [str(kept)]
+
+    def temporary(*given: Any, dir: Any = None, **named: Any) -> Any:
+        return make(*given, dir=dir, **named) if writable and str(dir).startswith(writable[0]) else refuse()
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", temporary)
+    assert imported(file).f(1) == 4
+    assert list(kept.glob("numba/*/my_ops.f-*.nbi"))
+    assert capsys.readouterr().err == ""
+    writable.clear()
+    assert imported(file).f(1) == 4
+    assert capsys.readouterr().err.count("note: compiled code cannot be kept") == 1
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_damaged_files_of_numbas_are_compiled_anew(damage: Any, suffix: str, tmp_path: Path):
+    file = tmp_path / "my_ops.py"
+    file.write_text(ADDS.format(4))
+    assert imported(file).f(1) == 5
+    again = imported(file)
+    assert again.f(1) == 5
+    assert sum(again.f.stats.cache_hits.values()) == 1
+    for path in (tmp_path / "__pycache__").glob(f"*{suffix}"):
+        path.write_bytes(damage(path.read_bytes()))
+    damaged = imported(file)
+    assert damaged.f(1) == 5
+    assert sum(damaged.f.stats.cache_hits.values()) == 0
+
+
+def test_a_folder_of_somebody_else_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch):
+    assert on_disk.folder() == kept
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert on_disk.folder() is None
+
+
+def test_a_folder_that_others_may_write_is_closed_to_them_unless_they_have_been_there(kept: Path):
+    kept.mkdir()
+    kept.chmod(0o777)
+    assert on_disk.folder() == kept
+    assert kept.stat().st_mode & 0o777 == 0o755
+    (kept / "__pycache__").mkdir()
+    (kept / "__pycache__").chmod(0o777)
+    left = kept / "__pycache__" / "left.nbc"
+    left.touch()
+    left.chmod(0o666)
+    assert on_disk.folder() is None
+    left.chmod(0o644)
+    assert on_disk.folder() == kept
+
+
+def test_a_new_folder_is_the_users_own(kept: Path, tmp_path: Path):
+    assert on_disk.folder() == kept
+    assert kept.stat().st_mode & 0o777 == 0o700
 
 
 # --- Fingerprints ---

@@ -1,0 +1,242 @@
+"""Signals while native code that never returns keeps Python from handling them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ranks
+
+from app import signals
+
+ROOT = Path(signals.__file__).parents[1]
+LAST_WORDS = "interrupted\n"
+
+STUCK = """
+import ctypes, os
+
+STUCK_AT = int(os.environ["STUCK_AT"])
+
+def wait_for_ever():
+    print("stuck", flush=True)
+    mutex, native = ctypes.create_string_buffer(128), ctypes.PyDLL(None)  # which holds on to the interpreter
+    native.pthread_mutex_lock(mutex)
+    native.pthread_mutex_lock(mutex)  # goes on waiting after each signal
+"""
+OPERATOR = """
+import numpy as np
+import app
+
+@app.custom_op
+def stuck(x):
+    if x.shape[0] >= STUCK_AT:
+        wait_for_ever()
+    return np.array(x)
+
+@stuck.backward
+def _(dout):
+    return dout
+"""
+ENDLESS = """
+import numpy as np
+from numba import njit
+import app
+from app.signals import ends_at_once
+
+@njit
+def endless(x):
+    out = x.copy()
+    if x.shape[0] == 50:
+        print("stuck")
+        while out.size:
+            out += 1
+    return out
+
+x = app.static.data("x", [None])
+y = app.custom_op(endless)(x)
+with ends_at_once(patience=1):
+    app.static.Executor(engine="compiled").run(feed={"x": np.ones(50, "float32")}, fetch_list=[y])
+"""
+TINY = ("train.epochs=1", "train.batch_size=50", "model.hidden=[5]", "data.source=sample", "baseline=null")
+TRAIN = (str(ROOT / "train.py"), "model.activation=ops.py:stuck", "output=run", *TINY)
+
+SETTINGS = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "STUCK_AT": "50"}
+
+Begin = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Starts Python, and waits until it is inside native code that does not return."""
+    begun = []
+
+    def begin(*words: str, stderr: int = subprocess.PIPE, **settings: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env={**os.environ, **SETTINGS, **settings},
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        begun.append(process)
+        wait_until_stuck(process)
+        return process
+
+    yield begin
+    for process in begun:
+        process.kill()
+
+
+def wait_until_stuck(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    read = ""
+    while "stuck\n" not in read:
+        line = process.stdout.readline()
+        assert line, f"it ended with:\n{read}{process.communicate()[1]}"
+        read += line
+    time.sleep(0.1)
+
+
+def send(process: subprocess.Popen[str], *numbers: int) -> None:
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.1)  # two that wait to be delivered are one
+
+
+def test_without_it_ctrl_c_does_nothing_and_with_it_the_process_ends(begin: Begin):
+    process = begin("-c", STUCK + "wait_for_ever()")
+    send(process, signal.SIGINT, signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process = begin("-c", STUCK + "from app.signals import ends_at_once\nwith ends_at_once(): wait_for_ever()")
+    send(process, signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (130, LAST_WORDS)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "status"),
+    [
+        ((signal.SIGINT, signal.SIGINT), 130),
+        ((signal.SIGTERM, signal.SIGTERM), 143),
+        ((signal.SIGINT, signal.SIGTERM), 143),
+        ((signal.SIGHUP,), -signal.SIGHUP),
+    ],
+)
+def test_training_ends_at_the_second_signal_while_an_operator_is_in_native_code(
+    begin: Begin, tmp_path: Path, numbers: tuple[int, ...], status: int
+):
+    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
+    process = begin(*TRAIN, "engine=reference")
+    begun = time.monotonic()
+    send(process, *numbers)
+    _, err = process.communicate(timeout=10)
+    assert time.monotonic() - begun < signals.GRACE + 3
+    assert (process.returncode, err) == (status, "" if status < 0 else LAST_WORDS)
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_the_lines_of_a_terminal_are_cleared(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = os.openpty()
+    process = begin(*TRAIN, "engine=reference", stderr=theirs)
+    os.close(theirs)
+    send(process, signal.SIGINT, signal.SIGINT, signal.SIGINT)
+    assert process.wait(timeout=10) == 130
+    assert os.read(ours, 100_000).endswith(b"\r\x1b[Jinterrupted\r\n")
+    os.close(ours)
+
+
+def test_a_loop_of_numbas_that_never_ends_in_a_compiled_program_ends_too(begin: Begin):
+    process = begin("-c", ENDLESS)
+    send(process, signal.SIGINT)
+    assert process.poll() is None
+    send(process, signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (130, LAST_WORDS)
+
+
+@pytest.mark.parametrize("words", [("check", "ops.py:stuck"), ("inspect", "model.activation=ops.py:stuck", *TINY)])
+def test_commands_end_at_the_first_ctrl_c(begin: Begin, tmp_path: Path, words: tuple[str, ...]):
+    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
+    process = begin("-m", "app", *words, STUCK_AT="0")
+    send(process, signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (130, LAST_WORDS)
+
+
+def test_ranks_end_together_at_the_second_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    launch = ranks.start(2, *TRAIN, "engine=reference", "dist.shape=allreduce", folder=tmp_path)
+    wait_until_stuck(launch)
+    watchers = [int(Path(f"/proc/{ranks.process_of(n, launch)}/stat").read_text().split()[3]) for n in (0, 1)]
+    for _ in range(2):  # as the launchers of clusters do, where mpiexec itself kills at the second
+        for watcher in watchers:
+            os.kill(watcher, signal.SIGTERM)
+        time.sleep(0.1)
+    ended = ranks.wait(launch, timeout=20)
+    assert (ended.status, ended.messages) == (143, ["interrupted"])
+
+
+def test_a_script_that_is_run_keeps_its_own_way_to_end(begin: Begin, tmp_path: Path):
+    (tmp_path / "script.py").write_text(
+        "import time\nprint('stuck', flush=True)\ntry: time.sleep(60)\n"
+        f"except KeyboardInterrupt: time.sleep({signals.GRACE + 0.5}); print('saved')\n"
+    )
+    process = begin("-m", "app", "run", "script.py")
+    send(process, signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (0, "saved\n", "")
+
+
+# --- Blocks ---
+
+
+@pytest.fixture
+def handled() -> Any:
+    return signal.getsignal(signal.SIGINT)
+
+
+def test_what_python_ends_by_itself_is_not_ended_again(handled: Any):
+    with pytest.raises(KeyboardInterrupt), signals.ends_at_once():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.alarm(0) == 0
+    assert signal.getsignal(signal.SIGINT) is handled
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert signal.alarm(0) == 0
+
+
+def test_a_block_inside_another_has_its_own_patience(handled: Any):
+    assert not signals.is_command()
+    heard = []
+    with signals.ends_at_once():
+        signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+        with signals.ends_at_once(patience=2):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            assert signals.is_command()
+        assert signal.alarm(0) == 0
+        signal.signal(signal.SIGINT, handled)
+    assert heard == [signal.SIGINT] * 2
+
+
+def test_an_ignored_signal_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with signals.ends_at_once():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
