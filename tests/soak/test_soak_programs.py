@@ -1,0 +1,34 @@
+"""The tests of the suite that make programs at random, with thousands of programs in place of some."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PROGRAMS = {
+    "compat/test_paddle_programs.py": 2000,
+    "custom/test_derived_at_random.py": 2000,
+    "custom/test_in_place_at_random.py": 300,
+    "engine/test_open_sizes_at_random.py": 300,
+    "graph/test_overwrites_at_random.py": 3000,
+    "jit/test_captured_at_random.py": 2000,
+    "tensor/test_threads_at_random.py": 1000,
+}
+"""Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
+
+
+@pytest.mark.parametrize("file", PROGRAMS)
+def test_programs_made_at_random_hold(file: str, figure: Callable[[str, int], None], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str((TESTS / file).parent))
+    check = importlib.import_module(Path(file).stem).check
+    try:
+        for seed in range(PROGRAMS[file]):
+            check(seed)
+    finally:
+        sys.modules.pop(Path(file).stem, None)
+    figure(f"programs {Path(file).stem}", PROGRAMS[file])
