@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from app.errors import ProgramError
 from app.graph import names
@@ -122,8 +123,11 @@ def append_while(
     condition = traced(program, lambda inside: [says(*formals(inside))])
     if condition.changed:
         raise ProgramError(f"the condition of a loop changes {condition.changed[0]}; change it in the loop's body")
-    body = traced(program, lambda inside: makes(*formals(inside)))
-    changed = body.changed
+    with _perhaps_changed(block) as constant:
+        body = traced(program, lambda inside: makes(*formals(inside)))
+        changed = body.changed
+        for name in changed:
+            constant.pop(name, None)
     outputs = body.close(given_names, changed)
     answer = condition.close(given_names, ())
     taken = _each_once((*condition.reads_from_outside(answer), *body.reads_from_outside(outputs)))
@@ -149,6 +153,33 @@ def append_while(
     ]
     written = [block.var(name) for name in changed]
     return block.append_op(while_loop, values, attributes, [*fresh, *written])[: len(fresh)]
+
+
+@contextmanager
+def _perhaps_changed(block: Block) -> Iterator[dict[str, Variable]]:
+    """Take gradients to flow through everything computed outside while a loop's body is built.
+
+    The body may write to it, further down, what gradients flow through; the next iteration then reads that. Those that
+    are left in the dictionary at the end are constants again.
+    """
+    around = [b for b in block.program.blocks if block.is_within(b)]
+    constant = {
+        v.name: v
+        for b in around
+        for v in b.vars.values()
+        if v.stop_gradient and not (v.is_data or v.persistable or v.dtype == "object") and is_float(v.dtype)
+    }
+    given = list(constant.values())
+    for variable in given:
+        variable.stop_gradient = False
+    try:
+        yield constant
+    except BaseException:
+        constant = {v.name: v for v in given}
+        raise
+    finally:
+        for variable in constant.values():
+            variable.stop_gradient = True
 
 
 def active_carried(body: Body, needs: Sequence[bool], carried: int) -> set[str]:

@@ -136,6 +136,22 @@ def test_a_loop_overwrites_what_is_read_before_and_after_it():
     np.testing.assert_allclose(dx, np.exp(3 * X) * (1 + 3 * X) + 2 * X, rtol=1e-5)
 
 
+def test_a_loop_makes_a_constant_depend_on_what_it_carries():
+    x = data()
+    total, last = x * 1.0, app.full([3], 0.5)
+    squashed = app.full([3], 0.0)
+
+    def body(i: Any) -> Any:
+        app.assign(app.square(last), output=squashed)  # a constant at first, and later what depends on x
+        app.assign(total * 2.0, output=last)
+        app.assign(total + squashed.detach() * 0.0, output=total)
+        return [i + 1]
+
+    static.nn.while_loop(lambda i: i < 2, body, [app.full([], 0, "int64")])
+    (dx,) = run(static.gradients(app.sum(squashed), x))
+    np.testing.assert_allclose(dx, 8 * X)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_py_func_overwrites(engine: str):
     x = data()
