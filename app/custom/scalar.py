@@ -154,7 +154,7 @@ def _compiled(
 def _one_result_each(
     function: Any, taken: Sequence[str], results: int, fixed: Mapping[str, Any]
 ) -> list[Callable[..., Any]]:
-    """For each result a function of the parameters `taken`, in order, that returns it: the function itself if it does."""
+    """For each result a function of the parameters `taken`, in order: where it can be, the function itself."""
     if isinstance(function, FunctionType) and results == 1:
         code = function.__code__
         if code.co_kwonlyargcount == 0 and code.co_varnames[: code.co_argcount] == tuple(taken):
