@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from threading import Lock
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from app.custom.functions import by_name, dispatcher_of, python_function
+from app.custom.functions import by_name, dispatcher_of, function_name, python_function
 from app.custom.interpreted import interpreted
 from app.errors import OperatorError
+
+Kernel = Callable[..., Any]
+"""Takes the arrays, then the settings that vary, and gives an array for each result."""
+
+KEPT = 128
+"""How many kernels are kept for operators that may be made again; the ones that were unused for longest go first."""
+
+_kept: OrderedDict[Any, Kernel] = OrderedDict()
+_keeping = Lock()
 
 
 def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[..., Any]:
     """`function` on arrays of one type, with broadcasting.
 
-    `names` are the parameters that the arrays are given for, `results` is how many numbers it returns.
+    `names` are the parameters that the arrays are given for, `results` is how many numbers it returns. Settings that
+    are numbers are given to what is compiled, so that it serves for all of them; others are part of it.
     """
-    made: dict[Any, Callable[..., Any]] = {}
+    made: OrderedDict[Any, Kernel] = OrderedDict()
 
     @wraps(function)
     def call(*arrays: np.ndarray, **settings: Any) -> Any:
@@ -26,14 +40,62 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
         if interpreted.on:
             interpreted.calls += 1
             return _looped(function, names, results, dtype, settings)(*arrays)
-        key = (dtype, *sorted(settings.items()))
-        if key not in made:
-            made[key] = _compiled(function, names, results, dtype, settings) or _looped(
-                function, names, results, dtype, settings
-            )
-        return made[key](*arrays)
+        varying = {name: _NUMBERS[type(value)](value) for name, value in settings.items() if _varies(value)}
+        fixed = {name: value for name, value in settings.items() if name not in varying}
+        key = (dtype, *((name, value.dtype.char) for name, value in varying.items()), *fixed.items())
+        kernel = made.get(key)
+        if kernel is None:
+            kernel = made[key] = _kernel(function, names, results, dtype, varying, fixed)
+            if len(made) > KEPT:
+                made.popitem(last=False)
+        return kernel(*arrays, *varying.values())
 
     return call
+
+
+_NUMBERS: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
+"""The settings that vary from call to call, and the types in which they are given to a kernel."""
+
+
+def _varies(value: Any) -> bool:
+    return type(value) in _NUMBERS and not (type(value) is int and value.bit_length() > 63)
+
+
+def _kernel(
+    function: Any,
+    names: Sequence[str],
+    results: int,
+    dtype: np.dtype,
+    varying: Mapping[str, np.generic],
+    fixed: Mapping[str, Any],
+) -> Kernel:
+    """The kernel of a function: the one that there is of the same source, constants and types, or a new one."""
+    from app.engine.compiled.fingerprint import fingerprint  # imported late, as Numba is
+
+    types = [(name, value.dtype.char) for name, value in varying.items()]
+    key = fingerprint(function, repr((tuple(names), results, dtype.str, types)), tuple(fixed.items()))
+    with _keeping:
+        if key not in _kept:
+            made = _compiled(function, names, results, dtype, varying, fixed)
+            if made is None:
+                return _with_settings(function, names, results, dtype, tuple(varying), fixed)
+            _kept[key] = made
+            if len(_kept) > KEPT:
+                _kept.popitem(last=False)
+        _kept.move_to_end(key)
+        return _kept[key]
+
+
+def _with_settings(
+    function: Any, names: Sequence[str], results: int, dtype: np.dtype, varying: Sequence[str], fixed: Mapping[str, Any]
+) -> Kernel:
+    """The function called for each element, as a kernel."""
+
+    def kernel(*values: Any) -> Any:
+        given = {name: value.item() for name, value in zip(varying, values[len(names) :], strict=True)}
+        return _looped(function, names, results, dtype, {**given, **fixed})(*values[: len(names)])
+
+    return kernel
 
 
 def _looped(
@@ -61,19 +123,44 @@ def _looped(
 
 
 def _compiled(
-    function: Any, names: Sequence[str], results: int, dtype: np.dtype, settings: Mapping[str, Any]
-) -> Callable[..., Any] | None:
-    """A ufunc for each result, dividing by zero as NumPy does; None where Numba cannot compile the function."""
+    function: Any,
+    names: Sequence[str],
+    results: int,
+    dtype: np.dtype,
+    varying: Mapping[str, np.generic],
+    fixed: Mapping[str, Any],
+) -> Kernel | None:
+    """A ufunc for each result, dividing by zero as NumPy does; None, with a warning, where Numba cannot compile it."""
     import numba  # imported late: half a second that a run without such an operator need not wait
 
-    given = [f"{name}={name}" for name in names] + [f"{name}=setting_{name}" for name in settings]
-    call = f"inner({', '.join(given)})"
-    picks = [call] if results == 1 else [f"{call}[{i}]" for i in range(results)]
+    from app.engine.compiled.read_only import why_refused
+
     try:
-        known = {"inner": dispatcher_of(function), **{f"setting_{name}": value for name, value in settings.items()}}
-        ufuncs = [numba.vectorize(eval(f"lambda {', '.join(names)}: {pick}", known)) for pick in picks]
+        ufuncs = [numba.vectorize(one) for one in _one_result_each(function, [*names, *varying], results, fixed)]
+        types = [numba.from_dtype(dtype)] * len(names) + [numba.from_dtype(value.dtype) for value in varying.values()]
         for ufunc in ufuncs:
-            ufunc.add((numba.from_dtype(dtype),) * len(names))
-    except Exception:  # Numba refuses in many ways
+            ufunc.add(tuple(types))
+    except Exception as error:  # Numba refuses in many ways
+        warnings.warn(
+            f"{function_name(function)} is called for each element by itself, which is slow: for {dtype}, Numba cannot "
+            f"compile it: {why_refused(error)}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return None
     return lambda *arrays: tuple(ufunc(*arrays) for ufunc in ufuncs)
+
+
+def _one_result_each(
+    function: Any, taken: Sequence[str], results: int, fixed: Mapping[str, Any]
+) -> list[Callable[..., Any]]:
+    """For each result a function of the parameters `taken`, in order: where it can be, the function itself."""
+    if isinstance(function, FunctionType) and results == 1:
+        code = function.__code__
+        if code.co_kwonlyargcount == 0 and code.co_varnames[: code.co_argcount] == tuple(taken):
+            return [function]  # to compile one function inside another costs twice the time and memory
+    given = [f"{name}={name}" for name in taken] + [f"{name}=setting_{name}" for name in fixed]
+    call = f"inner({', '.join(given)})"
+    known = {"inner": dispatcher_of(function), **{f"setting_{name}": value for name, value in fixed.items()}}
+    picks = [call] if results == 1 else [f"{call}[{i}]" for i in range(results)]
+    return [eval(f"lambda {', '.join(taken)}: {pick}", known) for pick in picks]

@@ -21,7 +21,7 @@ from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
 
 _NUMBA = os.path.dirname(numba.__file__) + os.sep
 _REFUSED = re.compile("Cannot modify readonly array|called with an explicit output that is read-only")
-_PLACE = re.compile(r"^During: typing of .* at (.+) \((\d+)\)$", re.MULTILINE)
+_TYPING = re.compile(r"^During: typing of .* at (.+) \((\d+)\)$", re.MULTILINE)
 _DATA = re.compile(r"arg\..*\.4")
 """The part of an array that is the address of its elements, as Numba names the parameters of what it compiles."""
 _IN_PLACE = frozenset(INPLACE_BINOPS_TO_OPERATORS.values())
@@ -56,7 +56,19 @@ def where_it_writes(error: Exception) -> str | None:
     text = str(error)
     if not _REFUSED.search(text):
         return None
-    places = [(file, int(line)) for file, line in _PLACE.findall(text) if not file.startswith(_NUMBA)]
+    return _place(text)
+
+
+def why_refused(error: Exception) -> str:
+    """Why Numba cannot compile a function: its first words that tell something, and the user's line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Failed in", "Traceback", "During", "-"))]
+    return f"{telling[0] if telling else repr(error)}{_place(str(error))}"
+
+
+def _place(text: str) -> str:
+    """The first of the user's lines that Numba names in an error, which is the innermost."""
+    places = [(file, int(line)) for file, line in _TYPING.findall(text) if not file.startswith((_NUMBA, "<string>"))]
     return _line(*places[0]) if places else ""
 
 

@@ -1,0 +1,76 @@
+"""Kernels of functions of single numbers: made once for a source, whatever its settings; where none can be, told so."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import app
+from app.custom import scalar
+
+X = np.array([-1.0, 0.5, 2.0], "float32")
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The fixed settings of each kernel that is compiled in the test."""
+    made = []
+    monkeypatch.setattr(scalar, "_kept", type(scalar._kept)())
+    compile_it = scalar._compiled
+    monkeypatch.setattr(scalar, "_compiled", lambda *given: made.append(given[-1]) or compile_it(*given))
+    return made
+
+
+def scaled(scale, **options):
+    @app.custom_op(elementwise=True, **options)
+    def operator(x, temperature=1.0, steps=1):
+        return x / temperature * scale + steps
+
+    return operator
+
+
+def test_a_setting_that_varies_needs_no_new_kernel_forward_or_back(compiled):
+    operator, x = scaled(2.0), app.to_tensor(X)
+    x.stop_gradient = False
+    for temperature in (1.0, 0.5, 0.25):
+        y = operator(x, temperature=temperature)
+        np.testing.assert_allclose(y.numpy(), X / temperature * 2 + 1)
+        (gradient,) = app.grad([app.sum(y)], [x])
+        np.testing.assert_allclose(gradient.numpy(), np.full(3, 2 / temperature, "float32"))
+    assert compiled == [{}, {}]  # one for each pass
+
+
+def test_the_same_source_made_again_is_the_same_kernel_and_another_constant_is_not(compiled):
+    for scale, kernels in ((2.0, 1), (2.0, 1), (3.0, 2)):
+        assert scaled(scale)(app.to_tensor(X)).tolist() == (X * scale + 1).tolist()
+        assert len(compiled) == kernels
+
+
+def test_settings_that_are_no_numbers_are_part_of_the_kernel_and_few_of_these_are_kept(compiled, monkeypatch):
+    monkeypatch.setattr(scalar, "KEPT", 1)
+
+    @app.custom_op(elementwise=True)
+    def weighted(x, weights=(1.0,)):
+        return x * weights[0]
+
+    for weights in ((1.0,), (2.0,), (1.0,)):
+        assert weighted(app.to_tensor(X), weights=weights).tolist() == (X * weights[0]).tolist()
+    assert len(compiled) == 3
+    assert len(scalar._kept) == 1
+
+
+def test_a_function_that_numba_cannot_compile_says_so_once_with_its_reason_and_line():
+    @app.custom_op(elementwise=True)
+    def of_text(x, digits=1):
+        return float(f"{x:.{digits}f}")
+
+    x = app.to_tensor(X)
+    with pytest.warns(
+        RuntimeWarning, match=r"of_text is called for each element .*float32, Numba cannot compile it: .+"
+    ):
+        assert of_text(x).tolist() == X.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert of_text(x, digits=2).tolist() == X.tolist()
