@@ -45,10 +45,12 @@ def one_by_one(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str
     form, arrays = definition.form, [np.empty(spec.shape, spec.dtype) for spec in outs]
     taken = inputs if form.takes is None else [inputs[i] for i in form.takes]
     spread = [np.broadcast_to(x, outs[0].shape) for x in taken]
+    whole = form.integers is not None and taken[0].dtype.kind in "iu"
+    function = form.integers if whole else form.function
     for place in np.ndindex(outs[0].shape):
-        found = form.function(*(x[place] for x in spread), *(attributes.values() if form.settings else ()))
+        found = function(*(x[place] for x in spread), *(attributes.values() if form.settings else ()))
         for array, number in zip(arrays, found if isinstance(found, tuple) else (found,), strict=True):
-            array[place] = number
+            array[place] = number.astype(array.dtype) if whole else number  # as compiled code does, without a check
     return arrays
 
 
@@ -107,7 +109,7 @@ def folded(definition: OpDef, x: np.ndarray, attributes: dict[str, Any], out: Sp
     result = np.full([1 if i in axes else n for i, n in enumerate(x.shape)], form.start(x.dtype.name), out.dtype)
     for place in np.ndindex(x.shape):
         into = tuple(0 if i in axes else n for i, n in enumerate(place))
-        result[into] = form.combine(result[into], x[place])
+        result[into] = x[place] + result[into] if form.combine is None else form.combine(result[into], x[place])
     if form.mean:
         result = result / (x.size / max(result.size, 1))
     return result.reshape(out.shape)

@@ -343,6 +343,42 @@ def test_a_power_of_zero_has_the_gradient_of_the_polynomial():
     assert gradient_at(lambda x: x**2 + x**1 + x**0, [0.0]) == [[1.0]]
 
 
+EDGES = [
+    # x, y, the slope along x and the one along y
+    (0.0, -1.0, -np.inf, -np.inf),
+    (0.0, -0.5, -np.inf, -np.inf),
+    (0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.5, np.inf, 0.0),
+    (0.0, 1.0, 1.0, 0.0),
+    (0.0, 2.0, 0.0, 0.0),
+    (2.0, 0.0, 0.0, np.log(2.0)),
+    (-2.0, 2.0, -4.0, np.nan),
+    (-2.0, 0.0, 0.0, np.nan),
+    (np.inf, 2.0, np.inf, np.inf),
+    (np.inf, 1.0, 1.0, np.inf),
+    (np.inf, 0.0, 0.0, np.inf),
+    (np.inf, -1.0, 0.0, 0.0),
+]
+"""As PyTorch has them, but for the last, where the limit is 0 and PyTorch's product is not a number."""
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_powers_at_the_edges():
+    x, y, along_x, along_y = map(np.array, zip(*EDGES, strict=True))
+    tensors = [to_tensor(x, stop_gradient=False), to_tensor(y, stop_gradient=False)]
+    found = [np.asarray(g) for g in grad((tensors[0] ** tensors[1]).sum(), tensors)]
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        variables = [static.data(name, [None], "float64") for name in "xy"]
+        for variable in variables:
+            variable.stop_gradient = False
+        fetch = static.gradients((variables[0] ** variables[1]).sum(), variables)
+    for engine in ("reference", "compiled"):
+        found += static.Executor(engine=engine).run(program, {"x": x, "y": y}, fetch)
+    for number, slopes in enumerate(found):
+        np.testing.assert_allclose(slopes, (along_x, along_y)[number % 2], rtol=1e-12, err_msg=str(number))
+
+
 def test_the_gradient_of_an_extreme_is_infinite_where_what_arrives_is():
     x = to_tensor([1.0, 2.0], stop_gradient=False)
     (found,) = grad(x.max(), x, grad_outputs=[to_tensor(np.float32(np.inf))])

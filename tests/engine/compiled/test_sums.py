@@ -1,0 +1,72 @@
+"""Sums over many numbers: as near to the exact one as NumPy's, over the last axes nearer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import static
+
+LONG = 2**24 + 100
+"""So many ones, added one after the other in single precision, stop at 2 ** 24."""
+
+
+def fetched(out: Callable[[Any], Any], x: np.ndarray, engine: str = "compiled") -> np.ndarray:
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        made = out(static.data("x", [None, *x.shape[1:]], x.dtype.name))
+    found: np.ndarray = static.Executor(engine=engine).run(program, {"x": x}, [made])[0]
+    return found
+
+
+def test_ones_beyond_what_single_precision_counts():
+    x = np.ones((1, LONG), "float32")
+
+    def sums(x: Any) -> Any:
+        parts = app.sum(x, axis=1), app.mean(x, axis=-1), app.sum(x)
+        return app.concat([app.reshape(part, [1]) for part in parts])
+
+    assert fetched(sums, x).tolist() == [LONG, 1, LONG]
+    assert fetched(sums, x, "reference").tolist() == [LONG, 1, LONG]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_over_the_last_axes_are_exact_to_the_last_place(dtype: str):
+    x = np.random.default_rng(0).uniform(-1, 1, (7, 3, 2003)).astype(dtype)
+    exact = x.astype(np.longdouble)
+    size = np.abs(exact)
+    every = {
+        "last": (lambda x: app.sum(x, axis=-1), exact.sum(-1), size.sum(-1)),
+        "last two": (lambda x: app.mean(x, axis=[1, 2]), exact.mean((1, 2)), size.mean((1, 2))),
+        "all": (app.sum, exact.sum(), size.sum()),
+        "squares": (lambda x: app.sum(x * x, axis=-1, keepdim=True), (exact**2).sum(-1, keepdims=True), 1.0),
+    }
+    for name, (ours, right, scale) in every.items():
+        error = np.abs(fetched(ours, x).astype(np.longdouble) - right) / np.maximum(np.abs(right), scale * 1e-3)
+        assert error.max() < 2 * np.finfo(dtype).eps, name
+    rows = fetched(lambda x: app.sum(x, axis=[0, 2]), x)
+    np.testing.assert_allclose(rows, exact.sum((0, 2)).astype(dtype), rtol=0, atol=float(np.finfo(dtype).eps) * 100)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_infinities_are_infinite(dtype: str):
+    x = np.array([[1, np.inf, 2], [np.inf, 3, -np.inf], [-np.inf, 1, 1], [1, np.nan, 2]], dtype)
+    np.testing.assert_array_equal(fetched(lambda x: app.sum(x, axis=1), x), [np.inf, np.nan, -np.inf, np.nan])
+
+
+def test_softmax_and_its_loss_over_many_classes():
+    x = np.random.default_rng(1).uniform(-1, 0, (2, 50021)).astype("float32")
+    e = np.exp((x - x.max(axis=1, keepdims=True)).astype(np.longdouble))
+    right = e / e.sum(axis=1, keepdims=True)
+
+    def both(x: Any) -> Any:
+        labels = app.cast(app.sum(x, axis=1) * 0.0, "int64")
+        loss, probability = app.softmax_with_cross_entropy(x, labels)
+        return app.concat([app.nn.functional.softmax(x), probability, app.exp(-loss)], axis=1)
+
+    found = fetched(both, x)
+    np.testing.assert_allclose(found, np.hstack([right, right, right[:, :1]]).astype("float32"), rtol=2e-6)
