@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
+import numpy as np
 import pytest
 from custom.made_functions import module_of_text, slope
 
@@ -89,12 +89,12 @@ def check(seed: int) -> None:
         if "assigns" not in str(refused):
             raise
         return
-    for at in POINTS:
-        found = gradient(*at, 1.0)
-        for place in (0, 1):
-            expected = slope(function, at, place)
-            if expected is not None and math.isfinite(expected):
-                assert found[place] == pytest.approx(expected, rel=1e-3, abs=1e-3), (seed, at, place)
+    with np.errstate(all="ignore"):
+        for at in POINTS:
+            expected = [slope(function, at, place) for place in (0, 1)]
+            found = gradient(*at, 1.0) if expected != [None, None] else expected
+            for got, wanted in zip(found, expected, strict=True):
+                assert wanted is None or got == pytest.approx(wanted, rel=1e-3, abs=1e-3), (seed, at)
 
 
 @pytest.mark.parametrize(
