@@ -15,6 +15,7 @@ from app.ops import drawing
 from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import REGISTRY, OpDef, apply, plain
 from app.ops.dtype import canonical, get_default_dtype
+from app.ops.shaping import sizes_of
 from app.ops.spec import broadcast
 from app.tensor import Tensor, to_tensor
 
@@ -41,7 +42,10 @@ def full(shape: Any, fill_value: float, dtype: Any = None, name: str | None = No
     """The same number everywhere; without a type, in the default one, as in Paddle also where it is whole."""
     if dtype is None:
         dtype = "bool" if isinstance(fill_value, bool) else get_default_dtype()
-    return _make(ops.fill_constant, shape=_shape(shape), value=fill_value, dtype=canonical(dtype))
+    sizes, known = sizes_of(shape)
+    if sizes is not None:
+        return ops.fill_sizes(sizes, value=fill_value, dtype=canonical(dtype), known=known)
+    return _make(ops.fill_constant, shape=_shape(known), value=fill_value, dtype=canonical(dtype))
 
 
 def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Any:

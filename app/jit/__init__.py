@@ -2,7 +2,7 @@
 
 from app.jit.api import enable_to_static, ignore_module, not_to_static, to_static
 from app.jit.concrete import ConcreteProgram
-from app.jit.function import StaticFunction
+from app.jit.function import StaticFunction, static_layer
 from app.jit.saving import load, save
 from app.jit.translated import TranslatedLayer
 
@@ -15,5 +15,6 @@ __all__ = [
     "load",
     "not_to_static",
     "save",
+    "static_layer",
     "to_static",
 ]

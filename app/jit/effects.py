@@ -78,6 +78,7 @@ class Effects:
         self._layers: list[tuple[Any, bool]] = []
         self._guards: list[tuple[Captured, Any]] = []
         self._read: list[tuple[Tensor, bool]] = []
+        self._numbers: list[tuple[Tensor, np.ndarray]] = []
         self._left: list[tuple[Tensor, str | None]] = []
         """Tensors whose `.grad` the function leaves behind, or forgets."""
         self._of_arguments: list[str | None] = []
@@ -92,6 +93,7 @@ class Effects:
     def _find(self, tracer: Tracer) -> None:
         self._layers = [(layer, layer.training) for layer in tracer.layers.values()]
         self._read = list(tracer.gradients_read.values())
+        self._numbers = list(tracer.numbers.values())
         for tensor, _ in tracer.gradients.values():
             now: Any = tensor.grad
             if now is None or isinstance(now, Variable):
@@ -128,6 +130,10 @@ class Effects:
                 return False
         for tensor, there in self._read:
             if (tensor.grad is not None) is not there:
+                return False
+        for known, numbers in self._numbers:
+            now = known._array
+            if now.shape != numbers.shape or now.dtype != numbers.dtype or now.tobytes() != numbers.tobytes():
                 return False
         return all((tuple(c.holder.shape), c.holder.dtype) == kind for c, kind in self._guards)
 

@@ -14,14 +14,16 @@ from typing import Any
 from app.errors import ProgramError
 from app.graph import names
 from app.jit.concrete import ConcreteProgram
-from app.jit.convert.meaning import converted
+from app.jit.convert.meaning import converted, leave
 from app.jit.convert.source import code_of, has_source
 from app.jit.effects import Effects
 from app.jit.locating import told_with_line
 from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
 from app.jit.tracer import Tracer
+from app.nn.layer import Layer
 from app.reading import parameters_of
+from app.static.inputs import InputSpec
 from app.tensor.modes import recording
 
 MOST_TRACES = 32
@@ -194,6 +196,27 @@ class StaticFunction:
 
     def __repr__(self) -> str:
         return f"<static {self.label}, {len(self.traces)} traces>"
+
+
+def static_layer(layer: Layer) -> StaticFunction:
+    """What a call of a layer computes, its hooks included."""
+    forward = layer.forward
+    static = (
+        forward
+        if isinstance(forward, StaticFunction)
+        else StaticFunction(getattr(forward, "__func__", forward), instance=layer)
+    )
+    if not (layer._forward_pre_hooks or layer._forward_post_hooks):
+        return static
+
+    @functools.wraps(static._function)
+    def call(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
+        return layer(*inputs, **kwargs)
+
+    specs = static._input_spec
+    if specs is None and static._latest is not None:
+        specs = [InputSpec(v.shape, v.dtype, v.name) for v in static._latest.arguments]
+    return StaticFunction(leave(call), specs, static._backend, layer)
 
 
 def _name(function: Any) -> str:

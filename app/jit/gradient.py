@@ -30,7 +30,7 @@ ARRIVED = "@ARRIVED"
 
 
 def _unpack(held: Any) -> Any:
-    return held.item() if isinstance(held, np.ndarray) else held
+    return held.item() if isinstance(held, np.ndarray) and not held.ndim else held  # a loop keeps an array of them
 
 
 unpack = OpDef("unpack", _unpack, lambda held: Spec((), "object"), inputs=["held"])

@@ -12,7 +12,7 @@ from app.errors import ProgramError
 from app.graph.plain import to_plain
 from app.graph.program import Program
 from app.jit.concrete import ConcreteProgram
-from app.jit.function import StaticFunction
+from app.jit.function import StaticFunction, static_layer
 from app.jit.tracer import Captured
 from app.jit.translated import TranslatedLayer
 from app.nn.layer import Layer
@@ -53,11 +53,10 @@ def load(path: str, custom_ops: Any = (), accept_changed: Collection[str] = (), 
 
 
 def _static(layer: Any) -> StaticFunction:
-    function = layer.forward if isinstance(layer, Layer) else layer
-    if isinstance(function, StaticFunction):
-        return function
     if isinstance(layer, Layer):
-        return StaticFunction(getattr(function, "__func__", function), None, None, layer)
+        return static_layer(layer)
+    if isinstance(layer, StaticFunction):
+        return layer
     if not callable(layer):
         raise ProgramError(f"jit.save takes a Layer or a function, not {layer!r}")
     owner = getattr(layer, "__self__", None)

@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from app.errors import DtypeError, ProgramError, ShapeError
+from app.errors import DtypeError, GradientError, ProgramError, ShapeError
 from app.graph import names
 from app.graph.backward import gradients
 from app.graph.defaults import program_guard, static_mode
-from app.graph.program import Program
+from app.graph.program import FORWARD, Program
 from app.graph.variable import Variable
 from app.jit.variable import Memory, TracedParameter, TracedVariable
 from app.ops.creation import assign
@@ -78,6 +78,8 @@ class Tracer:
         """The Tensors whose `.grad` the function changes, each with what it was before."""
         self.gradients_read: dict[int, tuple[Tensor, bool]] = {}
         """Those whose `.grad` at the beginning it uses, each with whether there was one."""
+        self.numbers: dict[int, tuple[Tensor, np.ndarray]] = {}
+        """Tensors whose numbers Python has taken, each with these."""
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         """Attributes of layers that it sets, each with what it was before."""
         self.of_loops: list[Captured] = []
@@ -266,7 +268,37 @@ class Tracer:
         arrays, items = array_index(index)
         return apply(put_items, [self.value(value), item, *arrays], {"items": items})
 
+    # Numbers that Python asks for
+
+    def note_numbers(self, tensor: Tensor) -> None:
+        """Python takes the numbers of a Tensor: the trace holds for as long as they are these."""
+        known = self.captured.get(id(tensor))
+        if known is not None and any(known.variable.name in op.outputs for b in self.program.blocks for op in b.ops):
+            raise ProgramError(
+                f"{known.variable.name} is changed by the function that is being traced, so Python cannot take its "
+                "numbers after that; compute with the Tensor itself"
+            )
+        self.numbers.setdefault(id(tensor), (tensor, tensor._array.copy()))
+
     # Gradients in the function
+
+    def grad(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], starts: Sequence[Any], create_graph: bool, blocked: Any
+    ) -> list[Any]:
+        """Append what computes the gradients of some values with respect to others; None where there is none."""
+        block = self.program.current_block()
+        targets, sources = [self.value(x) for x in outputs], [self.value(x) for x in inputs]
+        if block.idx or any(v.block is not block for v in targets):
+            raise ProgramError("grad() in a branch or a loop that depends on a Tensor; call it before or after that")
+        for target in targets:
+            if target.stop_gradient:
+                raise GradientError(f"grad of {target.name}, which has stop_gradient=True: nothing leads to the inputs")
+        before = len(block.ops)
+        given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
+        found = gradients(targets, sources, given, [self.value(x) for x in blocked])
+        for op in block.ops[before:]:
+            op.role = FORWARD  # part of what the function computes, and not of its own gradient
+        return [g if g is None or create_graph else g.detach() for g in found]
 
     def backward(self, loss: Variable, gradient: Any = None) -> None:
         """Append the backward pass of a loss, and add to the `.grad` of what was captured."""
@@ -326,6 +358,11 @@ class Tracer:
         """What computes a layer's result: its `forward`, with its control flow converted."""
         self.layers[id(layer)] = layer
         return self.converted(layer.forward)
+
+    def hooks_of(self, layer: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+        """The hooks that are called before and after a layer's `forward`, with their control flow converted."""
+        before, after = layer._forward_pre_hooks, layer._forward_post_hooks
+        return ({k: self.converted(h) for k, h in before.items()}, {k: self.converted(h) for k, h in after.items()})
 
     @contextmanager
     def rehearsal(self) -> Iterator[list[TracedVariable]]:

@@ -44,11 +44,14 @@ class Layer(Tree):
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         tracer = modes().tracer
         forward = self.forward if tracer is None else tracer.forward_of(self)
-        if not (self._forward_pre_hooks or self._forward_post_hooks):
+        before, after = self._forward_pre_hooks, self._forward_post_hooks
+        if not (before or after):
             return forward(*inputs, **kwargs)
-        inputs = inputs_after(self._forward_pre_hooks, self, inputs)
+        if tracer is not None:
+            before, after = tracer.hooks_of(self)
+        inputs = inputs_after(before, self, inputs)
         output = forward(*inputs, **kwargs)
-        return output_after(self._forward_post_hooks, self, inputs, output)
+        return output_after(after, self, inputs, output)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
         """Call `hook(layer, inputs)` before `forward`; what it returns, if anything, are the inputs."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import ExportError
-from app.jit import StaticFunction
+from app.jit import StaticFunction, static_layer
 from app.nn import Layer
 from app.static.inputs import InputSpec
 from app.static.model_file import SavedModel
@@ -18,7 +18,7 @@ from app.static.model_file import SavedModel
 def network_of_layer(layer: Layer, input_spec: Sequence[Any] | None) -> tuple[SavedModel, list[str]]:
     """A layer as it is in use, not in training, and what its outputs are called."""
     with _in_use(layer):
-        return network_of_function(layer.forward, input_spec, type(layer).__name__)
+        return network_of_function(static_layer(layer), input_spec, type(layer).__name__)
 
 
 def network_of_function(

@@ -29,6 +29,15 @@ def _(onnx: Any, shape: Any, value: float, dtype: str) -> Any:
 
 
 @operator(
+    lambda sizes, *, value, dtype, known: Spec(known, dtype),
+    onnx=lambda onnx, sizes, value, dtype, known: onnx.filled(sizes, value, dtype),
+)
+def fill_sizes(sizes: Any, *, value: float, dtype: str, known: tuple[int, ...]) -> Any:
+    """The same number everywhere, in a shape that is a value; `known` has the certain sizes, and -1 for others."""
+    return np.full(tuple(sizes.tolist()), value, dtype)
+
+
+@operator(
     lambda *, values, dtype, shape: Spec(shape, dtype),
     onnx=lambda onnx, values, dtype, shape: onnx.constant(np.reshape(np.asarray(values, dtype), shape)),
 )

@@ -315,12 +315,14 @@ REGISTRY: dict[str, OpDef] = {}
 """Every built-in operator by name."""
 
 
-def operator(infer: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+def operator(
+    infer: Callable[..., Any], *, kind: type[OpDef] = OpDef, **options: Any
+) -> Callable[[Callable[..., Any]], OpDef]:
     """Make a built-in operator of the NumPy function that is decorated, under that function's name."""
 
     def define(kernel: Callable[..., Any]) -> OpDef:
         name = options.pop("name", None) or kernel.__name__.rstrip("_")
-        definition = OpDef(name, kernel, infer, **options)
+        definition = kind(name, kernel, infer, **options)
         REGISTRY[definition.name] = definition
         return definition
 

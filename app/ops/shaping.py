@@ -8,7 +8,7 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.composed import also_named, composed
-from app.ops.definition import operator
+from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.form import Alias, Elementwise
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, reduced_axes
 
@@ -77,7 +77,45 @@ def _reshaped(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
     return tuple(target)
 
 
-@operator(_infer_reshape, form=Alias())
+def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
+    """Sizes, some of which may be values: one value of all that are known only later, and what is known now, or -1.
+
+    Without such values, the first is None.
+    """
+    if hasattr(shape, "_array"):  # a Tensor's numbers are known
+        shape = shape.tolist()
+    if hasattr(shape, "apply_operator"):
+        if len(shape.shape) != 1 or shape.shape[0] == UNKNOWN:
+            raise ShapeError(f"sizes are one row of a known length, found a value of shape {list(shape.shape)}")
+        return cast(shape, dtype="int64"), (UNKNOWN,) * int(shape.shape[0])
+    sizes = [shape] if not isinstance(shape, (list, tuple)) else shape
+    sizes = [int(size) if hasattr(size, "_array") else size for size in sizes]
+    later = [hasattr(size, "apply_operator") for size in sizes]
+    if not any(later):
+        return None, tuple(sizes)
+    parts = [
+        reshape(cast(size, dtype="int64"), [1]) if wait else np.array([size], "int64")
+        for size, wait in zip(sizes, later, strict=True)
+    ]
+    return REGISTRY["concat"](parts, axis=0), tuple(
+        UNKNOWN if wait else int(size) for size, wait in zip(sizes, later, strict=True)
+    )
+
+
+class TakesSizes(OpDef):
+    """`reshape`, whose shape may be a value, or have values in it."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        shape = args[1] if len(args) > 1 else kwargs.get("shape")
+        parts = shape if isinstance(shape, (list, tuple)) else (shape,)
+        if not any(hasattr(part, "apply_operator") for part in parts):
+            return super().__call__(*args, **kwargs)
+        sizes, known = sizes_of(shape)
+        x = args[0] if args else kwargs["x"]
+        return super().__call__(x, shape=known) if sizes is None else reshape_to(x, sizes, known=known)
+
+
+@operator(_infer_reshape, form=Alias(), kind=TakesSizes)
 def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The same elements in another shape: -1 stands for what is left, 0 copies the axis of the value."""
     return np.reshape(x, _reshaped(x.shape, shape))
@@ -95,6 +133,26 @@ def _(x_like: Any, dout: Any) -> Any:
 def _(onnx: Any, x: Any, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> Any:
     known = UNKNOWN not in out_shape
     return onnx.Reshape(x, list(out_shape if known else shape), allowzero=known)
+
+
+def _infer_reshape_to(x: Spec, sizes: Spec, *, known: tuple[int, ...]) -> Spec:
+    return Spec(tuple(x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(known)), x.dtype)
+
+
+@operator(_infer_reshape_to)
+def reshape_to(x: Any, sizes: Any, *, known: tuple[int, ...]) -> Any:
+    """The same elements in a shape that is a value; `known` says which sizes are certain, and -1 for others."""
+    return np.reshape(x, _reshaped(x.shape, tuple(sizes.tolist())))
+
+
+@reshape_to.gradient_of("x")
+def _(x_like: Any, dout: Any) -> Any:
+    return reshape_like(dout, x_like)
+
+
+@reshape_to.in_onnx
+def _(onnx: Any, x: Any, sizes: Any, known: tuple[int, ...]) -> Any:
+    return onnx.Reshape(x, sizes)
 
 
 @operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())

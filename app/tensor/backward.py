@@ -248,6 +248,11 @@ def _some_want_gradients(tensors: Sequence[Any]) -> bool:
     return False
 
 
+_UNUSED = (
+    "input {position} of grad, of shape {shape}, was not used for the outputs. Set allow_unused=True to get None for it"
+)
+
+
 def grad(
     outputs: Any,
     inputs: Any,
@@ -266,6 +271,13 @@ def grad(
     if not outputs or not inputs:
         raise GradientError("inputs and outputs of a gradient cannot be empty: name the Tensors that it is for")
     starts = [None] * len(outputs) if grad_outputs is None else as_list(grad_outputs)
+    tracer = recording.tracer
+    if tracer is not None:
+        made = tracer.grad(outputs, inputs, starts, create_graph, as_list(no_grad_vars or []))
+        for position, gradient in enumerate(made):
+            if gradient is None and not allow_unused:
+                raise GradientError(_UNUSED.format(position=position, shape=list(inputs[position].shape)))
+        return made
     wanted = {tensor.source for tensor in inputs}
     blocked = {tensor.source for tensor in as_list(no_grad_vars or [])}
     found: dict[Any, Any] = {}
@@ -285,10 +297,7 @@ def grad(
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)
         if gradient is None and not allow_unused:
-            raise GradientError(
-                f"input {position} of grad, of shape {list(tensor._array.shape)}, was not used for the outputs. "
-                "Set allow_unused=True to get None for it"
-            )
+            raise GradientError(_UNUSED.format(position=position, shape=list(tensor._array.shape)))
         if gradient is not None and not hasattr(gradient, "_array"):
             gradient = tensor.result_class(np.array(gradient))
         results.append(gradient)

@@ -12,10 +12,12 @@ import numpy as np
 from app.device import no_gpu
 from app.errors import ShapeError
 from app.graph import names
+from app.ops.composed import FUNCTIONS
 from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical, get_default_dtype, name_of
+from app.ops.methods import ValueMethods
 from app.tensor.backward import run_backward
-from app.tensor.dispatch import RunsOperators
+from app.tensor.dispatch import RunsOperators, active_tracer, as_applied
 from app.tensor.hooks import HookHandle, add_hook, retain
 from app.tensor.inplace import ChangesInPlace, add_methods
 from app.tensor.modes import modes
@@ -113,30 +115,38 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     # Its numbers
 
+    def _known(self) -> np.ndarray:
+        """The numbers, for Python; a function that is being traced depends on them from then on."""
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.note_numbers(self)
+        return self._array
+
     def numpy(self) -> np.ndarray:
         """The numbers as a NumPy array of its own."""
-        return self._array.copy()
+        return self._known().copy()
 
     def item(self, *index: int) -> Any:
         """One number: that of a Tensor with a single element, or the one at an index."""
         if index:
-            return self._array.item(*index)
+            return self._known().item(*index)
         if self._array.size != 1:
             raise ShapeError(f"item() needs a Tensor with one element, this one has shape {self.shape}")
-        return self._array.item()
+        return self._known().item()
 
     def tolist(self) -> Any:
-        return self._array.tolist()
+        return self._known().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy is False and dtype in (None, self._array.dtype):
-            return self._array
-        return self._array.astype(dtype or self._array.dtype)
+        array = self._known()
+        if copy is False and dtype in (None, array.dtype):
+            return array
+        return array.astype(dtype or array.dtype)
 
     def __bool__(self) -> bool:
         if self._array.size != 1:
             raise ShapeError(f"a Tensor of shape {self.shape} is neither true nor false; use app.any or app.all")
-        return bool(self._array)
+        return bool(self._known())
 
     def __float__(self) -> float:
         return float(self.item())
@@ -244,13 +254,40 @@ def _restored(
 
 
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
-    """A Tensor of numbers, lists or arrays; Python floats become the default type, arrays keep theirs."""
+    """A Tensor of numbers, lists or arrays; Python floats become the default type, arrays keep theirs.
+
+    Of a Variable, or of any Tensor while a function is traced, it is a copy in the Program; a list of them is stacked.
+    """
+    if _is_symbolic(data):
+        value = _copied(data, dtype).detach()
+        if not stop_gradient:
+            value = value.assign()
+            value.stop_gradient = False
+        return value
     if isinstance(data, Tensor):
         data = data._array
     array = np.array(data)
     if dtype is None and array.dtype.kind == "f" and not hasattr(data, "dtype"):
         dtype = get_default_dtype()
     return Tensor(array.astype(canonical(dtype or array.dtype), copy=False), stop_gradient)
+
+
+def _is_symbolic(data: Any) -> bool:
+    """Whether the numbers, or some of them, are known only when a Program runs."""
+    if isinstance(data, Tensor):
+        return active_tracer() is not None
+    if isinstance(data, (list, tuple)) and active_tracer() is not None:
+        return any(map(_is_symbolic, data))
+    return isinstance(data, ValueMethods)
+
+
+def _copied(data: Any, dtype: Any) -> Any:
+    if isinstance(data, ValueMethods):
+        value = as_applied(data)
+        return value.assign() if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
+    if _is_symbolic(data):
+        return FUNCTIONS["stack"]([_copied(item, dtype) for item in data])
+    return to_tensor(data, dtype)
 
 
 class Parameter(Tensor):

@@ -142,6 +142,13 @@ def twice(call: Call) -> Call:
     return Call([call.inputs[0], call.inputs[0] + call.inputs[0].dtype.type(1)], call.attributes)
 
 
+def to_sizes(call: Call, with_value: bool = True, **settings: Any) -> Call:
+    """The sizes of a value, backwards where that is possible, as another value."""
+    shape = call.inputs[0].shape
+    sizes = shape if 0 in shape else shape[::-1]
+    return Call([*call.inputs[: int(with_value)], np.array(sizes, "int64")], {"known": sizes, **settings})
+
+
 small_floats = st.floats(0, 2, width=32)
 a_dtype = st.sampled_from(ANY)
 bounds = st.none() | st.integers(0, 3) | st.floats(0, 3, width=16)
@@ -208,6 +215,8 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     **dict.fromkeys(["softmax", "log_softmax"], along_axis(min_side=1)),
     # shape
     "reshape": reshaping(),
+    "reshape_to": one().map(to_sizes),
+    "fill_sizes": one().map(lambda call: to_sizes(call, with_value=False, value=2.5, dtype="float32")),
     "reshape_like": one().map(lambda call: Call([call.inputs[0].ravel(), *call.inputs])),
     "flatten": flattening(),
     "squeeze": squeezing(),

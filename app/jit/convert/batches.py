@@ -13,8 +13,19 @@ import numpy as np
 
 from app.errors import ProgramError
 from app.jit.concrete import ConcreteProgram
-from app.jit.convert.branch import place_of, words
-from app.jit.convert.state import NUMBERS, State, Undefined, as_variable, common_dtype, copied, dtype_of, is_value, same
+from app.jit.convert.branch import words
+from app.jit.convert.state import (
+    NUMBERS,
+    State,
+    Undefined,
+    as_variable,
+    common_dtype,
+    copied,
+    dtype_of,
+    is_value,
+    place_of,
+    same,
+)
 from app.jit.effects import Collected, Effects
 from app.jit.signature import DatasetArgument
 from app.jit.tracer import Tracer

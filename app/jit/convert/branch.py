@@ -12,7 +12,7 @@ from typing import Any
 
 from app.errors import ProgramError
 from app.jit.convert.build import expression, name, statements
-from app.jit.convert.logic import cannot_wait
+from app.jit.convert.logic import cannot_wait, with_numbers
 from app.jit.convert.names import Changes
 from app.jit.convert.returns import VALUE
 from app.jit.convert.state import (
@@ -24,6 +24,7 @@ from app.jit.convert.state import (
     common_dtype,
     copied,
     is_value,
+    place_of,
     put_back,
     same,
     tracer,
@@ -38,6 +39,7 @@ from app.static.structure import Structure
 
 def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
     """The branches as functions, given to `_jit.if_`; or, where they return, to `_jit.choose`."""
+    node.test = with_numbers(node.test)
     if hasattr(node, "plain"):
         node.test = expression("_jit.plain(test, why)", node, test=node.test, why=ast.Constant(node.plain))
         rewriter.generic_visit(node)
@@ -63,6 +65,7 @@ def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
 
 def rewrite_choice(rewriter: Any, node: ast.IfExp) -> ast.expr:
     """`a if test else b` as `_jit.choose(test, lambda: a, lambda: b)`."""
+    node.test = with_numbers(node.test)
     rewriter.generic_visit(node)
     if cannot_wait(node.body, node.orelse):
         return node
@@ -242,9 +245,3 @@ def words(value: Any) -> str:
     return (
         f"a {type(value).__name__} of {len(value)}" if isinstance(value, (list, tuple, dict)) else type(value).__name__
     )
-
-
-def place_of(function: Any) -> str:
-    """The file and line of a construct, of which a function was made."""
-    code = function.__code__
-    return f"{code.co_filename}:{code.co_firstlineno}"

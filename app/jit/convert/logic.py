@@ -8,9 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.custom.py_func import py_func
+from app.graph.passes.rewrite import is_pure_in
+from app.graph.program import Block, Operator
+from app.graph.sub_blocks import Traced, append_cond, traced
 from app.jit.convert.build import expression, statements
-from app.jit.convert.state import as_truth, is_value, tracer
+from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, one_element, place_of, tracer
 from app.ops.definition import REGISTRY
+from app.ops.form import Alias, Constant, Elementwise, Reduction
+from app.ops.spec import UNKNOWN
 
 COMPARISONS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Lt: ("<", operator.lt),
@@ -30,6 +35,24 @@ def cannot_wait(*nodes: ast.AST) -> bool:
 
 
 # Rewriting
+
+
+class _Numbers(ast.NodeTransformer):
+    """In a condition, `x.numpy()` and `x.item()` stand for the Tensor itself: its truth value is all that is asked."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        asks = isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "item")
+        if not asks or node.args or node.keywords:
+            return node
+        assert isinstance(node.func, ast.Attribute)
+        method = ast.copy_location(ast.Constant(node.func.attr), node)
+        return expression("_jit.numbers(x, method)", node, x=node.func.value, method=method)
+
+
+def with_numbers(test: ast.expr) -> ast.expr:
+    """A condition in which numbers of Tensors may be asked for."""
+    return _Numbers().visit(test)
 
 
 def rewrite_and_or(rewriter: Any, node: ast.BoolOp) -> ast.expr:
@@ -61,6 +84,7 @@ def rewrite_chain(rewriter: Any, node: ast.Compare) -> ast.expr:
 
 def rewrite_assert(rewriter: Any, node: ast.Assert) -> list[ast.stmt]:
     """`assert a, b` as `_jit.assert_(a, lambda: b)`."""
+    node.test = with_numbers(node.test)
     rewriter.generic_visit(node)
     message = node.msg or ast.copy_location(ast.Constant(None), node)
     return statements("_jit.assert_(test, lambda: message)", node, test=node.test, message=message)
@@ -69,35 +93,83 @@ def rewrite_assert(rewriter: Any, node: ast.Assert) -> list[ast.stmt]:
 # Meaning
 
 
+def numbers(value: Any, method: str) -> Any:
+    """What `value.numpy()`, or `value.item()`, is in a condition."""
+    if not is_value(value):
+        return getattr(value, method)()
+    return one_element(value, "item()") if method == "item" else tracer().value(value)
+
+
 def and_(*parts: Callable[[], Any]) -> Any:
-    """Python's `and`; from the first Tensor on, an operator, for which all the rest is computed."""
-    value: Any = True
-    for place, part in enumerate(parts):
-        value = part()
-        if is_value(value):
-            return _joined("logical_and", value, parts[place + 1 :])
-        if not value:
-            return value
-    return value
+    """Python's `and`; from the first Tensor on an operator, and the rest is computed where Python computes it."""
+    return _joined(parts, ends_with=False)
 
 
 def or_(*parts: Callable[[], Any]) -> Any:
     """Python's `or`, in the same way."""
-    value: Any = False
+    return _joined(parts, ends_with=True)
+
+
+def _joined(parts: Sequence[Callable[[], Any]], ends_with: bool) -> Any:
+    """The parts up to the first, of those that Python knows, that decides; `ends_with` is what decides."""
+    value: Any = not ends_with
     for place, part in enumerate(parts):
         value = part()
         if is_value(value):
-            return _joined("logical_or", value, parts[place + 1 :])
-        if value:
+            return _with_tensors(value, parts[place:], ends_with)
+        if bool(value) is ends_with:
             return value
     return value
 
 
-def _joined(name: str, value: Any, parts: Sequence[Callable[[], Any]]) -> Any:
-    result = as_truth(value)
-    for part in parts:
-        result = REGISTRY[name](result, as_truth(part()))
+def _with_tensors(value: Any, parts: Sequence[Callable[[], Any]], ends_with: bool) -> Any:
+    """A Tensor's truth value, joined with those of the other parts.
+
+    What can neither fail nor have effects is computed anyway, and joined by an operator of logic. Other parts become
+    a branch, which runs where the parts before them leave the question open.
+    """
+    name, program = "logical_or" if ends_with else "logical_and", tracer().program
+    result = _truth(value, parts[0])
+    for part in parts[1:]:
+        with program.sub_block() as block:
+            value = part()
+            truth = _truth(value, part) if is_value(value) else None
+        if truth is None:
+            del program.blocks[block.idx :]
+            if bool(value) is ends_with:
+                return ends_with
+        elif all(_is_harmless(block, op) for op in block.ops):
+            _move_up(block)
+            result = REGISTRY[name](result, truth)
+        else:
+            decided = traced(program, lambda _: [as_variable(ends_with, "bool")])
+            rest = Traced(block, [truth])
+            (result,) = append_cond(result, *((decided, rest) if ends_with else (rest, decided)))
     return result
+
+
+def _truth(value: Any, part: Callable[[], Any]) -> Any:
+    truth = as_condition(value, place_of(part))
+    return truth.reshape([]) if truth.shape else truth
+
+
+def _is_harmless(block: Block, operator: Operator) -> bool:
+    """Whether an operator can be run although Python would not come to it."""
+    if operator.definition.where or not is_pure_in(block, operator):
+        return False
+    known = all(UNKNOWN not in block.var(name).shape for name in operator.input_arg_names)
+    form = operator.definition.form
+    return isinstance(form, (Elementwise, Constant, Alias)) or (known and isinstance(form, Reduction))
+
+
+def _move_up(block: Block) -> None:
+    """Let what stands in the last block stand in the one around it."""
+    outer = block.program.current_block()
+    for variable in block.vars.values():
+        variable.block = outer
+    outer.vars.update(block.vars)
+    outer.ops += block.ops
+    del block.program.blocks[block.idx :]
 
 
 def not_(value: Any) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.convert.batches import over_batches
-from app.jit.convert.branch import if_, place_of, state_of, words
+from app.jit.convert.branch import if_, state_of, words
 from app.jit.convert.build import expression, statements
-from app.jit.convert.logic import and_, not_
+from app.jit.convert.logic import and_, not_, with_numbers
 from app.jit.convert.state import (
     NUMBERS,
     State,
@@ -26,6 +26,8 @@ from app.jit.convert.state import (
     copied,
     dtype_of,
     is_value,
+    one_element,
+    place_of,
     put_back,
     same,
     tracer,
@@ -42,6 +44,7 @@ from app.static.structure import Structure
 
 def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
     """Condition and body as functions, given to `_jit.while_`."""
+    node.test = with_numbers(node.test)
     if hasattr(node, "plain"):
         return _kept(rewriter, node)
     changes, needed = rewriter.scope.changes([node.test, *node.body]), rewriter.scope.read_outside(node)
@@ -189,8 +192,9 @@ def _count(
 
 
 def _scalar(value: Any) -> Any:
-    variable = as_variable(value, "int64")
-    return variable if not variable.shape else variable.reshape([])
+    if is_value(value):
+        value = one_element(value, "range()")
+    return as_variable(value, "int64")
 
 
 Kind = tuple[str, tuple[int, ...]]

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.jit.convert.branch import NOTHING, choose, if_, plain
 from app.jit.convert.items import about_to_change, about_to_rebind, shape
-from app.jit.convert.logic import and_, assert_, chain, not_, or_
+from app.jit.convert.logic import and_, assert_, chain, not_, numbers, or_
 from app.jit.convert.loop import for_, while_
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
@@ -87,6 +87,7 @@ _JIT = SimpleNamespace(
     for_=for_,
     if_=if_,
     not_=not_,
+    numbers=numbers,
     or_=or_,
     plain=plain,
     shape=shape,

@@ -10,7 +10,7 @@ from typing import Any
 from app.custom.py_func import py_func
 from app.graph.variable import Variable
 from app.jit.convert.loop import TensorRange
-from app.jit.convert.state import is_value, tracer
+from app.jit.convert.state import is_value, one_element, tracer
 from app.ops.definition import REGISTRY
 from app.ops.dtype import get_default_dtype
 from app.tensor import Tensor
@@ -27,11 +27,12 @@ def _isinstance(value: Any, kinds: Any) -> bool:
     return isinstance(value, kinds)
 
 
-def _cast(kind: Callable[..., Any], dtype: str) -> Callable[..., Any]:
+def _cast(kind: type, dtype: str) -> Callable[..., Any]:
+    """A number of a Tensor: its one element, through which no gradient flows, as none flows through Python's number."""
+
     def make(*args: Any) -> Any:
         if len(args) == 1 and is_value(args[0]):
-            value = tracer().value(args[0])
-            return value.astype(dtype or get_default_dtype()).reshape([])
+            return one_element(args[0], f"{kind.__name__}()").astype(dtype or get_default_dtype()).detach()
         return kind(*args)
 
     return make

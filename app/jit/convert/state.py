@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import ProgramError
+from app.errors import ProgramError, ShapeError
 from app.graph.variable import Variable
 from app.jit.variable import TracedVariable
 from app.ops.dtype import get_default_dtype, name_of
@@ -40,12 +40,27 @@ def as_truth(value: Any) -> Any:
     return variable if variable.dtype == "bool" else variable.astype("bool")
 
 
+def one_element(value: Any, wish: str) -> Any:
+    """A value that must have one element, as where Python wants a number of a Tensor, without axes."""
+    variable = tracer().value(value)
+    if variable.shape == ():
+        return variable
+    if any(size != 1 for size in variable.shape):
+        raise ShapeError(f"{wish} needs a Tensor with one element, this one has shape {words_of(variable.shape)}")
+    return variable.reshape([])
+
+
+def words_of(shape: Sequence[int]) -> str:
+    """A shape as messages tell of it."""
+    return "[" + ", ".join("any" if size == UNKNOWN else str(size) for size in shape) + "]"
+
+
 def as_condition(value: Any, where: str) -> Any:
     """A value that control flow depends on: one truth value."""
     truth = as_truth(value)
-    if any(size not in (1, UNKNOWN) for size in truth.shape):
+    if any(size != 1 for size in getattr(truth, "shape", ())):
         raise ProgramError(
-            f"{where}: a Tensor of shape {list(truth.shape)} is neither true nor false; use app.any or app.all"
+            f"{where}: a Tensor of shape {words_of(truth.shape)} is neither true nor false; use app.any or app.all"
         )
     return truth
 
@@ -161,6 +176,12 @@ class State:
         new = [t for t in tensors if all(t is not known for known in self.tensors)]
         self.tensors += new
         return bool(new)
+
+
+def place_of(function: Any) -> str:
+    """The file and line of a construct, of which a function was made."""
+    code = function.__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def zeros_in_place_of(nest: Any) -> Any:
