@@ -11,6 +11,7 @@ import numpy as np
 from app.custom.context import PyLayerContext
 from app.custom.functions import let_through
 from app.errors import CustomOperatorError, ShapeError
+from app.ops.broadcasting import sum_to
 from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
 from app.tensor import Tensor
@@ -159,14 +160,23 @@ def _checked(
         raise CustomOperatorError(
             f"{label} returned a Tensor as gradient {index}, expected None, as that input has stop_gradient=True"
         )
-    if gradient._array.shape != shape:
+    found = gradient._array.shape
+    if found != shape and lenient and may_be_stretched(shape, found):
+        gradient = sum_to(gradient, shape=shape)
+    elif found != shape:
         raise ShapeError(
-            f"{label} returned shape {list(gradient._array.shape)} as gradient {index}, "
+            f"{label} returned shape {list(found)} as gradient {index}, "
             f"but expected shape {list(shape)}, that of the input"
         )
     if gradient._array.dtype == dtype or not _wants_its_type(sources, index):
         return gradient
     return gradient.astype(name_of(dtype))
+
+
+def may_be_stretched(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Whether a value of one shape broadcasts to another."""
+    last = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
 
 
 def _wants_its_type(sources: Sequence[Any], index: int) -> bool:

@@ -121,7 +121,7 @@ class TracedOperator(OpDef):
         self.names = [*concrete.fetch, *gradient.saved]
         """The outputs, and after them what was saved."""
         self.reads = Reads(())
-        self.reads.every_input = True
+        self.reads.inputs_from = 0
         self.reads.outputs = frozenset(i for i, name in enumerate(self.names) if name in gradient.feeds)
 
     def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:

@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import GradientError, OperatorError, ShapeError
+from app.errors import (
+    CustomOperatorError,
+    DtypeError,
+    GradientArgumentError,
+    GradientError,
+    OperatorError,
+    ShapeError,
+)
 from app.graph.autodiff import reverse_walk
 from app.listed import as_list
 from app.tensor.modes import modes, set_modes
@@ -39,7 +46,7 @@ def _walk(
     Gives the gradients of where the walk ended, as arrays or, with `create_graph`, as Tensors.
     """
     if len(starts) != len(tensors):
-        raise OperatorError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
+        raise GradientArgumentError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
     kind = tensors[0].result_class
     gradients: dict[Any, Any] = {}
     outside = modes()
@@ -76,7 +83,7 @@ def _start(tensor: Any, start: Any, create_graph: bool, place: int) -> Any:
             "does not have a grad_fn): nothing that it was computed from wants a gradient"
         )
     if start is None:
-        if tensor.backward_is_strict and array.size != 1:
+        if tensor.as_in_pytorch and array.size != 1:
             raise OperatorError(
                 f"backward from a Tensor of shape {list(array.shape)} without a gradient for it: grad can be "
                 "implicitly created only for scalar outputs; sum it, or pass the gradient"
@@ -116,8 +123,25 @@ def run_hooks(hooks: Hooks, gradient: Any, kind: Any) -> Any:
     tensor = kind(np.asarray(gradient)) if arrays else gradient
     for hook in list(hooks.values()):
         changed = hook(tensor)
-        tensor = tensor if changed is None else changed
+        if changed is not None:
+            _check_hook(hook, tensor, changed)
+            tensor = changed
     return tensor._array if arrays else tensor
+
+
+def _check_hook(hook: Callable[[Any], Any], gradient: Any, changed: Any) -> None:
+    """Refuse what cannot take the place of a gradient."""
+    code = getattr(hook, "__code__", None)
+    name = getattr(hook, "__qualname__", type(hook).__name__)
+    label = f"hook {name!r}" if code is None else f"hook {name!r} ({code.co_filename}:{code.co_firstlineno})"
+    if not hasattr(changed, "_array"):
+        raise CustomOperatorError(f"{label} returned a {type(changed).__name__}, expected a Tensor, or None")
+    shape, found = list(gradient._array.shape), list(changed._array.shape)
+    if found != shape:
+        raise ShapeError(f"{label} has changed the size of a gradient of shape {shape}: it returned shape {found}")
+    dtype, other = gradient._array.dtype, changed._array.dtype
+    if other != dtype:
+        raise DtypeError(f"{label} has changed the type of a gradient of {dtype}: it returned {other}; use .astype")
 
 
 # What arrives at leaves
@@ -217,12 +241,12 @@ def _run_backward(
     tensors: Sequence[Any], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
     if inputs is not None:
-        inputs = as_list(inputs)
-        for tensor, gradient in zip(
-            inputs, grad(tensors, inputs, starts, retain_graph, create_graph, allow_unused=True), strict=True
-        ):
+        inputs = _tensors_among(inputs, "inputs")
+        found = _found(tensors, inputs, starts, bool(retain_graph), create_graph)
+        for tensor in inputs:
+            gradient = found.get(tensor.source)
             if gradient is not None:
-                _deliver(tensor, {tensor: gradient if create_graph else gradient._array})
+                _deliver(tensor, {tensor: gradient if create_graph else np.array(gradient)})
         return
     ends = _walk(tensors, starts, bool(retain_graph), create_graph)
     for key in list(ends):
@@ -233,7 +257,7 @@ def _run_backward(
 def _some_want_gradients(tensors: Sequence[Any]) -> bool:
     """Whether there is anything to do; where there is not, that is an error for strict classes of Tensors."""
     for tensor in tensors:
-        if not tensor.stop_gradient or tensor.backward_is_strict:
+        if not tensor.stop_gradient or tensor.as_in_pytorch:
             return True
     warnings.warn(
         "backward from a Tensor with stop_gradient=True does nothing: nothing that it was computed from wants "
@@ -257,28 +281,21 @@ def grad(
 
     With `create_graph` the result can be differentiated again.
     """
-    outputs, inputs = as_list(outputs), as_list(inputs)
-    if not outputs or not inputs:
-        raise GradientError("inputs and outputs of a gradient cannot be empty: name the Tensors that it is for")
+    outputs, inputs = _tensors_among(outputs, "outputs"), _tensors_among(inputs, "inputs")
+    if not only_inputs:
+        raise GradientArgumentError("grad: only_inputs=False is not supported; call backward() for all leaves")
     starts = [None] * len(outputs) if grad_outputs is None else as_list(grad_outputs)
-    wanted = {tensor.source for tensor in inputs}
-    blocked = {tensor.source for tensor in as_list(no_grad_vars or [])}
-    found: dict[Any, Any] = {}
-
-    def complete(key: Any, gradient: Any) -> Any:
-        if key in wanted:
-            found[key] = gradient
-        return None if key in blocked else gradient
-
+    around = [] if no_grad_vars is None else no_grad_vars
+    around = list(around) if isinstance(around, set) else as_list(around)
+    blocked = _tensors_among(around, "no_grad_vars") if around else []
     keep = create_graph if retain_graph is None else retain_graph
-    ends = _walk(outputs, starts, keep, create_graph, complete, wanted, blocked)
-    for key, gradient in ends.items():
-        if key in wanted:
-            hooks = (key[0].hooks or {}).get(key[1]) if type(key) is tuple else key._hooks
-            found[key] = run_hooks(hooks, gradient, outputs[0].result_class) if hooks else gradient
+    found = _found(outputs, inputs, starts, keep, create_graph, blocked)
+    kind = outputs[0].result_class
     results: list[Any] = []
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)
+        if gradient is not None and tensor._hooks and tensor._node is None and tensor.as_in_pytorch:
+            gradient = run_hooks(tensor._hooks, gradient, kind)
         if gradient is None and not allow_unused:
             raise GradientError(
                 f"input {position} of grad, of shape {list(tensor._array.shape)}, was not used for the outputs. "
@@ -286,5 +303,47 @@ def grad(
             )
         if gradient is not None and not hasattr(gradient, "_array"):
             gradient = tensor.result_class(np.array(gradient))
+        elif gradient is not None and gradient.stop_gradient and not gradient.as_in_pytorch:
+            gradient = tensor.result_class(gradient._array.copy(), False)
         results.append(gradient)
     return results
+
+
+def _found(
+    outputs: Sequence[Any],
+    inputs: Sequence[Any],
+    starts: Sequence[Any],
+    retain_graph: bool,
+    create_graph: bool,
+    blocked: Sequence[Any] = (),
+) -> dict[Any, Any]:
+    """The gradients of inputs, before the hooks of leaves, by where the inputs stand."""
+    wanted, around = {tensor.source for tensor in inputs}, {tensor.source for tensor in blocked}
+    found: dict[Any, Any] = {}
+
+    def complete(key: Any, gradient: Any) -> Any:
+        if key in wanted:
+            found[key] = gradient
+        return None if key in around else gradient
+
+    ends = _walk(outputs, starts, retain_graph, create_graph, complete, wanted, around)
+    for key, gradient in ends.items():
+        if key in wanted:
+            hooks = key[0].hooks.get(key[1]) if type(key) is tuple and key[0].hooks else None
+            found[key] = run_hooks(hooks, gradient, outputs[0].result_class) if hooks else gradient
+    return found
+
+
+def _tensors_among(given: Any, what: str) -> list[Any]:
+    """The Tensors that a call names as its `inputs` or `outputs`, one or a list of them."""
+    if given is None:
+        raise GradientArgumentError(f"grad: {what} should not be None: name the Tensors that the gradient is for")
+    listed = as_list(given)
+    if not listed:
+        raise GradientArgumentError(f"grad: {what} cannot be empty: name the Tensors that the gradient is for")
+    for place, value in enumerate(listed):
+        if not hasattr(value, "_array"):
+            raise GradientArgumentError(
+                f"grad: elements of {what} must be Tensors, but element {place} is a {type(value).__name__}"
+            )
+    return listed

@@ -56,6 +56,11 @@ def owner_of(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def apart(array: np.ndarray) -> np.ndarray:
+    """The same memory with versions of its own: changes through one array are not seen through the other."""
+    return np.asarray(array.data)
+
+
 def note_change(array: np.ndarray) -> None:
     """The numbers of this array were changed in place: those who kept them are out of date."""
     owner = owner_of(array)
