@@ -15,7 +15,7 @@ from app.ops.broadcasting import sum_to
 from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
 from app.tensor import Tensor
-from app.tensor.modes import modes, set_modes
+from app.tensor.modes import modes, reset_modes, set_modes
 
 if TYPE_CHECKING:
     from app.custom.pylayer import LayerDefinition
@@ -60,8 +60,7 @@ def run_forward(
 ) -> tuple[PyLayerContext, Any, list[Tensor]]:
     """Call a class's forward on Tensors; gives the context, the result, and the Tensors in the result."""
     context = PyLayerContext(definition, arguments, inputs)
-    outside = modes()
-    set_modes(outside.unrecorded)
+    outside = set_modes(modes().unrecorded)
     try:
         if definition.sets_up:
             result = call(definition.kernel, definition, args, kwargs)
@@ -69,7 +68,7 @@ def run_forward(
         else:
             result = call(definition.kernel, definition, (context, *args), kwargs)
     finally:
-        set_modes(outside)
+        reset_modes(outside)
     if isinstance(result, Tensor):
         return context, result, [result]
     results = result if isinstance(result, (tuple, list)) else (result,)
