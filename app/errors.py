@@ -59,6 +59,10 @@ class GradientError(OperatorError, ValueError):
     """A gradient that was asked for, and that nothing leads to."""
 
 
+class GradientArgumentError(GradientError, AssertionError, TypeError):
+    """A call of `grad` that names something else than Tensors; Paddle asserts, PyTorch raises a TypeError."""
+
+
 class GradcheckError(OperatorError):
     """A gradient that is not what finite differences give, or that cannot be compared with them."""
 

@@ -10,11 +10,12 @@ import numpy as np
 from app.custom.context import PyLayerContext
 from app.custom.functions import let_through
 from app.errors import CustomOperatorError, ShapeError
+from app.ops.broadcasting import sum_to
 from app.ops.dtype import name_of
 from app.ops.methods import ValueMethods
 from app.reading import signature_of
 from app.tensor import Tensor
-from app.tensor.modes import modes, set_modes
+from app.tensor.modes import modes, reset_modes, set_modes
 
 if TYPE_CHECKING:
     from app.custom.pylayer import LayerDefinition
@@ -59,8 +60,7 @@ def run_forward(
 ) -> tuple[PyLayerContext, Any, list[Tensor]]:
     """Call a class's forward on Tensors; gives the context, the result, and the Tensors in the result."""
     context = PyLayerContext(definition, arguments, inputs)
-    outside = modes()
-    set_modes(outside.unrecorded)
+    outside = set_modes(modes().unrecorded)
     try:
         if definition.sets_up:
             result = call(definition.kernel, definition, args, kwargs)
@@ -68,7 +68,7 @@ def run_forward(
         else:
             result = call(definition.kernel, definition, (context, *args), kwargs)
     finally:
-        set_modes(outside)
+        reset_modes(outside)
     if isinstance(result, Tensor):
         return context, result, [result]
     results = result if isinstance(result, (tuple, list)) else (result,)
@@ -159,14 +159,23 @@ def _checked(
         raise CustomOperatorError(
             f"{label} returned a Tensor as gradient {index}, expected None, as that input has stop_gradient=True"
         )
-    if gradient._array.shape != shape:
+    found = gradient._array.shape
+    if found != shape and lenient and may_be_stretched(shape, found):
+        gradient = sum_to(gradient, shape=shape)
+    elif found != shape:
         raise ShapeError(
-            f"{label} returned shape {list(gradient._array.shape)} as gradient {index}, "
+            f"{label} returned shape {list(found)} as gradient {index}, "
             f"but expected shape {list(shape)}, that of the input"
         )
     if gradient._array.dtype == dtype or not _wants_its_type(sources, index):
         return gradient
     return gradient.astype(name_of(dtype))
+
+
+def may_be_stretched(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Whether a value of one shape broadcasts to another."""
+    last = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
 
 
 def _wants_its_type(sources: Sequence[Any], index: int) -> bool:

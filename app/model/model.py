@@ -61,7 +61,7 @@ class Model:
         total.backward()
         if update:
             self._optimizer.step()
-            self._optimizer.clear_grad()
+            self._optimizer.clear_grad(set_to_zero=False)
         return self._figures(losses, outputs, labels)
 
     @no_grad()

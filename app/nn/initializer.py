@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
+from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.creation import assign_value, fill_constant
-from app.ops.definition import OpDef
+from app.ops.definition import OpDef, apply
 from app.ops.drawing import gaussian_random, truncated_gaussian_random, uniform_random
+from app.ops.dtype import is_float, name_of
+from app.tensor import Tensor
+from app.tensor.modes import modes
 
 __all__ = [
     "Assign",
@@ -30,53 +33,82 @@ __all__ = [
 ]
 
 
-class Initializer(Protocol):
-    """Gives the operator, and its attributes, that makes the first value of a parameter of this shape."""
-
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]: ...
+First = tuple[OpDef, dict[str, Any]]
+"""The operator that makes a first value, and its attributes beside shape and type."""
 
 
-class Constant:
+class Initializer:
+    """Says how first values are made. Called with a Tensor it fills it; with a shape it gives what `of_shape` gives."""
+
+    def of_shape(self, shape: Sequence[int]) -> First:
+        """The operator, and its attributes, that makes the first value of a parameter of this shape."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method of_shape")
+
+    def __call__(self, value: Any, block: Any = None) -> Any:
+        if not hasattr(value, "apply_operator"):
+            return self.of_shape(tuple(value))
+        if not isinstance(value, Tensor):
+            raise OperatorError(
+                f"{type(self).__name__}: a {type(value).__name__} has no numbers yet that an initializer could "
+                "replace; give the initializer to what makes the parameter: create_parameter(shape, attr=initializer)"
+            )
+        definition, attributes = first_value(self, value._array.shape, name_of(value._array.dtype))
+        tracer = modes().tracer
+        value.set_value(
+            apply(definition, [], attributes) if tracer is None else tracer.apply(definition, [], attributes)
+        )
+        return None
+
+
+def first_value(initializer: Callable[[Sequence[int]], First], shape: Sequence[int], dtype: str) -> First:
+    """The operator that makes a first value, with all of its attributes."""
+    definition, settings = initializer(shape)
+    if "seed" in definition.attributes and not is_float(dtype):
+        raise DtypeError(f"{type(initializer).__name__} draws floating numbers, which {dtype} cannot hold")
+    return definition, {**definition.attributes, **settings, "shape": tuple(shape), "dtype": dtype}
+
+
+class Constant(Initializer):
     """The same number everywhere."""
 
     def __init__(self, value: float = 0.0):
         self.value = value
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         return fill_constant, {"value": self.value}
 
 
-class Uniform:
+class Uniform(Initializer):
     """Equally likely numbers between two bounds."""
 
     def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None):
         self.low, self.high = low, high
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         return uniform_random, {"min": self.low, "max": self.high}
 
 
-class Normal:
+class Normal(Initializer):
     """Normally distributed numbers."""
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None):
         self.mean, self.std = mean, std
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         return gaussian_random, {"mean": self.mean, "std": self.std}
 
 
-class TruncatedNormal:
+class TruncatedNormal(Initializer):
     """Normally distributed numbers, drawn again where they lie outside of `a` to `b`."""
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None):
         self.mean, self.std, self.a, self.b = mean, std, a, b
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         return truncated_gaussian_random, {"mean": self.mean, "std": self.std, "a": self.a, "b": self.b}
 
 
-class _Xavier:
+class _Xavier(Initializer):
     """Numbers whose spread keeps the size of values and gradients through a layer (Glorot and Bengio)."""
 
     def __init__(
@@ -98,19 +130,19 @@ class _Xavier:
 class XavierUniform(_Xavier):
     """Uniform numbers whose spread keeps the size of values and gradients through a layer (Glorot and Bengio)."""
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         limit = math.sqrt(3.0) * self.std(shape)
-        return Uniform(-limit, limit)(shape)
+        return Uniform(-limit, limit).of_shape(shape)
 
 
 class XavierNormal(_Xavier):
     """Normal numbers with the spread of XavierUniform."""
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
-        return Normal(0.0, self.std(shape))(shape)
+    def of_shape(self, shape: Sequence[int]) -> First:
+        return Normal(0.0, self.std(shape)).of_shape(shape)
 
 
-class _Kaiming:
+class _Kaiming(Initializer):
     """Numbers whose spread makes up for what an activation removes (He and others)."""
 
     def __init__(
@@ -134,38 +166,38 @@ class _Kaiming:
 class KaimingUniform(_Kaiming):
     """Uniform numbers whose spread makes up for the half that a ReLU removes (He and others)."""
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         limit = math.sqrt(3.0) * self.std(shape)
-        return Uniform(-limit, limit)(shape)
+        return Uniform(-limit, limit).of_shape(shape)
 
 
 class KaimingNormal(_Kaiming):
     """Normal numbers with the spread of KaimingUniform."""
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
-        return Normal(0.0, self.std(shape))(shape)
+    def of_shape(self, shape: Sequence[int]) -> First:
+        return Normal(0.0, self.std(shape)).of_shape(shape)
 
 
-class Assign:
+class Assign(Initializer):
     """The numbers given."""
 
     def __init__(self, value: Any, name: str | None = None):
         self.value = np.asarray(value)
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         if self.value.shape != tuple(shape):
             found = list(self.value.shape)
             raise ShapeError(f"Assign has an array of shape {found}, the parameter has shape {list(shape)}")
         return assign_value, {"values": tuple(self.value.ravel().tolist())}
 
 
-class Orthogonal:
+class Orthogonal(Initializer):
     """A matrix whose rows, or columns where there are fewer, stand at right angles and have the size `gain`."""
 
     def __init__(self, gain: float = 1.0, name: str | None = None):
         self.gain = gain
 
-    def __call__(self, shape: Sequence[int]) -> tuple[OpDef, dict[str, Any]]:
+    def of_shape(self, shape: Sequence[int]) -> First:
         if len(shape) < 2:
             raise ShapeError(f"Orthogonal needs a parameter with at least two axes, found shape {list(shape)}")
         rows, columns = shape[0], math.prod(shape[1:])
@@ -174,7 +206,7 @@ class Orthogonal:
         q, r = np.linalg.qr(drawn)
         q = q * np.sign(np.diagonal(r))
         matrix = (q if rows >= columns else q.T) * self.gain
-        return Assign(matrix.reshape(shape))(shape)
+        return Assign(matrix.reshape(shape)).of_shape(shape)
 
 
 _GAINS = {

@@ -82,10 +82,10 @@ class Layer(Tree):
         """Behave as in use."""
         return self.train(False)
 
-    def clear_gradients(self, set_to_zero: bool = False) -> None:
-        """Forget the gradients of every parameter."""
+    def clear_gradients(self, set_to_zero: bool = True) -> None:
+        """Make the gradients of every parameter zero, or forget them."""
         for parameter in self.parameters():
-            parameter.clear_grad()
+            parameter.clear_grad(set_to_zero)
 
     def state_dict(
         self,

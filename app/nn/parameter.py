@@ -10,9 +10,9 @@ import numpy as np
 from app.errors import AppError
 from app.graph import names
 from app.graph.defaults import default_main_program, default_startup_program, in_dynamic_mode
-from app.nn.initializer import Constant, Initializer, XavierUniform, global_initializer
+from app.nn.initializer import Constant, Initializer, XavierUniform, first_value, global_initializer
 from app.ops.definition import OpDef, apply
-from app.ops.dtype import canonical, get_default_dtype
+from app.ops.dtype import canonical, get_default_dtype, is_float
 from app.tensor import Parameter
 
 
@@ -65,10 +65,10 @@ def create_parameter(
     """A new parameter: Xavier's uniform numbers, or zeros for a bias, unless `attr` says otherwise."""
     attr = as_param_attr(attr)
     dtype = canonical(dtype or get_default_dtype())
-    default = default_initializer or global_initializer(is_bias) or (Constant(0.0) if is_bias else XavierUniform())
+    zeros = is_bias or not is_float(dtype)
+    default = default_initializer or global_initializer(is_bias) or (Constant(0.0) if zeros else XavierUniform())
     shape = tuple(int(size) for size in shape)
-    definition, settings = (attr.initializer or default)(shape)
-    attributes = {**definition.attributes, **settings, "shape": shape, "dtype": dtype}
+    definition, attributes = first_value(attr.initializer or default, shape, dtype)
     name = attr.name or name or names.generate("param")
     parameter: Any
     if in_dynamic_mode():

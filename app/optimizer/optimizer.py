@@ -153,9 +153,9 @@ class Optimizer:
         return dict(zip(self.states, self._states_of(parameter), strict=True))
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Forget the gradients of every parameter."""
+        """Make the gradients of every parameter zero, or forget them."""
         for parameter in self._parameter_list or []:
-            parameter.clear_grad()
+            parameter.clear_grad(set_to_zero)
 
     clear_gradients = clear_grad
 

@@ -9,16 +9,24 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
-from contextvars import ContextVar
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
-from app.errors import GradientError, OperatorError, ShapeError, silent_end
+from app.errors import (
+    CustomOperatorError,
+    DtypeError,
+    GradientArgumentError,
+    GradientError,
+    OperatorError,
+    ShapeError,
+    silent_end,
+)
 from app.graph.autodiff import reverse_walk
 from app.listed import as_list
-from app.tensor.modes import modes, set_modes
+from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import GraphCall, Hooks, Node, leading_to, on_tape, reachable
 from app.tensor.versions import note_change
 
@@ -39,11 +47,10 @@ def _walk(
     Gives the gradients of where the walk ended, as arrays or, with `create_graph`, as Tensors.
     """
     if len(starts) != len(tensors):
-        raise OperatorError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
+        raise GradientArgumentError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
     kind = tensors[0].result_class
     gradients: dict[Any, Any] = {}
-    outside = modes()
-    set_modes(outside.recorded if create_graph else outside.unrecorded)
+    outside = set_modes(modes().recorded if create_graph else modes().unrecorded)
     try:
         for place, tensor in enumerate(tensors):
             value = _start(tensor, starts[place], create_graph, place)
@@ -61,7 +68,7 @@ def _walk(
             calls = [GraphCall(node, partial(on_tape, kind)) for node in nodes]
         reverse_walk(calls, gradients, complete)
     finally:
-        set_modes(outside)
+        reset_modes(outside)
     if not (retain_graph or create_graph):
         for node in nodes:
             node.release()
@@ -76,7 +83,7 @@ def _start(tensor: Any, start: Any, create_graph: bool, place: int) -> Any:
             "does not have a grad_fn): nothing that it was computed from wants a gradient"
         )
     if start is None:
-        if tensor.backward_is_strict and array.size != 1:
+        if tensor.as_in_pytorch and array.size != 1:
             raise OperatorError(
                 f"backward from a Tensor of shape {list(array.shape)} without a gradient for it: grad can be "
                 "implicitly created only for scalar outputs; sum it, or pass the gradient"
@@ -121,8 +128,25 @@ def run_hooks(hooks: Hooks, gradient: Any, kind: Any) -> Any:
             raise
         except BaseException as error:
             raise silent_end(f"hook {getattr(hook, '__name__', hook)}", error) from error
-        tensor = tensor if changed is None else changed
+        if changed is not None:
+            _check_hook(hook, tensor, changed)
+            tensor = changed
     return tensor._array if arrays else tensor
+
+
+def _check_hook(hook: Callable[[Any], Any], gradient: Any, changed: Any) -> None:
+    """Refuse what cannot take the place of a gradient."""
+    code = getattr(hook, "__code__", None)
+    name = getattr(hook, "__qualname__", type(hook).__name__)
+    label = f"hook {name!r}" if code is None else f"hook {name!r} ({code.co_filename}:{code.co_firstlineno})"
+    if not hasattr(changed, "_array"):
+        raise CustomOperatorError(f"{label} returned a {type(changed).__name__}, expected a Tensor, or None")
+    shape, found = list(gradient._array.shape), list(changed._array.shape)
+    if found != shape:
+        raise ShapeError(f"{label} has changed the size of a gradient of shape {shape}: it returned shape {found}")
+    dtype, other = gradient._array.dtype, changed._array.dtype
+    if other != dtype:
+        raise DtypeError(f"{label} has changed the type of a gradient of {dtype}: it returned {other}; use .astype")
 
 
 # What arrives at leaves
@@ -157,7 +181,8 @@ def _deliver(leaf: Any, gradients: dict[Any, Any]) -> None:
     if gradient.dtype is not dtype and dtype.kind == "f":
         gradient = gradient.astype(dtype, copy=False)
     alone = gradient.base is None and gradient.flags.writeable and _holders(gradient) <= _ALONE
-    with _adding:
+    _begin_adding()
+    try:
         before = leaf.grad
         if before is None:
             leaf.grad = leaf.result_class(gradient if alone else gradient.copy(), leaf.grad_stops)
@@ -167,10 +192,13 @@ def _deliver(leaf: Any, gradients: dict[Any, Any]) -> None:
             note_change(array)
         else:
             leaf.grad = leaf.result_class(before._array + gradient, leaf.grad_stops)
+    finally:
+        _end_adding()
 
 
 _adding = threading.RLock()
 """Held while a gradient is added to that of a leaf, as other threads may have gradients for the same leaf."""
+_begin_adding, _end_adding = _adding.acquire, _adding.release  # in half the time of `with`
 
 
 def backward(
@@ -195,39 +223,49 @@ def run_backward(
     """`backward`, of lists."""
     if not _some_want_gradients(tensors):
         return
-    waiting: list[Callable[[], None]] = []
-    outside = _waiting.set(waiting)
+    outside = len(_waiting_here()) if _waiting else 0  # what a pass that this one is part of will do
     try:
         _run_backward(tensors, starts, retain_graph, create_graph, inputs)
-        while waiting:
-            waiting.pop()()
+        while _waiting and len(_waiting_here()) > outside:
+            _waiting_here().pop()()
     finally:
-        _waiting.reset(outside)
+        if _waiting:
+            _forget_waiting(outside)
 
 
 def afterwards(function: Callable[[], None]) -> None:
     """Have a function called, once, when the backward pass that now runs has brought all gradients to their leaves."""
-    waiting = _waiting.get(None)
-    if waiting is None:
-        raise GradientError("this hook has to wait until backward() has set every .grad, which grad() never does")
+    waiting = _waiting.setdefault(get_ident(), [])
     if function not in waiting:
         waiting.append(function)
 
 
-_waiting: ContextVar[list[Callable[[], None]]] = ContextVar("waiting")
-"""What is to be called after the innermost backward pass that this thread runs."""
+_waiting: dict[int, list[Callable[[], None]]] = {}
+"""What is to be called after backward passes, by the thread that runs them; empty nearly always."""
+
+
+def _waiting_here() -> list[Callable[[], None]]:
+    return _waiting.get(get_ident(), [])
+
+
+def _forget_waiting(outside: int) -> None:
+    """Leave what waited before a pass."""
+    here = _waiting_here()
+    del here[outside:]
+    if not here:
+        _waiting.pop(get_ident(), None)
 
 
 def _run_backward(
     tensors: Sequence[Any], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
     if inputs is not None:
-        inputs = as_list(inputs)
-        for tensor, gradient in zip(
-            inputs, grad(tensors, inputs, starts, retain_graph, create_graph, allow_unused=True), strict=True
-        ):
+        inputs = _tensors_among(inputs, "inputs")
+        found = _found(tensors, inputs, starts, bool(retain_graph), create_graph)
+        for tensor in inputs:
+            gradient = found.get(tensor.source)
             if gradient is not None:
-                _deliver(tensor, {tensor: gradient if create_graph else gradient._array})
+                _deliver(tensor, {tensor: gradient if create_graph else np.array(gradient)})
         return
     ends = _walk(tensors, starts, bool(retain_graph), create_graph)
     for key in list(ends):
@@ -238,7 +276,7 @@ def _run_backward(
 def _some_want_gradients(tensors: Sequence[Any]) -> bool:
     """Whether there is anything to do; where there is not, that is an error for strict classes of Tensors."""
     for tensor in tensors:
-        if not tensor.stop_gradient or tensor.backward_is_strict:
+        if not tensor.stop_gradient or tensor.as_in_pytorch:
             return True
     warnings.warn(
         "backward from a Tensor with stop_gradient=True does nothing: nothing that it was computed from wants "
@@ -267,38 +305,78 @@ def grad(
 
     With `create_graph` the result can be differentiated again.
     """
-    outputs, inputs = as_list(outputs), as_list(inputs)
-    if not outputs or not inputs:
-        raise GradientError("inputs and outputs of a gradient cannot be empty: name the Tensors that it is for")
+    outputs, inputs = _tensors_among(outputs, "outputs"), _tensors_among(inputs, "inputs")
+    if not only_inputs:
+        raise GradientArgumentError("grad: only_inputs=False is not supported; call backward() for all leaves")
     starts = [None] * len(outputs) if grad_outputs is None else as_list(grad_outputs)
-    tracer = recording.tracer
+    around = [] if no_grad_vars is None else no_grad_vars
+    around = list(around) if isinstance(around, set) else as_list(around)
+    tracer = modes().tracer
     if tracer is not None:
-        made = tracer.grad(outputs, inputs, starts, create_graph, as_list(no_grad_vars or []))
+        made = tracer.grad(outputs, inputs, starts, create_graph, around)
         for position, gradient in enumerate(made):
             if gradient is None and not allow_unused:
                 raise GradientError(_UNUSED.format(position=position, shape=list(inputs[position].shape)))
         return made
-    wanted = {tensor.source for tensor in inputs}
-    blocked = {tensor.source for tensor in as_list(no_grad_vars or [])}
+    blocked = _tensors_among(around, "no_grad_vars") if around else []
+    keep = create_graph if retain_graph is None else retain_graph
+    outside = len(_waiting_here()) if _waiting else 0
+    found = _found(outputs, inputs, starts, keep, create_graph, blocked)
+    kind = outputs[0].result_class
+    results: list[Any] = []
+    for position, tensor in enumerate(inputs):
+        gradient = found.get(tensor.source)
+        if gradient is not None and tensor._hooks and tensor._node is None and tensor.as_in_pytorch:
+            gradient = run_hooks(tensor._hooks, gradient, kind)
+        if gradient is None and not allow_unused:
+            raise GradientError(_UNUSED.format(position=position, shape=list(tensor._array.shape)))
+        if gradient is not None and not hasattr(gradient, "_array"):
+            gradient = tensor.result_class(np.array(gradient))
+        elif gradient is not None and gradient.stop_gradient and not gradient.as_in_pytorch:
+            gradient = tensor.result_class(gradient._array.copy(), False)
+        results.append(gradient)
+    if _waiting and len(_waiting_here()) > outside:
+        _forget_waiting(outside)
+        raise GradientError("a hook has to wait until backward() has set every .grad, which grad() never does")
+    return results
+
+
+def _found(
+    outputs: Sequence[Any],
+    inputs: Sequence[Any],
+    starts: Sequence[Any],
+    retain_graph: bool,
+    create_graph: bool,
+    blocked: Sequence[Any] = (),
+) -> dict[Any, Any]:
+    """The gradients of inputs, before the hooks of leaves, by where the inputs stand."""
+    wanted, around = {tensor.source for tensor in inputs}, {tensor.source for tensor in blocked}
     found: dict[Any, Any] = {}
 
     def complete(key: Any, gradient: Any) -> Any:
         if key in wanted:
             found[key] = gradient
-        return None if key in blocked else gradient
+        return None if key in around else gradient
 
-    keep = create_graph if retain_graph is None else retain_graph
-    ends = _walk(outputs, starts, keep, create_graph, complete, wanted, blocked)
+    ends = _walk(outputs, starts, retain_graph, create_graph, complete, wanted, around)
     for key, gradient in ends.items():
         if key in wanted:
-            hooks = (key[0].hooks or {}).get(key[1]) if type(key) is tuple else key._hooks
+            hooks = key[0].hooks.get(key[1]) if type(key) is tuple and key[0].hooks else None
             found[key] = run_hooks(hooks, gradient, outputs[0].result_class) if hooks else gradient
-    results: list[Any] = []
-    for position, tensor in enumerate(inputs):
-        gradient = found.get(tensor.source)
-        if gradient is None and not allow_unused:
-            raise GradientError(_UNUSED.format(position=position, shape=list(tensor._array.shape)))
-        if gradient is not None and not hasattr(gradient, "_array"):
-            gradient = tensor.result_class(np.array(gradient))
-        results.append(gradient)
-    return results
+    return found
+
+
+def _tensors_among(given: Any, what: str) -> list[Any]:
+    """The Tensors that a call names as its `inputs` or `outputs`, one or a list of them."""
+    if given is None:
+        raise GradientArgumentError(f"grad: {what} should not be None: name the Tensors that the gradient is for")
+    listed = as_list(given)
+    if not listed:
+        raise GradientArgumentError(f"grad: {what} cannot be empty: name the Tensors that the gradient is for")
+    mark = "_array" if modes().tracer is None else "apply_operator"  # Variables stand for Tensors that are traced
+    for place, value in enumerate(listed):
+        if not hasattr(value, mark):
+            raise GradientArgumentError(
+                f"grad: elements of {what} must be Tensors, but element {place} is a {type(value).__name__}"
+            )
+    return listed

@@ -39,16 +39,16 @@ def add_hook(tensor: Any, hook: Callable[[Any], Any]) -> HookHandle:
     hooks = hooks_of(tensor)
     handle = HookHandle(hooks)
     hooks[handle] = hook
-    if _RETAINED in hooks:  # what is kept is the gradient after every hook
+    if _RETAINED in hooks and tensor.as_in_pytorch:
         hooks[_RETAINED] = hooks.pop(_RETAINED)
     return handle
 
 
 def retain(tensor: Any) -> None:
-    """Keep the gradient of a value that an operator made; a leaf's is kept anyway."""
-    if tensor.stop_gradient:
+    """Keep the gradient of a value that an operator made, as the hooks so far leave it; a leaf's is kept anyway."""
+    if tensor.stop_gradient and tensor.as_in_pytorch:
         raise OperatorError("a Tensor with stop_gradient=True (that doesn't require gradient) has no gradient to keep")
-    if tensor._node is None:
+    if tensor.stop_gradient or tensor._node is None:
         return
     known = weakref.ref(tensor)
 

@@ -19,7 +19,7 @@ from app.ops.methods import ValueMethods
 from app.tensor.backward import run_backward
 from app.tensor.dispatch import RunsOperators, active_tracer, as_applied
 from app.tensor.hooks import HookHandle, add_hook, retain
-from app.tensor.inplace import ChangesInPlace, add_methods
+from app.tensor.inplace import ChangesInPlace, add_methods, write
 from app.tensor.modes import modes
 from app.tensor.tape import Hooks, Node
 from app.tensor.views import View
@@ -48,8 +48,10 @@ class Tensor(ChangesInPlace, RunsOperators):
     )
     result_class: ClassVar[Callable[..., Tensor]]
     """What operators, and backward passes, make of values of this class: Tensors, unless a subclass says otherwise."""
-    backward_is_strict: ClassVar[bool] = False
-    """Whether backward from a value with `stop_gradient=True`, or without a gradient from many numbers, is an error."""
+    as_in_pytorch: ClassVar[bool] = False
+    """Whether gradients follow PyTorch's rules where Paddle has others: backward from, and `retain_grads` of, a value
+    with `stop_gradient=True` is an error, and so is backward from many numbers without a gradient for them; a kept
+    gradient is that after every hook; `grad` calls the hooks of leaves."""
     grad_stops: ClassVar[bool] = False
     """The `stop_gradient` of a `.grad`, which is a leaf."""
 
@@ -174,15 +176,18 @@ class Tensor(ChangesInPlace, RunsOperators):
         """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
         run_backward([self], [grad_tensor], retain_graph, create_graph)
 
-    def clear_grad(self, set_to_zero: bool = False) -> None:
-        """Forget the gradient, or make it zero."""
-        tracer = modes().tracer
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Make the gradient zero, or forget it, as a function that is traced always does."""
+        tracer, gradient = modes().tracer, self.grad
         if tracer is not None:
             tracer.note_gradient(self)
-        if set_to_zero and self.grad is not None:
-            self.grad.set_value(np.zeros_like(self.grad._array))
-        else:
             self.grad = None
+        elif gradient is None or not set_to_zero:
+            self.grad = None
+        elif gradient._node is None:
+            write(gradient, 0)
+        else:  # it belongs to a graph
+            self.grad = self.result_class(np.zeros_like(gradient._array), self.grad_stops)
 
     clear_gradient = clear_grad
 

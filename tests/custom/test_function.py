@@ -172,3 +172,37 @@ def test_saved_tensors_of_a_straight_through_estimator():
     y.sum().backward()
     np.testing.assert_array_equal(y.numpy(), [0, 0, 1, 1])
     np.testing.assert_array_equal(x.grad.numpy(), [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("found", "shape", "expected"),
+    [
+        ((3, 2), (2,), [3.0, 3.0]),
+        ((2, 3), (2, 1), [[3.0], [3.0]]),
+        ((3, 2), (), 6.0),
+        ((1, 2), (2,), [1.0, 1.0]),
+    ],
+)
+def test_a_gradient_of_a_stretched_shape_is_summed_to_that_of_the_input(found: Any, shape: Any, expected: Any):
+    f = function(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64") * dy.sum() / dy.sum())
+    x = app.ones(shape, "float64")
+    x.stop_gradient = False
+    (gradient,) = app.grad(f.apply(x * x).sum(), x, create_graph=True)
+    assert (gradient / 2.0).tolist() == expected
+
+
+@pytest.mark.parametrize(("found", "shape"), [((2,), (3, 2)), ((1,), (2,)), ((), (2,)), ((3,), (2,)), ((2, 1), (2, 3))])
+def test_a_gradient_of_another_shape_is_refused(found: Any, shape: Any):
+    f = function(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64"))
+    x = app.ones(shape, "float64")
+    x.stop_gradient = False
+    with pytest.raises(OperatorError, match=r"backward returned shape .* as gradient 0, but expected shape"):
+        f.apply(x).sum().backward()
+
+
+def test_a_pylayer_returns_the_shape_of_its_input():
+    f = type("L", (PyLayer,), {"forward": lambda ctx, x: x * 2.0, "backward": lambda ctx, dy: app.ones([3, 2])})
+    x = app.ones([2])
+    x.stop_gradient = False
+    with pytest.raises(OperatorError, match=r"returned shape \[3, 2\] as gradient 0, but expected shape \[2\]"):
+        f.apply(x).sum().backward()

@@ -9,7 +9,9 @@ import pytest
 
 import app
 from app import nn, static
-from app.errors import ShapeError
+from app.compat import paddle, torch
+from app.compat.paddle import fluid
+from app.errors import DtypeError, OperatorError, ShapeError
 from app.graph.defaults import static_mode
 from app.nn import initializer as init
 
@@ -146,3 +148,57 @@ def test_a_startup_program_without_a_seed_follows_the_global_one():
     app.seed(5)
     (again,) = values_in_program(init.Normal(), None)
     np.testing.assert_array_equal(first[0], again[0])
+
+
+# Called with a Tensor
+
+EVERY = [*RANDOM, init.TruncatedNormal(), init.Orthogonal(), init.Constant(1.5), init.Assign(np.ones((4, 3)))]
+
+
+@pytest.mark.parametrize("initializer", EVERY)
+@pytest.mark.parametrize("make", [app.zeros, torch.zeros, nn.create_parameter])
+def test_an_initializer_fills_a_tensor(initializer: Any, make: Any):
+    expected = first_values(initializer, [4, 3])
+    tensor = make([4, 3])
+    shared, version = tensor.detach(), tensor.inplace_version
+    app.seed(0)
+    assert initializer(tensor) is None
+    np.testing.assert_array_equal(tensor.detach().numpy(), expected)
+    np.testing.assert_array_equal(shared.numpy(), expected)
+    assert tensor.inplace_version == version + 1
+
+
+def test_the_initializers_of_paddle_and_fluid_fill_tensors():
+    for initializer in (paddle.nn.initializer.Normal(), fluid.initializer.Normal(), fluid.initializer.MSRA()):
+        tensor = app.zeros([4, 3])
+        initializer(tensor)
+        assert np.ptp(tensor.numpy()) > 0
+
+
+def test_a_traced_function_fills_a_tensor_whenever_it_runs():
+    tensor = app.zeros([4])
+
+    @app.jit.to_static(backend="reference")
+    def fill(x: Any) -> Any:
+        init.Uniform()(tensor)
+        return tensor + x
+
+    found = [fill(app.zeros([4])).tolist() for _ in range(2)]
+    assert found[0] != found[1] == tensor.tolist()
+
+
+def test_a_variable_has_no_numbers_to_replace():
+    with static_mode(), static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [2, 3])
+        with pytest.raises(OperatorError, match=r"Uniform: a Variable has no numbers yet.*create_parameter"):
+            init.Uniform()(x)
+
+
+@pytest.mark.parametrize("initializer", RANDOM)
+def test_whole_numbers_are_not_drawn(initializer: Any):
+    words = f"{type(initializer).__name__} draws floating numbers, which int64 cannot hold"
+    with pytest.raises(DtypeError, match=words):
+        initializer(app.zeros([2, 3], "int64"))
+    with pytest.raises(DtypeError, match=words):
+        first_values(initializer, dtype="int64")
+    assert nn.create_parameter([2], "int64").tolist() == [0, 0]

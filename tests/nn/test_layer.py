@@ -175,6 +175,8 @@ def test_gradients_are_cleared():
     net(to_tensor(np.ones((5, 3), "float32"))).sum().backward()
     assert all(p.grad is not None for p in net.parameters())
     net.clear_gradients()
+    assert all(not p.grad.numpy().any() for p in net.parameters())
+    net.clear_gradients(set_to_zero=False)
     assert all(p.grad is None for p in net.parameters())
 
 

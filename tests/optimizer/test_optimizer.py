@@ -190,8 +190,10 @@ def test_gradients_are_cleared_on_demand():
     chosen = SGD(0.5, [weight])
     for clear in (chosen.clear_grad, chosen.clear_gradients):
         (weight * 1.0).backward()
-        assert weight.grad is not None
+        assert weight.grad.tolist() == [1.0]
         clear()
+        assert weight.grad.tolist() == [0.0]
+        clear(set_to_zero=False)
         assert weight.grad is None
 
 

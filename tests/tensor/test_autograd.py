@@ -30,7 +30,23 @@ def test_a_second_backward_adds_to_the_gradient():
     for times in (1, 2, 3):
         (x * x).sum().backward()
         assert x.grad.tolist() == [6.0 * times]
+    x.clear_gradient(False)
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_gradient_that_is_cleared_is_zero_unless_it_is_to_be_forgotten(create_graph: bool):
+    x = leaf(3.0)
     x.clear_grad()
+    assert x.grad is None
+    (x * x).sum().backward(create_graph=create_graph)
+    x.clear_grad()
+    assert (x.grad.tolist(), x.grad.is_leaf) == ([0.0], True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [6.0]
+    x.clear_gradient()
+    assert x.grad.tolist() == [0.0]
+    x.clear_gradient(set_to_zero=False)
     assert x.grad is None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from leaves import leaf
@@ -72,6 +74,42 @@ def test_no_gradient_flows_through_no_grad_vars():
     assert grad(hidden + x, x, no_grad_vars=[hidden], retain_graph=True)[0].tolist() == [1.0]
     assert grad(hidden, x, no_grad_vars=hidden, allow_unused=True, retain_graph=True) == [None]
     assert grad(hidden + x, x)[0].tolist() == [5.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"inputs": [None]}, "elements of inputs must be Tensors, but element 0 is a NoneType"),
+        ({"inputs": None}, "inputs should not be None"),
+        ({"inputs": []}, "inputs cannot be empty"),
+        ({"outputs": [None]}, "elements of outputs must be Tensors, but element 0 is a NoneType"),
+        ({"outputs": []}, "outputs cannot be empty"),
+        ({"inputs": 3}, "elements of inputs must be Tensors, but element 0 is a int"),
+        ({"grad_outputs": [None, None]}, "1 tensor, but 2 gradients for them"),
+        ({"no_grad_vars": ["a"]}, "elements of no_grad_vars must be Tensors, but element 0 is a str"),
+        ({"only_inputs": False}, "only_inputs=False is not supported"),
+    ],
+)
+def test_a_call_that_names_no_tensors_fails_an_assertion_that_says_why(arguments: Any, words: str):
+    x = leaf(2.0)
+    with pytest.raises(AssertionError, match=words):
+        grad(**{"outputs": x * x, "inputs": x, **arguments})
+
+
+def test_a_tensor_of_zero_is_among_the_no_grad_vars():
+    x = leaf(0.0)
+    hidden = x * 1.0
+    assert grad(hidden + x, x, no_grad_vars=hidden)[0].tolist() == [1.0]
+
+
+def test_gradients_that_can_be_differentiated_want_a_gradient():
+    x = leaf(2.0)
+    arriving = to_tensor([1.0])
+    for y in (x * x, x * 2.0, x + 1.0):
+        assert grad(y, x, retain_graph=True)[0].stop_gradient
+        assert not grad(y, x, create_graph=True)[0].stop_gradient
+        assert not grad(y, x, arriving, create_graph=True)[0].stop_gradient
+    assert arriving.stop_gradient
 
 
 def test_one_output_blocked_and_another_not():

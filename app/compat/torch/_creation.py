@@ -12,7 +12,7 @@ from app.compat.torch._device import check_device
 from app.compat.torch._dtype import get_default_dtype, named
 from app.compat.torch._random import default_generator
 from app.compat.torch._size import sizes
-from app.compat.torch._table import METHODS
+from app.compat.torch._table import METHODS, put_into
 from app.compat.torch._tensor import KINDS, Tensor
 from app.errors import DtypeError
 from app.ops.dtype import canonical
@@ -36,7 +36,7 @@ def creator(function: Callable[..., Any]) -> Callable[..., Any]:
             made = function(*args, **settings)
         result: Any = Tensor.result_class(made._array if isinstance(made, FrameworkTensor) else np.asarray(made))
         if out is not None:
-            return out.copy_(result)
+            return put_into(create.__name__, out, result)
         return result.requires_grad_() if requires_grad else result
 
     create.__name__, create.__doc__ = function.__name__, function.__doc__

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import app
+from app.errors import DtypeError, OperatorError, ShapeError
+from app.tensor import Tensor
+from app.tensor.modes import modes
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """The functions of the module `torch` that take a Tensor first."""
@@ -75,10 +80,32 @@ def renamed(name: str, target: str, source: Any = app) -> Callable[..., Any]:
             given[key] = value
         first = [given.pop(key) for key in theirs[:inputs] if key in given]
         result = operator(*first, **{ours[key]: value for key, value in given.items()})
-        return result if out is None else out.copy_(result)
+        return result if out is None else put_into(name, out, result)
 
     function.__name__, function.__doc__ = name, operator.__doc__
     return function
+
+
+def put_into(name: str, out: Any, result: Any) -> Any:
+    """The Tensor given as `out=`, with the numbers of a result."""
+    if not isinstance(out, Tensor) or not isinstance(result, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if modes().on and not (out.stop_gradient and result.stop_gradient):
+        raise OperatorError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad; leave out= away, or call it inside torch.no_grad()"
+        )
+    found, wanted = result._array.dtype, out._array.dtype
+    if not np.can_cast(found, wanted, "same_kind"):
+        raise DtypeError(f"{name}(): result type {found} can't be cast to the desired output type {wanted} of out=")
+    if out._array.shape != result._array.shape:
+        if out._array.size:
+            raise ShapeError(
+                f"{name}(): out= has shape {list(out._array.shape)}, the result {list(result._array.shape)}; "
+                "give a Tensor of that shape, or an empty one"
+            )
+        out._array = np.empty(result._array.shape, wanted)
+    return out.copy_(result)
 
 
 def _leading(parameters: list[tuple[str, str, str]], most: int) -> int:

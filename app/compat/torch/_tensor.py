@@ -24,6 +24,8 @@ from app.compat.torch._table import METHODS
 from app.errors import OperatorError
 from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward
+from app.tensor.modes import modes
+from app.tensor.versions import apart
 
 
 class _Constructor(type):
@@ -42,7 +44,7 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
     """An array on which operators run at once. With `requires_grad=True` they are recorded for `backward`."""
 
     __slots__ = ()
-    backward_is_strict = True
+    as_in_pytorch = True
     grad_stops = True
 
     # What it is
@@ -138,12 +140,20 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
 
     @property
     def data(self) -> Any:
-        """The same numbers, out of the graph."""
-        return self.detach()
+        """The same numbers, out of the graph: changes of them in place go unnoticed, as no `detach()` lets them."""
+        if modes().tracer is not None:
+            return self.detach()
+        return type(self).result_class(apart(self._array))
 
     @data.setter
     def data(self, value: Any) -> None:
-        self._array = np.asarray(value)
+        if not isinstance(value, FrameworkTensor):
+            raise TypeError(f"data has to be a Tensor, but got a {type(value).__name__}; make one with torch.tensor")
+        if self.requires_grad and value._array.dtype.kind != "f":
+            raise RequiresGradError(
+                f"data set to a tensor that requires gradients must be floating point, found {value.dtype}"
+            )
+        self._array = apart(value._array)
 
     def detach_(self) -> Tensor:
         """Leave the graph."""
@@ -154,12 +164,12 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The numbers, as an array that shares the memory."""
-        if self.requires_grad and not force:
+        if self.requires_grad and modes().on and not force:
             raise RequiresGradError("numpy() of a Tensor that requires grad: use tensor.detach().numpy()")
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if self.requires_grad:
+        if self.requires_grad and modes().on:
             raise RequiresGradError("a Tensor that requires grad becomes no array: use tensor.detach().numpy()")
         return super().__array__(dtype, copy)
 

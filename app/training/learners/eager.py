@@ -50,7 +50,7 @@ class EagerLearner:
                 self._run(Tensor(image), label)[0].backward()
         trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
         self._activation.require_gradients([path for path, p in trained if p.grad is None])
-        self._optimizer.clear_grad()
+        self._optimizer.clear_grad(set_to_zero=False)
         self.restore(before)  # running statistics have moved
 
     def train(self, batches: Batches) -> PerIteration:
@@ -70,7 +70,7 @@ class EagerLearner:
         weighted = loss if self._world.size == 1 else loss * (share * self._world.size)  # see app/nn/parallel.py
         weighted.backward()
         self._optimizer.step()
-        self._optimizer.clear_grad()
+        self._optimizer.clear_grad(set_to_zero=False)
         return loss.item() * share, score.item() * share
 
     def _overall(self, rows: list[tuple[float, float]]) -> PerIteration:
