@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the report, and say where it is."""
-    if not check(options.run):
-        say(f"note: {options.run}: {UNCHECKED}", sys.stderr)
+    checked = check(options.run)
     say(f"The report is {write_report(options.run)}")
+    if not checked:
+        say(f"note: {options.run}: {UNCHECKED}", sys.stderr)
     return 0

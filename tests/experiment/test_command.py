@@ -74,7 +74,15 @@ def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tm
     assert f"\nThe run is in runs/{folder.name}/\n" in run.out
     assert run.out.endswith(f"\nThe report is runs/{folder.name}/report.html\n")
     files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
-    files |= {"model.json", "model.safetensors", "checkpoints", "answers.safetensors", "report.html", "curves.png"}
+    files |= {
+        "model.json",
+        "model.safetensors",
+        "checkpoints",
+        "answers.safetensors",
+        "report.html",
+        "curves.png",
+        "SHA256SUMS",
+    }
     assert {file.name for file in folder.iterdir()} == files
 
 
@@ -173,7 +181,7 @@ def test_reports_rarer_than_an_epoch(train: Callable[..., Any]):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_loss_that_is_no_number_is_null_in_the_metrics_and_said(train: Callable[..., Any]):
-    run = train("train.learning_rate=1e300", "train.on_nonfinite=ignore", "--no-baseline")
+    run = train("train.learning_rate=1e38", "train.on_nonfinite=ignore", "--no-baseline")
     assert run.column("custom.relu", "epoch", "test_loss")[-1] is None  # JSON has no NaN
     assert "The loss of custom.relu is no number any more: try a smaller train.learning_rate." in run.out
 
@@ -244,11 +252,18 @@ def test_a_run_is_not_written_over(train: Callable[..., Any]):
     assert run.metrics == first
 
 
-def test_a_folder_that_is_there_may_be_used(train: Callable[..., Any], tmp_path: Path):
+def test_an_empty_folder_that_is_there_may_be_used(train: Callable[..., Any], tmp_path: Path):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "notes.txt").write_text("mine")
     assert train().status == 0
-    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_with_files_of_something_else_is_left_as_it_is(train: Callable[..., Any], tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "summary.txt").write_text("mine")
+    run = train()
+    assert run.status == 1
+    assert run.err.startswith("error: run is not empty and is not the folder of a run: it has summary.txt, which a run")
+    assert {file.name: file.read_text() for file in run.folder.iterdir()} == {"summary.txt": "mine"}
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path:
     assert process.returncode == 130
     assert err == "\nStopping. Ctrl-C again stops at once.\ninterrupted\n"
     files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
-    files |= {"weights-relu.safetensors", "model.json", "model.safetensors", "checkpoints"}
+    files |= {"weights-relu.safetensors", "model.json", "model.safetensors", "checkpoints", "SHA256SUMS"}
     assert {file.name for file in (tmp_path / "run").iterdir()} == files
     summary = (tmp_path / "run" / "summary.txt").read_text()
     assert re.search(

@@ -30,6 +30,7 @@ from app.reporting.wording import seconds
 from app.training.activation import find_activation
 from app.training.config import Config
 from app.training.learners import make_learner
+from app.training.run_folder import ANSWERS
 from app.training.weights import write_weights
 
 # --- The command, and what it writes ---
@@ -140,7 +141,7 @@ def test_answers_of_other_weights_than_those_measured_are_told(tmp_path: Path):
 
 def test_a_run_that_was_killed_at_once_has_one_too(tmp_path: Path):
     folder = made_run(tmp_path / "run", finished=0, costs=False)
-    for file in (folder / answers.FILE, *folder.glob("weights-*")):
+    for file in (folder / ANSWERS, *folder.glob("weights-*")):
         file.unlink()
     (folder / "metrics.jsonl").write_text((folder / "metrics.jsonl").read_text() + '{"event": "iteration", "oper')
     assert sentences(read(folder)) == ["No epoch was finished, so there is little to show."]
@@ -193,7 +194,7 @@ def test_events_of_other_kinds_are_passed_over(tmp_path: Path):
     assert len(read(folder).epochs) == 6
 
 
-@pytest.mark.parametrize("name", [answers.FILE, "weights-0.safetensors", "comparison.json"])
+@pytest.mark.parametrize("name", [ANSWERS, "weights-0.safetensors", "comparison.json"])
 @pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"{" * 100, bytes(200)])
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes):
     folder = made_run(tmp_path / "run")
@@ -237,8 +238,8 @@ def test_answers_that_do_not_fit_together_are_refused(tmp_path: Path, key: str, 
     from app.saving import load, save
 
     folder = made_run(tmp_path / "run")
-    kept = load(folder / answers.FILE, return_numpy=True)
-    save({**kept, key: value}, folder / answers.FILE)
+    kept = load(folder / ANSWERS, return_numpy=True)
+    save({**kept, key: value}, folder / ANSWERS)
     with pytest.raises(AppError, match="holds no answers"):
         answers.read(folder)
 
