@@ -3,7 +3,24 @@
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
-from app import autograd, device, distributed, io, jit, linalg, metric, nn, onnx, optimizer, regularizer, static, vision
+from app import (
+    _importing as _importing,
+)
+from app import (
+    autograd,
+    device,
+    distributed,
+    io,
+    jit,
+    linalg,
+    metric,
+    nn,
+    onnx,
+    optimizer,
+    regularizer,
+    static,
+    vision,
+)
 from app.creation import (
     arange,
     assign,
