@@ -6,7 +6,24 @@ from app import working_folder as working_folder  # before all others: it sees t
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
-from app import autograd, device, distributed, io, jit, linalg, metric, nn, onnx, optimizer, regularizer, static, vision
+from app import (
+    _importing as _importing,
+)
+from app import (
+    autograd,
+    device,
+    distributed,
+    io,
+    jit,
+    linalg,
+    metric,
+    nn,
+    onnx,
+    optimizer,
+    regularizer,
+    static,
+    vision,
+)
 from app.creation import (
     arange,
     assign,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -30,11 +32,11 @@ class Terminated(KeyboardInterrupt):
 
 def run(command: Callable[[], int]) -> int:
     """Run a command; gives its exit status. What a user can cause ends in one line on standard error, or silently."""
-    open_streams()
+    begin()
     try:
-        return command()
+        return _written(command)
     except AppError as error:
-        return _failed(f"error: {error}", error.exit_status)
+        return _failed(f"error: {error}{_without_folder()}", error.exit_status)
     except Terminated:
         return _failed("terminated", TERMINATED)
     except KeyboardInterrupt:
@@ -44,10 +46,40 @@ def run(command: Callable[[], int]) -> int:
     except MemoryError as error:
         return _failed(f"error: not enough memory. {error}".rstrip(), FAILED)
     except OSError as error:
-        return _failed(f"error: {error}", FAILED)
+        return _failed(f"error: {_subject(error)}{error}{_without_folder()}", FAILED)
     finally:
         _drain(sys.stdout)
         _drain(sys.stderr)
+
+
+def _written(command: Callable[[], int]) -> int:
+    """Run a command, and write out what it printed: a disk may be full."""
+    try:
+        status = command()
+    except SystemExit:  # as after `--help`
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
+
+
+def _subject(error: OSError) -> str:
+    """What an error that names no file is about, as far as that can be found out: what was printed is still waiting."""
+    try:
+        if error.filename is None:
+            print(end="\n" if getattr(sys.stdout, "write_through", False) else "", flush=True)
+    except OSError:
+        return "standard output cannot be written: "
+    return ""
+
+
+def _without_folder() -> str:
+    """Words about a working folder that is gone, by which no file can be found."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return ". The working folder is gone: change into one that is there"
+    return ""
 
 
 def _failed(message: str, status: int) -> int:
@@ -55,17 +87,25 @@ def _failed(message: str, status: int) -> int:
         print(escaped(message), file=sys.stderr)
     except BrokenPipeError:
         return CLOSED_PIPE
+    except OSError:  # nowhere is left to say it
+        pass
     return status
 
 
-def open_streams() -> None:
-    """Make every text printable, whatever the locale, and a stream that the caller closed a place to lose it in."""
+def begin() -> None:
+    """Make the streams and Ctrl-C what a command expects.
+
+    Every text can be printed, whatever the locale, a stream that the caller closed is a place to lose it in, and
+    Ctrl-C, which ends a program that is still importing at once, raises KeyboardInterrupt again.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _drain(stream: TextIO) -> None:

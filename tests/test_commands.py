@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -105,3 +107,54 @@ def test_text_that_the_terminal_cannot_show_is_escaped():
         check=False,
     )
     assert (done.stdout, done.stderr) == ("gr\\xf6\\xdfe \\udcff\n", "")
+
+
+INTERRUPTING = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "app.tensor.tensor":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+@pytest.mark.parametrize("words", [["train.py"], ["-m", "app", "check", "relu"]])
+def test_ctrl_c_while_modules_are_being_imported_is_silent(words: list[str], tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
+    settings = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=settings, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")  # 130, as shells report it
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["train.py", "--help"], ["-m", "app", "--help"], ["-m", "app", "data"]])
+def test_standard_output_that_is_full_is_named(words: list[str]):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, *words]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    told = "error: standard output cannot be written: [Errno 28] No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_where_both_streams_are_full_the_status_tells():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "app", "data"]
+        assert subprocess.run(command, cwd=ROOT, stdout=full, stderr=full, check=False).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["train.py"], ["-m", "app", "data"], ["-m", "app", "compare"], ["-m", "app", "report", "runs/a"]]
+)
+def test_a_working_folder_that_is_gone_is_named(words: list[str], tmp_path: Path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = [str(ROOT / "train.py")] if words == ["train.py"] else words
+    lost = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", lost, *words]
+    done = subprocess.run(command, cwd=gone, env=settings, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    if done.returncode:
+        assert done.stderr.endswith("The working folder is gone: change into one that is there\n")

@@ -42,7 +42,7 @@ def run(command: Callable[[], int]) -> int:
     if launch is None:
         return command_line.run(command)
     watch(launch)
-    command_line.open_streams()
+    command_line.begin()
     last_words = _silence() if launch.rank else None
     try:
         world = worlds.current()

@@ -123,19 +123,6 @@ def test_ctrl_c_while_data_is_being_fetched(start: Callable[..., Any], tmp_path:
     assert not (tmp_path / "run").exists()
 
 
-def test_ctrl_c_while_modules_are_being_imported():
-    program = (
-        "import runpy, sys\n"
-        "class Interrupting:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.startswith('app'): raise KeyboardInterrupt\n"
-        "sys.meta_path.insert(0, Interrupting())\n"
-        "runpy.run_path('train.py', run_name='__main__')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
 # --- Readers that go away ---
 
 
@@ -154,7 +141,10 @@ def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start: Callable[..., Any]
 def test_a_full_disk_behind_standard_output_is_one_line(type_it: Callable[..., Any]):
     with open("/dev/full", "w") as full:
         run = type_it("--config", QUICK, "output=run", "engine=reference", stdout=full)
-    assert (run.status, run.err) == (1, "error: [Errno 28] No space left on device\n")
+    assert (run.status, run.err) == (
+        1,
+        "error: standard output cannot be written: [Errno 28] No space left on device\n",
+    )
 
 
 def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
