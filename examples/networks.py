@@ -14,7 +14,7 @@ def seed() -> Any:
     label = static.data("label", [None, 1], "int64")
     hidden = static.nn.fc(image, 100, activation="custom.relu")
     scores = static.nn.fc(hidden, 10)
-    loss = app.nn.functional.cross_entropy(scores, label)
+    loss = app.nn.functional.cross_entropy(scores, label, ignore_index=None)
     app.optimizer.SGD(learning_rate=0.01).minimize(loss)
     return loss
 
@@ -26,6 +26,6 @@ def deep() -> Any:
     x = image
     for _ in range(64):
         x = static.nn.fc(x, 100, activation="custom.relu")
-    loss = app.nn.functional.cross_entropy(static.nn.fc(x, 10), label)
+    loss = app.nn.functional.cross_entropy(static.nn.fc(x, 10), label, ignore_index=None)
     app.optimizer.SGD(learning_rate=0.01).minimize(loss)
     return loss

@@ -147,7 +147,7 @@ def network(hidden: int = 48, activation: Any = app.tanh) -> tuple[Any, Any, str
     with app.graph.names.guard(), static.program_guard(main, startup):
         image, label = static.data("image", [None, 64], "uint8"), static.data("label", [None], "int64")
         values = activation(static.nn.fc(image.astype("float32") / 255.0, hidden))
-        loss = app.nn.functional.cross_entropy(static.nn.fc(values, 3), label)
+        loss = app.nn.functional.cross_entropy(static.nn.fc(values, 3), label, ignore_index=None)
         app.optimizer.Momentum(0.1).minimize(loss)
     return main, startup, loss.name
 
