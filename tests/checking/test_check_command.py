@@ -129,7 +129,7 @@ def test_shapes_settings_and_the_range(check: Check):
         (["swish"], "'swish' names no operator: give file.py, file.py:name, module:name or custom.relu"),
         (["no_such_module:swish"], "the module no_such_module cannot be imported"),
         (["custom.rely"], r"did you mean 'custom\.relu'"),
-        (["some_ops.py:swish", "--only", "gradients"], "--only: there is no check 'gradients'; there are gradient,"),
+        (["some_ops.py:swish", "--only", "gradients"], "--only: there is no check 'gradients'; there are bounds, grad"),
         (["some_ops.py:swish", "--shape", "4,x"], "--shape 4,x: expected whole numbers with commas"),
         (["some_ops.py:swish", "--shape", "0"], "--shape 0: sizes must be at least 1"),
         (["some_ops.py:swish", "--shape", "4:int"], "--shape 4:int: there is no type 'int'; there are"),
