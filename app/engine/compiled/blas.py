@@ -58,17 +58,14 @@ _lock = threading.RLock()
 _inside = 0
 """How many calls keep BLAS on one thread now: its setting is one for the whole process."""
 _limits: Any = None
-_threads = 1
 
 
 def threads() -> int:
     """How many threads the user, or the machine, gives BLAS."""
     with _lock:
-        return _threads if _inside else _threads_now()
-
-
-def _threads_now() -> int:
-    return max((info["num_threads"] for info in _controller().info()), default=1)
+        if _inside and _limits is not None:
+            return _limits.get_original_num_threads()["blas"] or 1
+        return max((info["num_threads"] for info in _controller().info()), default=1)
 
 
 @contextmanager
@@ -78,11 +75,10 @@ def single() -> Iterator[None]:
     The count is raised before and lowered after everything else, so that a signal handler that comes between and runs
     a Program itself finds, and leaves, a state that is whole.
     """
-    global _inside, _limits, _threads
+    global _inside, _limits
     with _lock:
         _inside += 1
         if _inside == 1:
-            _threads = _threads_now()
             _limits = _controller().limit(limits=1)
     try:
         yield

@@ -96,8 +96,12 @@ class CompiledProgram:
         """
         results = {name: self._result(name, last - first) for name in self.fetch}
         n = min(batch, order.size)
-        with self._alone_in(scope), self._workspaces.taken(n if work is None else 0) as workspace:
-            self._train(data, order, first, last, batch, scope, results, workspace, work)
+        workspace = self._workspaces.take(n if work is None else 0)
+        try:
+            with self._alone_in(scope):
+                self._train(data, order, first, last, batch, scope, results, workspace, work)
+        finally:
+            self._workspaces.put_back(workspace)
         return [results[name] for name in self.fetch]
 
     def teamwork(self, team: Team) -> Teamwork:
@@ -224,16 +228,23 @@ class CompiledProgram:
     def run_once(self, feed: dict[str, np.ndarray], scope: Scope) -> list[Any]:
         """Run one batch; gives the fetched values."""
         n = self._batch_size(feed)
-        with self._alone_in(scope), self._workspaces.taken(n) as workspace:
-            if not self.source.whole:
-                return self._run_parts(feed, n, scope, workspace)
-            kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
-            results = {name: self._result(name, 1) for name in kept}
-            self._train(feed, np.arange(n), 0, 1, n, scope, results, workspace)
-            if kept:
-                return [np.array(results[name][0]) for name in self.fetch]
-            values = {**feed, **scope.values, **self._views(n, workspace)}
-            return [np.array(values[name]) for name in self.fetch]
+        workspace = self._workspaces.take(n)
+        try:
+            with self._alone_in(scope):
+                run = self._run_parts if not self.source.whole else self._run_whole
+                return run(feed, n, scope, workspace)
+        finally:
+            self._workspaces.put_back(workspace)
+
+    def _run_whole(self, feed: dict[str, np.ndarray], n: int, scope: Scope, workspace: Workspace) -> list[Any]:
+        """One batch in one native call."""
+        kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
+        results = {name: self._result(name, 1) for name in kept}
+        self._train(feed, np.arange(n), 0, 1, n, scope, results, workspace)
+        if kept:
+            return [np.array(results[name][0]) for name in self.fetch]
+        values = {**feed, **scope.values, **self._views(n, workspace)}
+        return [np.array(values[name]) for name in self.fetch]
 
     def _run_parts(self, feed: dict[str, np.ndarray], n: int, scope: Scope, workspace: Workspace) -> list[Any]:
         """One batch, with Python calls between the compiled parts."""
@@ -345,8 +356,8 @@ class CompiledProgram:
         """Whether one batch size explains the shapes of everything fed, as the native form takes for granted."""
         n = self._batch_size(feed)
         shapes = self.lowered.shapes
-        explained = (tuple(s.at(n) for s in shapes[name]) == feed[name].shape for name in feed if name in shapes)
-        return self._holds_at(n) and all(explained)
+        explained = all(tuple(s.at(n) for s in shapes[name]) == feed[name].shape for name in feed if name in shapes)
+        return explained and (self._holds.get(n) or self._holds_at(n))
 
     def fits_batches(self, count: int, batch: int) -> bool:
         """Whether it can run so many rows, cut into batches, in one call: see `runs_many`."""

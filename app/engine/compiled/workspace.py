@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 from app.engine.compiled.buffers import Plan
@@ -41,15 +38,15 @@ class Workspaces:
         workspace.make_room_for(n)
         return workspace
 
-    @contextmanager
-    def taken(self, n: int) -> Iterator[Workspace]:
-        """Inside, a workspace for a batch of n is the caller's alone."""
+    def take(self, n: int) -> Workspace:
+        """A workspace for a batch of n, the caller's alone until it is put back."""
         try:
             workspace = self._idle.pop()
         except IndexError:
             workspace = Workspace(self._lowered, self._plan)
-        try:
-            workspace.make_room_for(n)
-            yield workspace
-        finally:
-            self._idle.append(workspace)
+        workspace.make_room_for(n)
+        return workspace
+
+    def put_back(self, workspace: Workspace) -> None:
+        """Let later calls have it."""
+        self._idle.append(workspace)
