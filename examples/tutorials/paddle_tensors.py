@@ -21,7 +21,7 @@ y = paddle.sum(x * x)
 y.backward()
 print("dy/dx at x is", x.grad.tolist())
 
-# Gradients add up until they are cleared.
+# Gradients add up until they are cleared, which makes them zero.
 paddle.sum(3 * x).backward()
 print("added up:", x.grad.tolist())
 x.clear_grad()
@@ -29,7 +29,7 @@ x.clear_grad()
 # paddle.grad gives gradients without touching .grad, and can differentiate them again.
 (first,) = paddle.grad(paddle.sum(x**3), [x], create_graph=True)
 (second,) = paddle.grad(paddle.sum(first), [x])
-print(first.tolist(), second.tolist(), x.grad)
+print(first.tolist(), second.tolist(), x.grad.tolist())
 
 # Nothing is remembered inside no_grad.
 with paddle.no_grad():
@@ -48,5 +48,5 @@ print(z.stop_gradient)
 # [[1.0, 0.0], [3.0, 0.0]]
 # dy/dx at x is [2.0, 4.0, 6.0]
 # added up: [5.0, 7.0, 9.0]
-# [3.0, 12.0, 27.0] [6.0, 12.0, 18.0] None
+# [3.0, 12.0, 27.0] [6.0, 12.0, 18.0] [0.0, 0.0, 0.0]
 # True
