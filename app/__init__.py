@@ -4,7 +4,7 @@ from app import working_folder as working_folder  # before all others: it sees t
 
 # isort: split
 from types import ModuleType as _ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any as _Any
 
 from app import (
     _importing as _importing,
@@ -61,6 +61,7 @@ from app.ops.composed import FUNCTIONS as _FUNCTIONS
 from app.ops.definition import REGISTRY as _REGISTRY
 from app.ops.dtype import NAMES as _DTYPES
 from app.ops.dtype import get_default_dtype, set_default_dtype
+from app.ops.gone import without as _without
 from app.ops.random import get_rng_state, seed, set_rng_state
 from app.saving import load, save
 from app.tensor import Tensor, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled, to_tensor
@@ -74,10 +75,9 @@ _TAKEN = {name for name, value in globals().items() if not isinstance(value, _Mo
 globals().update({name: function for name, function in (_REGISTRY | _FUNCTIONS).items() if name not in _TAKEN})
 globals().update({name: name for name in _DTYPES})  # app.float32, app.int64 …
 
-if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
-        """What the registry adds, for type checkers, which do not see it."""
+def __getattr__(name: str) -> _Any:
+    raise AttributeError(_without("app", name))
 
 
 __all__ = [

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from app.errors import AppError
+from app.ops.gone import INSTEAD, without
 
 PREFIX = "app.compat."
 """What stands before a façade's own name in the names of its modules."""
@@ -30,6 +31,8 @@ def missing(module: str) -> Callable[[str], NoReturn]:
     """The `__getattr__` of a façade's module: it says that a name is not there, and what is closest."""
 
     def __getattr__(name: str) -> NoReturn:  # noqa: N807 - what Python calls
+        if name in INSTEAD:
+            raise MissingNameError(without(f"the façade {shown(module)}", name))
         raise MissingNameError(f"{shown(module)} has no {name!r} in this façade{closest(module, name)}")
 
     return __getattr__

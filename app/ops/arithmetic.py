@@ -11,7 +11,6 @@ from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.logic import isnan, logical_and, logical_or, where
 from app.ops.math import exp, log, log1p, sqrt
-from app.ops.shaping import cast_like
 
 
 @elementwise(onnx="Add")
@@ -213,12 +212,6 @@ def logaddexp(x: Any, y: Any, name: Any = None) -> Any:
 def hypot(x: Any, y: Any, name: Any = None) -> Any:
     """The length of the longest side of a right triangle with sides of these lengths."""
     return sqrt(x * x + y * y)
-
-
-@composed
-def heaviside(x: Any, y: Any, name: Any = None) -> Any:
-    """0 below zero, 1 above it, and `y` at zero."""
-    return where(x == 0, y, cast_like(x > 0, x))
 
 
 @composed

@@ -70,6 +70,11 @@ def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
     return [_as_type(v, target) for v in values]
 
 
+def floats(values: list[Any]) -> list[Any]:
+    """Inputs brought to one floating type."""
+    return to_common_type(values, floating=True)
+
+
 def meeting_type(values: Sequence[Any]) -> str:
     """The type that values meet in: that of those with axes, unless a number beside them is of a wider kind.
 

@@ -11,7 +11,7 @@ from app.errors import DtypeError, ShapeError
 from app.ops.composed import also_named, composed, of_package
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
-from app.ops.shaping import reshape, squeeze, swapaxes, unsqueeze
+from app.ops.shaping import reshape, squeeze, unsqueeze
 from app.ops.spec import UNKNOWN, Spec, normal_axis, reduced_axes
 
 
@@ -332,21 +332,6 @@ def _(onnx: Any, x: Any, shifts: Any, axis: Any) -> Any:
         start = size - onnx.Mod([shift], onnx.Max(size, 1))
         x = onnx.Concat(onnx.Slice(x, start, size, [along]), onnx.Slice(x, [0], start, [along]), axis=along)
     return onnx.Reshape(x, whole, allowzero=1)
-
-
-@composed
-def rot90(x: Any, k: int = 1, axes: Any = (0, 1), name: Any = None) -> Any:
-    """The value turned by k quarters in the plane of two axes, from the first towards the second."""
-    first, second = (normal_axis(a, len(x.shape)) for a in axes)
-    if first == second:
-        raise ShapeError(f"rot90 turns in the plane of two axes, found {list(axes)}")
-    if k % 4 == 0:
-        return x.assign()
-    if k % 4 == 2:
-        return flip(x, axis=(first, second))
-    return (
-        swapaxes(flip(x, axis=second), first, second) if k % 4 == 1 else flip(swapaxes(x, first, second), axis=second)
-    )
 
 
 also_named(unstack, "unbind")

@@ -11,13 +11,12 @@ import numpy as np
 from app.errors import OperatorError, ShapeError
 from app.ops.composed import composed
 from app.ops.definition import operator
-from app.ops.factoring import svdvals
+from app.ops.elementwise import floats
 from app.ops.logic import where
 from app.ops.math import abs
 from app.ops.reduction import infer_reduction, max, min, reduced_in_onnx, spread, sum
 from app.ops.rounding import sign
-from app.ops.shaping import cast_like, moveaxis, unsqueeze
-from app.ops.solving import floats, inverse
+from app.ops.shaping import cast_like, squeeze
 from app.ops.spec import Spec, normal_axis, reduced_axes
 
 
@@ -76,41 +75,34 @@ _AXES = (-2, -1)
 
 @composed
 def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: Any = None) -> Any:
-    """The size of matrices: 'fro', the root of the sum of squares; 'nuc', the sum of singular values; 2, the largest.
+    """The norm of matrices: 'fro', the root of the sum of squares; 1, the largest sum of a column; infinity, of a row.
 
-    1 is the largest sum of a column, infinity that of a row; the negative numbers are the smallest of each.
+    -1 and -infinity give the smallest sum.
     """
     if len(x.shape) < 2 or len(axis) != 2:
         raise ShapeError(f"matrix_norm works on two axes, found {list(axis)} of shape {list(x.shape)}")
     if p == "fro":
         return p_norm(x, 2.0, tuple(axis), keepdim)
-    rank = len(x.shape)
-    rows, columns = (normal_axis(a, rank) for a in axis)
-    size = _of_matrices(moveaxis(x, [rows, columns], [-2, -1]), p)
-    return unsqueeze(size, axis=sorted((rows, columns))) if keepdim else size
-
-
-def _of_matrices(x: Any, p: Any) -> Any:
-    if p == "nuc":
-        return sum(svdvals(x), axis=-1)
-    if isinstance(p, str) or math.fabs(p) not in (1, 2, math.inf):
-        raise OperatorError(f"matrix_norm: p is 'fro', 'nuc', 1, -1, 2, -2 or an infinity, not {p!r}")
-    extreme = max if p > 0 else min
-    if math.fabs(p) == 2:
-        return extreme(svdvals(x), axis=-1)
-    return extreme(sum(abs(x), axis=-2 if math.fabs(p) == 1 else -1), axis=-1)
+    if p not in (1, -1, math.inf, -math.inf):
+        raise OperatorError(
+            f"matrix_norm: p is 'fro', 1, -1 or an infinity, not {p!r}; np.linalg.norm(x.numpy(), {p!r}) computes it"
+        )
+    rows, columns = (normal_axis(a, len(x.shape)) for a in axis)
+    sums = sum(abs(x), axis=rows if math.fabs(p) == 1 else columns, keepdim=True)
+    largest = (max if p > 0 else min)(sums, axis=columns if math.fabs(p) == 1 else rows, keepdim=True)
+    return largest if keepdim else squeeze(largest, axis=[rows, columns])
 
 
 @composed
 def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
 
-    Along two axes it is that of matrices, and so is 'nuc', the sum of their singular values.
+    Along two axes it is that of matrices.
     """
-    if p == "nuc" or (p is not None and isinstance(axis, (tuple, list)) and len(axis) == 2):
-        return matrix_norm(x, p, _AXES if axis is None else axis, keepdim)
+    if p is not None and isinstance(axis, (tuple, list)) and len(axis) == 2:
+        return matrix_norm(x, p, axis, keepdim)
     if isinstance(p, str) and p != "fro":
-        raise OperatorError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
+        raise OperatorError(f"norm: p is a number or 'fro', not {p!r}")
     return p_norm(x, 2.0 if p is None or p == "fro" else float(p), axis, keepdim)
 
 
@@ -118,12 +110,3 @@ def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: A
 def dist(x: Any, y: Any, p: float = 2.0, name: Any = None) -> Any:
     """The size of a difference."""
     return norm(x - y, p)
-
-
-def cond(x: Any, p: Any = None, name: Any = None) -> Any:
-    """How much a matrix, as equations, makes of errors: its size times that of its inverse."""
-    if p is None or p in (2, -2):
-        values = svdvals(x)
-        ratio = max(values, axis=-1) / min(values, axis=-1)
-        return 1.0 / ratio if p == -2 else ratio
-    return matrix_norm(x, p) * matrix_norm(inverse(x), p)

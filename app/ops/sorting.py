@@ -149,34 +149,3 @@ def unique(
         m.astype(dtype) for m, wanted in zip(more, (return_index, return_inverse, return_counts), strict=True) if wanted
     ]
     return (out, *asked) if asked else out
-
-
-@operator(
-    lambda sorted_sequence, values, *, out_int32=False, right=False: Spec(
-        values.shape, "int32" if out_int32 else "int64"
-    )
-)
-def searchsorted(sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """Where each value would have to be put into a sequence, or the row beside it, to keep that in order."""
-    kind: Any = np.int32 if out_int32 else np.int64
-    side: Any = "right" if right else "left"
-    if sorted_sequence.ndim == 1:
-        return np.searchsorted(sorted_sequence, values, side).astype(kind)
-    rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
-    wanted = values.reshape(len(rows), -1)
-    found = [np.searchsorted(row, some, side) for row, some in zip(rows, wanted, strict=True)]
-    return np.array(found, kind).reshape(values.shape)
-
-
-@searchsorted.in_onnx
-def _(onnx: Any, sorted_sequence: Any, values: Any, out_int32: bool, right: bool) -> Any:
-    line = sorted_sequence if sorted_sequence.rank == 1 else onnx.Unsqueeze(sorted_sequence, [-2])
-    before = (onnx.LessOrEqual if right else onnx.Less)(line, onnx.Unsqueeze(values, [-1]))
-    number = onnx.ReduceSum(onnx.Cast(before, to="int64"), [values.rank], keepdims=0)
-    return onnx.Cast(number, to="int32" if out_int32 else "int64")
-
-
-@composed
-def bucketize(x: Any, sorted_sequence: Any, out_int32: bool = False, right: bool = False, name: Any = None) -> Any:
-    """Where each value would have to be put into a sequence to keep that in order."""
-    return searchsorted(sorted_sequence, x, out_int32, right)

@@ -91,14 +91,11 @@ checkpoint = torch.load(file)
 print(checkpoint["epoch"], sorted(checkpoint["optimizer"]["state"][0]))
 optimizer.load_state_dict(checkpoint["optimizer"])
 
-# Matrices
+# Norms
 spring = torch.tensor([[4.0, 1.0], [1.0, 3.0]], requires_grad=True)
-torch.linalg.solve(spring, torch.tensor([1.0, 2.0])).sum().backward()
+torch.linalg.norm(spring).backward()
 print(spring.grad)
-print(torch.linalg.eigh(spring.detach()).eigenvalues, torch.linalg.cond(spring.detach()))
-print(
-    torch.quantile(torch.tensor([3.0, 1.0, 2.0, 7.0]), torch.tensor([0.25, 0.5])), torch.diff(torch.tensor([1, 4, 9]))
-)
+print(torch.linalg.norm(spring.detach(), 1), torch.diff(torch.tensor([1, 4, 9])))
 
 # Prints:
 # SGD: 5.000 -> 0.013
@@ -118,7 +115,6 @@ print(
 # both 0.0125
 # own [0.25]
 # 1 ['exp_avg', 'exp_avg_sq', 'step']
-# tensor([[-0.0165, -0.1157],
-#         [-0.0248, -0.1736]])
-# tensor([2.3820, 4.6180]) tensor(1.9387)
-# tensor([1.7500, 2.5000]) tensor([3, 5])
+# tensor([[0.7698, 0.1925],
+#         [0.1925, 0.5774]])
+# tensor(5.) tensor([3, 5])

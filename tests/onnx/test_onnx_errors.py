@@ -17,14 +17,13 @@ from app.static import InputSpec
 
 def test_all_that_stands_in_the_way_is_named_together(tmp_path: Path):
     x = static.data("x", [None, 3, 3])
-    y = app.linalg.inv(x).sum(axis=0) + app.diagonal(x, axis1=0, axis2=1).sum() + app.poisson(app.abs(x))[0]
+    y = app.diagonal(x, axis1=0, axis2=1).sum() + app.poisson(app.abs(x))[0]
     with pytest.raises(ExportError) as caught:
         app.onnx.export(static.default_main_program(), tmp_path / "m", feed=[x], fetch=[y])
     lines = str(caught.value).splitlines()
     assert lines[0] == "this network cannot be exported to ONNX:"
     assert sorted(line.strip() for line in lines[1:]) == [
         "operator diagonal: the sizes of its axes 0 and 1 must be known, found shape [-1, 3, 3]",
-        "operator inverse: it has no counterpart in ONNX",
         "operator poisson: it has no counterpart in ONNX",
     ]
     assert not (tmp_path / "m.onnx").exists()
@@ -32,12 +31,12 @@ def test_all_that_stands_in_the_way_is_named_together(tmp_path: Path):
 
 def test_what_is_inside_a_custom_operator_is_named_too(tmp_path: Path):
     @app.custom_op
-    def inverted(x: Any) -> Any:
-        return app.linalg.inv(x + np.eye(3, dtype="float32"))
+    def drawn(x: Any) -> Any:
+        return app.poisson(x)
 
     x = static.data("x", [3, 3])
-    with pytest.raises(ExportError, match="operator inverse: it has no counterpart"):
-        app.onnx.export(static.default_main_program(), tmp_path / "m", feed=[x], fetch=[inverted(x)])
+    with pytest.raises(ExportError, match="operator poisson: it has no counterpart"):
+        app.onnx.export(static.default_main_program(), tmp_path / "m", feed=[x], fetch=[drawn(x)])
 
 
 @pytest.mark.parametrize(

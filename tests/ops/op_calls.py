@@ -22,7 +22,6 @@ from draws import (
 )
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from matrix_calls import any_matrices, equations, square_matrices
 from part_calls import (
     bordering,
     cutting,
@@ -40,7 +39,6 @@ from part_calls import (
     picking_items,
     reshaping,
     scattering,
-    searching,
     sifting,
     squeezing,
     transposing,
@@ -117,12 +115,6 @@ def made(draw: st.DrawFn, dtypes: Sequence[str] = ANY, **attributes: st.SearchSt
 def listed(draw: st.DrawFn) -> Call:
     x = numbers(draw, draw(shapes), draw(st.sampled_from(ANY)))
     return Call([], {"values": tuple(x.ravel().tolist()), "dtype": x.dtype.name, "shape": x.shape})
-
-
-@st.composite
-def counting(draw: st.DrawFn) -> Call:
-    some = np.array(draw(st.lists(st.integers(0, 4), max_size=5)), int)
-    return Call([some, numbers(draw, some.shape, "float32")], {"minlength": draw(st.integers(0, 3))})
 
 
 def with_power(call: Call) -> st.SearchStrategy[Call]:
@@ -203,9 +195,6 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "p_norm": reducing(empty=False).flatmap(with_power),
     "cumsum": along_axis(NUMBERS, reverse=st.booleans()) | one().map(over_all),
     "cumprod": along_axis(NUMBERS).map(as_dim),
-    "counts_of_numbers": counting().map(lambda call: Call(call.inputs[:1], call.attributes)),
-    "weights_of_numbers": counting(),
-    "histogram": one(NUMBERS, bins=st.integers(1, 4), max=st.sampled_from([0.0, 2.0])),
     **dict.fromkeys(["shape_of", "number_of_elements"], one()),
     "spread": spreading(),
     "sum_to": stretched(as_shape=True, sums=True),
@@ -244,15 +233,10 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "sorted_with_places": ordering(),
     "largest_with_places": ordering(few=True),
     "different": sifting(),
-    "searchsorted": searching(),
     **dict.fromkeys(["tril", "triu"], halving()),
     "diagonal": on_diagonals(),
     "place_diagonal": on_diagonals(placing=True),
     "diag_embed": on_new_diagonals(),
-    **dict.fromkeys(["inverse", "det", "sign_and_log_of_det", "lower_cholesky", "symmetric_eigen"], square_matrices()),
-    "svd": any_matrices(full_matrices=st.booleans()),
-    "qr_factors": any_matrices(mode=st.sampled_from(["reduced", "complete"])),
-    "solve_columns": equations(),
     # products and losses
     "matmul": matrices(),
     "matmul_step": matrix_steps(),

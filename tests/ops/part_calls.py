@@ -239,14 +239,6 @@ def sifting(draw: st.DrawFn) -> Call:
     return Call([x], {"axis": draw(st.none() | an_axis(x.ndim))})
 
 
-@st.composite
-def searching(draw: st.DrawFn) -> Call:
-    rows = draw(st.booleans())
-    line = np.sort(numbers(draw, (2, 4) if rows else (4,), "float32"))
-    wanted = numbers(draw, (2, 3) if rows else draw(shapes), "float32")
-    return Call([line, wanted], {"out_int32": draw(st.booleans()), "right": draw(st.booleans())})
-
-
 # Matrices
 
 

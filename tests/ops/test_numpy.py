@@ -173,8 +173,6 @@ NUMPY: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in ("tan", "sinh", "cosh", "trunc", "expm1", "log2", "log10", "isclose")},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
     **{name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "flip")},
-    "counts_of_numbers": np.bincount,
-    "weights_of_numbers": np.bincount,
     "roll": lambda x, shifts, axis: np.roll(x, shifts, None if axis is None else tuple(axis)),
     "bitwise_not": np.invert,
     "bitwise_left_shift": np.left_shift,

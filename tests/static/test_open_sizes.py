@@ -79,8 +79,6 @@ CALLS: dict[str, tuple[Callable[..., Any], Any]] = {
     "label_smooth of one axis": (lambda x: F.label_smooth(x.reshape([-1])), None),
     "label_smooth, turned": (lambda x: F.label_smooth(app.transpose(x, [1, 0])), None),
     "kl_div": (lambda x: F.kl_div(x.log(), x, "batchmean"), None),
-    "cov": (app.cov, [[-1, -1]]),
-    "corrcoef": (app.corrcoef, [[3, -1]]),
     "kron": (lambda x: app.kron(x, app.ones_like(x[0:1])), None),
     "einsum over an open axis": (lambda x: app.einsum("bi,bj->ij", x, x), None),
     "broadcast_tensors": (lambda x: app.broadcast_tensors([x, x.mean(axis=0, keepdim=True)]), None),

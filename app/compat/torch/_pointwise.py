@@ -66,7 +66,6 @@ rows(
 rows(
     """
     eq = equal(input, other)
-    heaviside = heaviside(input, values:y)
     hypot = hypot(input, other:y)
     logaddexp = logaddexp(input, other:y)
     logit = logit(input, eps)

@@ -16,7 +16,7 @@ class Chosen(NamedTuple):
     indices: Any
 
 
-CHOSEN = {name: type(name, (Chosen,), {"__repr__": returned_text}) for name in ("max", "min", "sort", "topk", "median")}
+CHOSEN = {name: type(name, (Chosen,), {"__repr__": returned_text}) for name in ("max", "min", "sort", "topk")}
 """The kind of pair that each function gives: it prints the function's name."""
 
 
@@ -27,15 +27,9 @@ rows(
     argmax = argmax(input, dim:axis, keepdim)
     argmin = argmin(input, dim:axis, keepdim)
     argsort = argsort(input, dim:axis, descending)
-    corrcoef = corrcoef(input)
     diff = diff(input, n, dim:axis, prepend, append)
-    nanquantile = nanquantile(input, q, dim:axis, keepdim, interpolation)
-    quantile = quantile(input, q, dim:axis, keepdim, interpolation)
-    bincount = bincount(input, weights, minlength)
     count_nonzero = count_nonzero(input, dim:axis)
     logsumexp = logsumexp(input, dim:axis, keepdim)
-    nanmean = nanmean(input, dim:axis, keepdim)
-    nansum = nansum(input, dim:axis, keepdim)
     """
 )
 
@@ -131,17 +125,6 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     return CHOSEN["topk"](*app.topk(input, k, axis=dim, largest=largest, sorted=sorted))
 
 
-@register()
-def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """The lower of the middle elements; along an axis also where it stands."""
-    if dim is None:
-        flat = app.flatten(input)
-        return app.sort(flat)[(flat.numel() - 1) // 2]
-    places = app.argsort(input, axis=dim)
-    middle = app.index_select(places, app.full([1], (input.shape[dim] - 1) // 2, "int64"), dim)
-    return _pair("median", app.take_along_axis(input, middle, dim), middle, dim, keepdim)
-
-
 def _unbiased(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, bool]:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -170,20 +153,8 @@ def var(input: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = Fals
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm over axes: at first the square root of the sum of squares."""
     if p == "nuc":
-        return app.linalg.matrix_norm(_typed(input, dtype), p, (-2, -1) if dim is None else dim, keepdim)
+        raise ValueError('norm: p is a number or "fro"; np.linalg.norm(x.numpy(), "nuc") computes the nuclear norm')
     return app.linalg.vector_norm(_typed(input, dtype), 2 if p in ("fro", None) else p, _axis(dim), keepdim)
-
-
-@register()
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """How the variables in the rows of a matrix vary together."""
-    return app.cov(input, True, _unbiased(None, True, correction)[1], fweights, aweights)
-
-
-@register()
-def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """How many values there are in each of so many parts of a range."""
-    return app.cast(app.histogram(input, bins, min, max), dtype=input.dtype)
 
 
 @register()

@@ -17,7 +17,6 @@ rows(
     """
     diag_embed = diag_embed(input, offset)
     diagflat = diagflat(input, offset)
-    rot90 = rot90(input, k, dims:axes)
     take_along_dim = take_along_axis(input, indices:index, dim:axis)
     broadcast_to = broadcast_to(input, size:shape)
     diag = diag(input, diagonal:offset)
@@ -238,18 +237,6 @@ def masked_select(input: Any, mask: Any) -> Any:
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Where the elements are that are not zero."""
     return app.nonzero(input, as_tuple)
-
-
-@register()
-def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """Where values would have to stand in a sequence that is in order."""
-    return app.searchsorted(sorted_sequence, input, out_int32, right)
-
-
-@register()
-def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """Between which boundaries values are."""
-    return app.searchsorted(boundaries, input, out_int32, right)
 
 
 @register()

@@ -22,6 +22,7 @@ from app.compat.torch._printing import tensor_text
 from app.compat.torch._size import Size, sizes
 from app.compat.torch._table import METHODS
 from app.errors import OperatorError
+from app.ops.gone import INSTEAD, without
 from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward
 from app.tensor.modes import modes
@@ -210,6 +211,8 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
     # What it says of itself
 
     def __getattr__(self, name: str) -> Any:
+        if name in INSTEAD:
+            raise MissingNameError(without("torch.Tensor", name))
         raise MissingNameError(f"torch.Tensor has no {name!r} in this façade{_closest(name)}")
 
     def __repr__(self) -> str:
