@@ -32,6 +32,7 @@ TESTS += ["0.2 < (t := {0})", "(t := {0}) > 0.1 and {1} < t", "helper((t := {0})
 class _Writer:
     def __init__(self, seed: int):
         self.random = Random(seed)
+        self.loops = 0
 
     def expression(self, depth: int) -> str:
         if depth == 0:
@@ -67,7 +68,8 @@ class _Writer:
             lines = [f"for _ in range({self.random.randint(1, 3)}):", *self.block(depth - 1, True)]
         else:
             step, bound = self.random.choice([("a * 0.5", 0.3), ("abs(x) * 0.6", 0.2), ("(x * x + 0.1) * 0.4", 0.1)])
-            variable, count = self.random.choice(["y", "t", "a"]), f"n{self.random.randint(0, 999)}"
+            self.loops += 1
+            variable, count = self.random.choice(["y", "t", "a"]), f"n{self.loops}"
             lines = [f"{count} = 0", f"while ({variable} := {step}) > {bound}:", f"    {count} += 1"]
             lines += [f"    if {count} > 3:", "        break", *self.block(depth - 1, True)]
         if self.random.random() < 0.5:
