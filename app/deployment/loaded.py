@@ -32,7 +32,7 @@ def _of_model(model: SavedModel, file: str) -> Network:
     scope.values = model.values
 
     def network(pictures: np.ndarray) -> np.ndarray:
-        fed = _as_taken(pictures, variable.shape, variable.dtype, file)
+        fed = _as_taken(pictures, variable.spec.shape, variable.dtype, file)
         return np.asarray(executor.run(model.program, {name: fed}, [result], scope=scope)[0])
 
     return network

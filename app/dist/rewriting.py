@@ -131,9 +131,12 @@ def seed_of(block: Block, loss: str | None) -> Operator | None:
     if loss is None:
         return None
     name = block.var(loss).grad_name
+    gradients: set[str] = set()
     for op in block.ops:
-        if op.role == BACKWARD and op.outputs == (name,):
-            return op
+        if op.role == BACKWARD:
+            if op.outputs == (name,) and gradients.isdisjoint(filter(None, op.inputs)):
+                return op
+            gradients.update(op.outputs)
     raise ProgramError(f"{loss} has no backward pass here to share out: minimize it first, or name another loss")
 
 

@@ -170,24 +170,6 @@ def fails_without_rows():
     return forward, lambda x, y, dy: dy * y
 
 
-@broken("broadcasting", "the gradient fails: .*expected", shapes=((4, 6), (4, 6)), layer=True)
-def not_summed_back(base):
-    """a product that broadcasts, and gradients that are not summed back to the shapes of the inputs"""
-
-    class Product(base):
-        @staticmethod
-        def forward(ctx, x, y):
-            ctx.save_for_backward(x, y)
-            return x * y
-
-        @staticmethod
-        def backward(ctx, dout):
-            x, y = ctx.saved_tensors
-            return dout * y, dout * x
-
-    return Product
-
-
 @broken("layout", "arrays in the order of columns give another result")
 def reads_memory_in_its_order():
     """elements read in the order in which they lie in memory"""

@@ -199,7 +199,7 @@ def test_a_file_that_registers_an_operator_wrongly(tmp_path: Path):
 def test_a_file_that_is_not_python(tmp_path: Path):
     file = tmp_path / "ops.txt"
     file.write_text("x = 1")
-    assert error(f"{file}:x").endswith("ops.txt is no Python file; its name must end in .py")
+    assert error(f"{file}:x").endswith("ops.txt is not a Python file; its name must end in .py")
 
 
 def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):

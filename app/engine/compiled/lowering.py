@@ -79,6 +79,8 @@ def _step(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered],
     if isinstance(form, Alias):
         return _alias(op, lowered)
     if isinstance(form, InPlace):
+        if op.outputs and op.outputs != op.inputs:
+            return Step(op, "python", "Python call: its results have other names than its inputs")
         return Step(op, "in_place", "Python that compiled code calls")
     share = _share(lowered, op)
     if isinstance(form, (Elementwise, Fused, Reduction, Spread, Constant)):

@@ -63,6 +63,7 @@ def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
     names.update({name: getattr(value, "py_func", value) for name, value in names.items()})
     names.update(product32=_product, product64=_product, meet=_Meeting(shards))
     names.update(keep=_keep, kept_rows=_kept_rows, write_down=_write_down)
+    names.update(read_only=lambda array: array, copied=np.copy)
     names.update(stay_apart=lambda: None, fetch_ahead=lambda data, rows, i: None)
     return native
 
