@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose messages, which repeat words of the command line, are printed like all others."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        super()._print_message(escaped(message), file)
+        (sys.stderr if file is None else file).write(escaped(message))  # argparse itself would not mind a full disk
 
 
 class Terminated(KeyboardInterrupt):

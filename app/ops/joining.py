@@ -12,7 +12,7 @@ from app.ops.composed import also_named, composed, of_package
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
 from app.ops.shaping import reshape, squeeze, unsqueeze
-from app.ops.spec import UNKNOWN, Spec, normal_axis, reduced_axes
+from app.ops.spec import UNKNOWN, Spec, normal_axis, plain_sizes, reduced_axes
 
 
 def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
@@ -50,10 +50,10 @@ def concat(*x: Any, axis: int = 0) -> Any:
 
 @concat.gradient
 def _(x_like: Any, dout: Any, axis: int) -> Any:
-    sizes = [part.shape[axis] for part in x_like]
+    sizes = tuple(plain_sizes(part.shape)[axis] for part in x_like)
     if sizes.count(UNKNOWN) > 1:
         return split_like([dout, *x_like], axis=axis)
-    return split(dout, num_or_sections=tuple(int(size) for size in sizes), axis=axis)
+    return split(dout, num_or_sections=sizes, axis=axis)
 
 
 @concat.in_onnx

@@ -99,7 +99,7 @@ def test_an_operator_that_was_changed_meanwhile_is_named(
     interrupted(11, mine)
     file.write_text(MINE.replace(old, new))
     os.utime(file, ns=(1, 1))
-    status, out, err = resume()
+    status, out, err = resume("--custom-op", "my_ops.py")
     assert (status, out) == (1, "")
     assert err == (
         f"error: the source of my_ops.py:{name}, or of a function that it calls, has changed since the run was "
@@ -107,7 +107,7 @@ def test_an_operator_that_was_changed_meanwhile_is_named(
     )
     file.write_text(f"# what changes nothing\n{MINE}")
     os.utime(file, ns=(2, 2))
-    assert resume()[0] == 0
+    assert resume("--custom-op", "my_ops.py")[0] == 0
     assert_same_results(tmp_path / "run", tmp_path / "whole")
 
 

@@ -84,6 +84,7 @@ CASES: dict[str, list[Call]] = {
     "cast": [Call([X], {"dtype": "float64"})],
     "cast_like": [Call([X, Y])],
     "reshape": [Call([DEEP], {"shape": s}) for s in ([24], [0, -1], [4, 3, 2])],
+    "reshape_to": [Call([X, np.array([3, 2])], {"known": (3, 2)})],
     "reshape_like": [Call([X, Y.T]), Call([NUMBER, Y[:1, :1]])],
     "flatten": [Call([DEEP], {"start_axis": 1}), Call([NUMBER])],
     "squeeze": [Call([DEEP[:, :1]], {"axis": 1}), Call([X[:, None]], {"axis": [1]})],

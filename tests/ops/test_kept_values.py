@@ -17,8 +17,11 @@ from app.ops.definition import REGISTRY, apply
 
 Change = Callable[[np.ndarray], np.ndarray]
 
-EQUAL = {name: [Call([ROW, ROW])] for name in ("maximum", "minimum")}
-"""More calls, for gradients that depend on more where two inputs are equal."""
+EQUAL = {
+    **{name: [Call([ROW, ROW])] for name in ("maximum", "minimum")},
+    "pow": [Call([np.array([0.0, 1.5]), np.array([0.0, 2.0])])],
+}
+"""More calls, for gradients that depend on more where two inputs are equal, or for 0 ** 0."""
 
 OF_FLOATS: list[Change] = [
     lambda x: -x,
