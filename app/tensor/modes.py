@@ -119,7 +119,7 @@ class _Switched(ContextDecorator):
         for token in self._entered[::-1]:
             try:
                 reset_modes(token)
-            except ValueError:  # another thread's, which is in this context too
+            except (ValueError, RuntimeError):  # that of another thread, which is in this context too or just left it
                 continue
             self._entered.remove(token)
             return
