@@ -141,11 +141,13 @@ def _compiled(
         for ufunc in ufuncs:
             ufunc.add(tuple(types))
     except Exception as error:  # Numba refuses in many ways
-        warnings.warn(
+        code = python_function(function).__code__
+        warnings.warn_explicit(
             f"{function_name(function)} is called for each element by itself, which is slow: for {dtype}, Numba cannot "
             f"compile it: {why_refused(error)}",
             RuntimeWarning,
-            stacklevel=2,
+            code.co_filename,
+            code.co_firstlineno,
         )
         return None
     return lambda *arrays: tuple(ufunc(*arrays) for ufunc in ufuncs)
