@@ -9,12 +9,32 @@ import functools
 import inspect
 import linecache
 import os
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, MethodType
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from app.errors import OperatorError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_turn = threading.RLock()
+
+
+def one_thread_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that makes trees of source, or code of trees, made to wait until no other thread does.
+
+    Python 3.11 counts the depth of a tree for the whole process, and raises SystemError where threads take turns.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **settings: P.kwargs) -> R:
+        with _turn:
+            return function(*args, **settings)
+
+    return call
+
 
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -159,6 +179,7 @@ def _text(file: str, around: dict[str, Any]) -> str:
     return text if text.strip() else ""
 
 
+@one_thread_at_a_time
 @functools.lru_cache(maxsize=32)
 def _parsed(text: str, future: int) -> tuple[ast.Module, tuple[CodeType, ...]]:
     flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as the cells of notebooks are compiled

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import doctest
 import functools
+import gc
 import importlib.util
 import linecache
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from app.reading import (
     ChangedSourceError,
     NoSourceError,
     UnreadableSourceError,
+    _parsed,
     definition_in,
     definition_of,
     parameters_of,
@@ -335,3 +338,24 @@ def test_values_that_cannot_be_compared_are_refused_where_a_gradient_is_derived(
 
     with pytest.raises(AppError, match=r"calls what no slope is known of"):
         _ = odd.gradient_source
+
+
+def test_threads_read_sources_at_the_same_time():
+    body = "".join(f"    x = {'(' * 20}x{')' * 20} + {i} * (x - (x + (x * (x))))\n" for i in range(150))
+    before, threshold = sys.getswitchinterval(), gc.get_threshold()
+
+    def give_way(*_: Any) -> None:
+        """Python that runs while a tree is made, so that another thread may have its turn."""
+        sum(range(200))
+
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50)
+    gc.callbacks.append(give_way)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            texts = [f"def f(x):\n{body}# {number}\n" for number in range(60)]
+            assert len(list(threads.map(lambda text: _parsed(text, 0), texts))) == len(texts)
+    finally:
+        sys.setswitchinterval(before)
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(give_way)

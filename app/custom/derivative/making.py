@@ -15,7 +15,7 @@ from app.custom.derivative.expressions import Expressions, Term, numpy_in
 from app.custom.derivative.scope import Scope, UnderivableError
 from app.custom.derivative.terms import Slope, name, number, product, total
 from app.custom.functions import is_compiled, python_function
-from app.reading import definitions_of, too_deep
+from app.reading import definitions_of, one_thread_at_a_time, too_deep
 
 _numbers = count(1)
 
@@ -23,6 +23,7 @@ Finish = Callable[[Scope], Callable[[ast.Return, list[Term]], ast.expr]]
 """For a function: what its returns become."""
 
 
+@one_thread_at_a_time
 def derived_gradient(function: Any, inputs: Sequence[str], outputs: Sequence[str]) -> FunctionType:
     """The function that gives the gradients of the inputs, from these and the gradients of the outputs.
 

@@ -13,10 +13,12 @@ import numpy as np
 from app.custom.proofs.elements import UnprovenError, on_one_element
 from app.custom.proofs.reading import NUMBERS, Known, body, is_one_of, meaning, parameters, parse, returned
 from app.ops.form import OnNumbers
+from app.reading import one_thread_at_a_time
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
 
 
+@one_thread_at_a_time
 def on_numbers(function: Any) -> OnNumbers | None:
     """The function for single numbers, where its source proves that it works number by number; else None."""
     parsed = parse(function)

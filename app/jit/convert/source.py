@@ -15,7 +15,7 @@ from weakref import WeakSet
 from app.errors import ProgramError
 from app.jit.convert.names import within
 from app.jit.convert.rewrite import rewritten
-from app.reading import NoSourceError, definition_in, future_flags, too_deep
+from app.reading import NoSourceError, definition_in, future_flags, one_thread_at_a_time, too_deep
 
 MEANING = "_jit"
 """The name by which converted source calls what this package gives."""
@@ -67,6 +67,7 @@ def _source_of(function: FunctionType) -> _Source:
     return _Source(function.__code__, function.__qualname__, function.__globals__)
 
 
+@one_thread_at_a_time
 @functools.lru_cache(maxsize=1024)
 def _converted(source: _Source) -> ast.FunctionDef | None:
     """The `def` of a function, converted, with the line numbers of its file; None where it has no such source."""
@@ -89,6 +90,7 @@ def _converted(source: _Source) -> ast.FunctionDef | None:
         raise too_deep(node, source.code) from None
 
 
+@one_thread_at_a_time
 @functools.lru_cache(maxsize=1024)
 def _compiled(source: _Source) -> CodeType | None:
     """The code of the converted function, compiled inside a function that has its free variables."""
