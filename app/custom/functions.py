@@ -105,6 +105,12 @@ def _told(error: BaseException, label: str, function: Callable[..., Any]) -> App
     hint = ""
     if isinstance(error, ValueError) and "ambiguous" in str(error):
         hint = " (a function of one number needs custom_op(elementwise=True))"
+    if isinstance(error, Exception) and type(error).__module__.startswith("numba."):  # as it compiled a helper
+        from app.engine.compiled.read_only import where_it_writes
+
+        place = where_it_writes(error)
+        if place is not None:
+            return ReadOnlyError(f"{label}: its function {name} writes into an array that it is given{place}; {ADVICE}")
     line = _line_of(error, function)
     words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}{line}"
     if isinstance(error, ValueError) and "read-only" in str(error):  # as NumPy says in each of several ways

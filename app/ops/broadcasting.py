@@ -114,7 +114,14 @@ def _(onnx: Any, x: Any, shape: tuple[int, ...]) -> Any:
     return onnx.Expand(x, [1 if size == UNKNOWN else size for size in shape])
 
 
-@operator(lambda x, y: Spec(y.shape, x.dtype), form=Elementwise(_same, takes=(0,), settings=False))
+def _infer_expand_as(x: Spec, y: Spec) -> Spec:
+    if len(x.shape) > len(y.shape):
+        raise ShapeError(f"a value of shape {list(x.shape)} cannot be expanded to {list(y.shape)}")
+    broadcast(x.shape, y.shape)
+    return Spec(y.shape, x.dtype)
+
+
+@operator(_infer_expand_as, form=Elementwise(_same, takes=(0,), settings=False))
 def expand_as(x: Any, y: Any) -> Any:
     """The value repeated to the shape of another."""
     return np.broadcast_to(x, y.shape)

@@ -121,25 +121,27 @@ def agree(seed: int, engine: Any) -> None:
             warnings.simplefilter("ignore")
             expected, mine = (outcome(each, made, fetch, rows) for each in (ReferenceEngine(), engine))
         where = f"seed {seed}, {rows} rows of\n{made}"
-        assert (mine is None) == (expected is None), where
-        for name, a, b in zip(fetch, mine, expected, strict=True) if expected else ():
+        if expected is None:
+            continue  # an operator refuses, which an engine that leaves out what nothing reads may never run
+        assert mine is not None, where
+        for name, a, b in zip(fetch, mine, expected, strict=True):
             assert a.shape == b.shape, f"{name}: {a.shape} for {b.shape}, {where}"
             np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4, err_msg=f"{name}, {where}")
 
 
 def check(seed: int) -> None:
-    """A Program compiled for once, and run with batches of several sizes, gives what the reference engine gives."""
-    agree(seed, CompiledEngine())
+    """A Program's generated source, run with batches of several sizes, gives what the reference engine gives."""
+    agree(seed, PlainEngine())
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_generated_source_run_as_python_agrees_with_the_reference_engine(seed: int):
-    agree(seed, PlainEngine())
+    check(seed)
 
 
 @pytest.mark.parametrize("seed", range(40, 43))
 def test_compiled_code_agrees_with_the_reference_engine(seed: int):
-    check(seed)
+    agree(seed, CompiledEngine())
 
 
 def test_a_slice_of_one_element_of_an_open_size():

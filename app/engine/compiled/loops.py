@@ -159,6 +159,8 @@ class LoopWriter:
             places = [a for a in range(len(shape)) if a not in axes]
         else:
             places = list(range(len(shape) - len(kept), len(shape)))
+        if any(a not in axes and kept[p] != shape[a] for p, a in enumerate(places)):
+            raise UnknownSizeError("a sum to a shape may or may not have to be stretched")
         return {p: "0" if a in axes or shape[a] == ONE else f"i{a}" for p, a in enumerate(places)}
 
     def _nest(self, axes: Any, ranges: dict[int, str], depth: int) -> int:

@@ -20,7 +20,9 @@ from numba import types
 from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
 
 _NUMBA = os.path.dirname(numba.__file__) + os.sep
-_REFUSED = re.compile("Cannot modify readonly array|called with an explicit output that is read-only")
+_REFUSED = re.compile(
+    r"Cannot modify readonly array|called with an explicit output that is read-only|setitem\(readonly array"
+)
 _TYPING = re.compile(r"^During: typing of .* at (.+) \((\d+)\)$", re.MULTILINE)
 _DATA = re.compile(r"arg\..*\.4")
 """The part of an array that is the address of its elements, as Numba names the parameters of what it compiles."""
