@@ -153,7 +153,7 @@ def _handlers() -> str:
         with impatient:
             builder.store(heard.args[0], variable("ending"))
             set_handler = function("signal", size, number, handler.as_pointer())
-            builder.call(set_handler, [number(signal.SIGALRM), finish])
+            builder.call(set_handler, [number(int(signal.SIGALRM)), finish])  # Python 3.10 writes an enum by name
             builder.call(function("alarm", number, number), [number(GRACE)])
     builder.ret_void()
     return str(module)
