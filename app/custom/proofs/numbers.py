@@ -78,7 +78,7 @@ def _dividing_as(function: Any, made: FunctionType) -> Callable[..., Any]:
         return made
     from numba import njit
 
-    dispatcher: Callable[..., Any] = njit(made)
+    dispatcher: Callable[..., Any] = njit(made, error_model="python")  # unless told, Numba does as the caller does
     return dispatcher
 
 

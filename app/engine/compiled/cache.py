@@ -38,10 +38,14 @@ LIMIT = 256
 """The number of sources that are kept; the ones that were unused for longest go first."""
 
 
+_FORMAT = "2"
+"""Another one, where code that was kept before must not be used."""
+
+
 @lru_cache(maxsize=1)
 def environment() -> str:
     """Everything outside a Program that its compiled code depends on."""
-    versions = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
+    versions = [_FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
     called = fingerprint(*runtime.CALLED)
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
     return repr([*versions, *cpu, blas.description(), blas.wide(), called])
