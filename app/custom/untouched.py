@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import update_wrapper, wraps
+from functools import lru_cache, update_wrapper, wraps
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -134,13 +134,17 @@ def _around(function: FunctionType) -> Iterator[Any]:
             yield cell.cell_contents
 
 
+@lru_cache(maxsize=128)
 def for_any_types(function: Any) -> Any:
-    """A function of Numba's as one that is compiled for what it is given, even if it was declared for certain types."""
-    if function._can_compile:
+    """A function of Numba's as one that is compiled for what it is given, even if it was declared for certain types.
+
+    It says how it divides by zero, as what is compiled inside of another function does as that one, unless it says so.
+    """
+    if function._can_compile and "error_model" in function.targetoptions:
         return function
     from numba import jit
 
-    return jit(**function.targetoptions)(function.py_func)
+    return jit(**{"error_model": "python", **function.targetoptions})(function.py_func)
 
 
 # Looking whether it is so

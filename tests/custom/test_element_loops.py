@@ -255,6 +255,24 @@ def test_a_division_by_zero_in_a_loop_raises_as_it_does_in_a_function_of_numba()
             run_in(engine, inverse, [array])
 
 
+def test_a_division_by_zero_raises_even_where_compiling_the_function_was_seen_before():
+    @njit
+    def reciprocals(x: Any) -> Any:
+        y = np.empty_like(x)
+        total = 0.0
+        for i in range(x.shape[0]):
+            total += x[i, 0]
+            for j in range(x.shape[1]):
+                y[i, j] = total / (x[i, j] - 2)
+        return y
+
+    for _ in range(2):
+        with static.program_guard(static.Program(), static.Program()):
+            out = app.custom_op(reciprocals, infer=lambda x: x)(static.data("x", [None, 2]) * 2)
+            with pytest.raises(OperatorError, match="ZeroDivisionError"):
+                static.Executor(engine="compiled").run(feed={"x": np.ones((2, 2), "float32")}, fetch_list=[out])
+
+
 def test_the_shipped_relu_is_inlined():
     from app.custom.shelf.relu import relu_backward, relu_forward
 
