@@ -51,12 +51,13 @@ def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
 
 def _open_module(module: ModuleType, restored: ExitStack) -> None:
     """Put Python functions in the place of a module's Numba functions, until they are restored."""
+    from numba.core.dispatcher import Dispatcher
+
     names = getattr(module, "__dict__", {})
-    for name, value in list(names.items()):
-        if _is_compiled(value):
-            restored.callback(names.__setitem__, name, value)
-            names[name] = _counted(value.py_func)
-            _open_closure(value.py_func, restored)
+    for name, value in [item for item in list(names.items()) if isinstance(item[1], Dispatcher)]:
+        restored.callback(names.__setitem__, name, value)
+        names[name] = _counted(value.py_func)
+        _open_closure(value.py_func, restored)
 
 
 def _counted(function: FunctionType) -> Callable[..., Any]:
