@@ -48,7 +48,9 @@ def test_what_is_written_instead_gives_the_same():
     assert app.sum(app.where(app.isnan(x), 0.0, x)).item() == np.nansum(x.numpy())
     step = app.where(x == 0, app.full([], 0.5), app.cast(x > 0, x.dtype))
     np.testing.assert_array_equal(step.numpy()[1], np.heaviside(x.numpy(), 0.5)[1])
-    assert app.sort(app.to_tensor([3.0, 1.0, 2.0]))[3 // 2].item() == 2.0
+    assert app.sort(app.to_tensor([3.0, 1.0, 2.0, 4.0]))[(4 - 1) // 2].item() == 2.0
+    upper, sides = np.array([[2.0, 1.0], [0.5, 3.0]]), np.array([[1.0], [6.0]])
+    np.testing.assert_allclose(np.triu(upper) @ np.linalg.solve(np.triu(upper), sides), sides)
 
 
 @pytest.mark.parametrize("p", [2, -2, "nuc"])
