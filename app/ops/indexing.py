@@ -10,6 +10,7 @@ from app.errors import DtypeError, ShapeError
 from app.ops.composed import composed, of_package
 from app.ops.definition import REGISTRY, operator
 from app.ops.dtype import INTEGERS, canonical
+from app.ops.size import AnySize, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
 
 
@@ -31,15 +32,7 @@ def plain_index(index: Any) -> tuple[Any, ...]:
 
 
 def _infer_getitem(x: Spec, *, index: tuple[Any, ...]) -> Spec:
-    items = _index(index)
-    value = np.broadcast_to(False, [_ANY_SIZE if size == UNKNOWN else size for size in x.shape])
-    uncut = value[tuple(slice(None) if isinstance(i, slice) else i for i in items)]
-    sizes = zip(value[items].shape, uncut.shape, strict=True)
-    return Spec(tuple(UNKNOWN if full == _ANY_SIZE else size for size, full in sizes), x.dtype)
-
-
-_ANY_SIZE = 1_000_003
-"""Stands for an unknown size: in the uncut value it shows which axes of a part have one."""
+    return Spec(_shape_of_items(x.shape, _index(index)), x.dtype)
 
 
 @operator(_infer_getitem, views=True)
@@ -143,6 +136,11 @@ def _axes_taken(item: Any) -> int:
     return len(item.shape) if getattr(item, "dtype", None) == "bool" else 1
 
 
+def _check_place(place: int, size: AnySize, axis: int) -> None:
+    if isinstance(size, int) and size != UNKNOWN and not -size <= place < size:
+        raise ShapeError(f"index {place} is out of range for axis {axis} of size {size}")
+
+
 def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of the part: what arrays pick comes where they stand, or first where they do not stand together."""
     rest = len(shape) - sum(_axes_taken(i) for i in items if i is not Ellipsis)
@@ -150,7 +148,7 @@ def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int
         raise ShapeError(f"the index names {len(shape) - rest} axes of a value with {len(shape)}")
     if Ellipsis not in [i for i in items if not isinstance(i, Spec)]:
         items = (*items, Ellipsis)
-    sizes: list[int] = []
+    sizes: list[Any] = []
     picked: list[tuple[int, ...]] = []
     places, axis = [], 0
     for number, item in enumerate(items):
@@ -158,6 +156,8 @@ def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int
             sizes_here = (UNKNOWN,) if isinstance(item, Spec) and item.dtype == "bool" else getattr(item, "shape", ())
             picked.append(sizes_here)
             places.append((number, len(sizes)))
+            if isinstance(item, int):
+                _check_place(item, shape[axis], axis)
         elif item is None:
             sizes.append(1)
         elif item is Ellipsis:
@@ -165,8 +165,7 @@ def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int
             axis += rest
             continue
         else:
-            size = shape[axis]
-            sizes.append(UNKNOWN if size == UNKNOWN else len(range(*item.indices(size))))
+            sizes.append(UNKNOWN if shape[axis] == UNKNOWN else length_of_slice(shape[axis], item))
         axis += _axes_taken(item)
     if not places:
         return tuple(sizes)

@@ -38,7 +38,7 @@ def _cut_axis(axis: int, rank: int) -> int:
 def _known(specs: tuple[Spec, ...]) -> list[Spec]:
     """The Specs with each unknown size replaced by a size known from another, so that they can be compared."""
     columns = list(zip(*(s.shape for s in specs), strict=True))
-    best = [max(column) for column in columns]
+    best = [next((size for size in column if size != UNKNOWN), UNKNOWN) for column in columns]
     return [Spec(tuple(b if n == UNKNOWN else n for n, b in zip(s.shape, best, strict=True)), s.dtype) for s in specs]
 
 

@@ -13,6 +13,7 @@ from app.ops.joining import concat, split
 from app.ops.linear import matmul
 from app.ops.reduction import sum
 from app.ops.shaping import reshape, transpose
+from app.ops.size import larger, smaller
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
 
 
@@ -59,9 +60,9 @@ def _infer_diagonal(x: Spec, *, offset: int = 0, axis1: int = 0, axis2: int = 1)
     if first == second or len(x.shape) < 2:
         raise ShapeError(f"a diagonal runs along two axes, found {axis1} and {axis2} of shape {list(x.shape)}")
     rows, columns = x.shape[first], x.shape[second]
-    length = UNKNOWN
+    length: Any = UNKNOWN
     if UNKNOWN not in (rows, columns):
-        length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+        length = larger(0, smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns))
     return Spec((*(n for a, n in enumerate(x.shape) if a not in (first, second)), length), x.dtype)
 
 

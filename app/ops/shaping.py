@@ -200,7 +200,7 @@ def _(onnx: Any, x: Any, start_axis: int, stop_axis: int, out_shape: tuple[int, 
 
 def _infer_squeeze(x: Spec, *, axis: Any = None) -> Spec:
     for a in reduced_axes(axis, len(x.shape)):
-        if x.shape[a] == UNKNOWN:
+        if x.shape[a] == UNKNOWN or not isinstance(x.shape[a], int):
             raise ShapeError(f"axis {a} has an unknown size, so it is not known whether it goes; list axes of size 1")
     axes = _squeezed(x.shape, axis)
     return Spec(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)

@@ -69,7 +69,8 @@ def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = Fal
 
 def _infer_topk(x: Spec, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Spec, Spec]:
     along = normal_axis(axis, len(x.shape))
-    if not x.shape or k < 1 or (x.shape[along] != UNKNOWN and k > x.shape[along]):
+    size = x.shape[along] if x.shape else 0
+    if k < 1 or (isinstance(size, int) and size != UNKNOWN and k > size):
         raise ShapeError(f"there are no {k} values along axis {axis} of a value of shape {list(x.shape)}")
     shape = (*x.shape[:along], k, *x.shape[along + 1 :])
     return Spec(shape, x.dtype), Spec(shape, "int64")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from app.errors import ShapeError
 from app.ops.dtype import canonical
+from app.ops.size import UndecidedError
 
 UNKNOWN = -1
 
@@ -77,12 +78,17 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _one_size(sizes: tuple[int, ...], shapes: tuple[Sequence[int], ...]) -> int:
-    known = {size for size in sizes if size not in (1, UNKNOWN)}
-    if len(known) > 1:
+    wide = {size for size in sizes if size not in (1, UNKNOWN)}
+    numbers = {size for size in wide if isinstance(size, int)}
+    if len(numbers) > 1:
         raise ShapeError(f"shapes {' and '.join(str(list(s)) for s in shapes)} cannot be broadcast together")
-    if known:
-        return known.pop()
-    return UNKNOWN if UNKNOWN in sizes else 1
+    if numbers:
+        return numbers.pop()
+    if UNKNOWN in sizes:
+        return UNKNOWN
+    if len(wide) > 1:
+        raise UndecidedError(f"whether {' and '.join(map(str, wide))} are the same size is known only when it runs")
+    return wide.pop() if wide else 1
 
 
 def may_stretch(shape: Sequence[int], result: Sequence[int], others: Iterable[Sequence[int]]) -> bool:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from op_calls import CALLS, OF_VALUES, Call
 
 from app import static, to_tensor
-from app.errors import ShapeError
+from app.errors import AppError, ShapeError
 from app.ops import REGISTRY, OpDef
+from app.ops.size import named_size
+from app.ops.spec import Spec
 
 RANDOM = {
     *("uniform_random", "gaussian_random", "integer_random", "truncated_gaussian_random", "permutation"),
@@ -108,5 +110,45 @@ def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
             assert len(variable.shape) == value.ndim
             assert all(said in (-1, n) for said, n in zip(variable.shape, value.shape, strict=True)), variable
             assert variable.dtype == value.dtype.name
+
+    check()
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OF_VALUES if name not in {"fill_constant"}))
+def test_what_follows_from_a_named_size_holds_for_every_number(name: str):
+    definition, n = REGISTRY[name], named_size("n")
+
+    @calls(name, 25)
+    def check(call: Call, data: Any) -> None:
+        sizes = sorted({size for x in call.inputs for size in x.shape})
+        if not sizes:
+            return
+        hidden = data.draw(st.sampled_from(sizes), "hidden")
+        places = [
+            [size == hidden and data.draw(st.integers(0, 3), "hide") > 0 for size in x.shape] for x in call.inputs
+        ]
+        attributes = definition.bind([call.inputs] if definition.variadic else call.inputs, dict(call.attributes))[1]
+
+        def inferred(size: Any) -> list[tuple[Any, ...]]:
+            shapes = [
+                tuple(size if hide else s for s, hide in zip(x.shape, hides, strict=True))
+                for x, hides in zip(call.inputs, places, strict=True)
+            ]
+            prepared = definition.prepared(call.inputs)
+            specs = [Spec(shape, np.asarray(x).dtype.name) for shape, x in zip(shapes, prepared, strict=True)]
+            return [spec.shape for spec in definition.infer_outputs(specs, attributes)]
+
+        try:
+            found = inferred(n)
+        except AppError:
+            return  # what the shape is hangs on the number
+        for number in (0, 1, 2, 3, 7, hidden):
+            try:
+                expected = inferred(number)
+            except AppError:
+                continue
+            if any(isinstance(size, int) and size == -1 for shape in found for size in shape):
+                continue
+            assert [tuple(s if isinstance(s, int) else s.at(n=number) for s in shape) for shape in found] == expected
 
     check()
