@@ -116,7 +116,7 @@ def clone(x: Any, name: str | None = None) -> Any:
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
     """The shape that values of two shapes have together."""
-    return list(broadcast(x_shape, y_shape))
+    return [int(size) for size in broadcast(x_shape, y_shape)]
 
 
 def tolist(x: Any) -> Any:

@@ -16,6 +16,7 @@ from app.graph.program import Operator
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.rules import Call
+from app.ops.size import Shape
 from app.ops.spec import spec_of
 
 
@@ -38,11 +39,11 @@ class ValueCall:
     def output(self, index: int) -> Any:
         return self._values[self.output_keys[index]]
 
-    def input_shape(self, index: int) -> tuple[int, ...]:
+    def input_shape(self, index: int) -> Shape:
         value = self.input(index)
         return () if value is None else spec_of(value).shape
 
-    def output_shape(self, index: int) -> tuple[int, ...]:
+    def output_shape(self, index: int) -> Shape:
         return spec_of(self.output(index)).shape
 
     def zeros(self, index: int) -> Any:

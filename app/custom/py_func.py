@@ -28,6 +28,7 @@ from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.program import Block, Variable
 from app.ops.definition import OpDef, apply
+from app.ops.size import AnySize
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
 from app.tensor.dispatch import active_tracer, as_applied
@@ -247,5 +248,5 @@ def _numbered(name: str, count: int) -> list[str]:
     return [name] if count == 1 else [f"{name}{i}" for i in range(count)]
 
 
-def _matches(shape: Sequence[int], declared: Sequence[int]) -> bool:
+def _matches(shape: Sequence[int], declared: Sequence[AnySize]) -> bool:
     return len(shape) == len(declared) and all(d in (-1, s) for s, d in zip(shape, declared, strict=True))

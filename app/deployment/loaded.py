@@ -12,6 +12,7 @@ import numpy as np
 from app.deployment.named_model import read_named_model
 from app.engine import Executor, Scope
 from app.errors import AppError, MissingFileError
+from app.ops.spec import plain_sizes
 from app.static.model_file import SavedModel
 from app.vision.digits import SIZE
 
@@ -32,7 +33,7 @@ def _of_model(model: SavedModel, file: str) -> Network:
     scope.values = model.values
 
     def network(pictures: np.ndarray) -> np.ndarray:
-        fed = _as_taken(pictures, variable.spec.shape, variable.dtype, file)
+        fed = _as_taken(pictures, plain_sizes(variable.shape), variable.dtype, file)
         return np.asarray(executor.run(model.program, {name: fed}, [result], scope=scope)[0])
 
     return network

@@ -16,7 +16,7 @@ from app.graph.contents import OfPrograms
 from app.graph.defaults import default_main_program
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program, Variable
-from app.ops.spec import UNKNOWN
+from app.ops.spec import UNKNOWN, plain_sizes
 
 
 class Engine(Protocol):
@@ -230,7 +230,7 @@ def _fitting(variable: Variable, value: Any) -> np.ndarray:
         want in (UNKNOWN, size) for want, size in zip(variable.shape, array.shape, strict=True)
     )
     if not fits and variable.any_rank:
-        array, fits = _in_declared_shape(array, variable.spec.shape)
+        array, fits = _in_declared_shape(array, plain_sizes(variable.shape))
     if not fits:
         raise ShapeError(f"{variable.name} takes shape {list(variable.shape)}, but was fed {list(array.shape)}")
     if array.dtype == variable.dtype:

@@ -11,6 +11,7 @@ from app.graph.program import BACKWARD, Block, Operator, Variable
 from app.listed import as_list
 from app.ops.creation import assign, ones_like, zeros_like
 from app.ops.form import Constant
+from app.ops.size import Shape
 from app.ops.spec import UNKNOWN
 
 
@@ -61,11 +62,11 @@ class BlockCall:
             f"before apply_gradients()), or compute with a copy, app.assign({name})"
         )
 
-    def input_shape(self, index: int) -> tuple[int, ...]:
+    def input_shape(self, index: int) -> Shape:
         name = self.input_keys[index]
         return () if name is None else self.block.var(name).spec.shape
 
-    def output_shape(self, index: int) -> tuple[int, ...]:
+    def output_shape(self, index: int) -> Shape:
         return self.block.var(self.output_keys[index]).spec.shape
 
     def zeros(self, index: int) -> Any:

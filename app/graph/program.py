@@ -21,6 +21,7 @@ from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
 from app.ops.dtype import get_default_dtype, is_float
 from app.ops.settings import is_usual, same_settings, shown
+from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, Spec
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
@@ -134,7 +135,7 @@ class Block:
         return block is other
 
     def create_var(
-        self, name: str | None = None, shape: Sequence[int | None] = (), dtype: Any = "float32", **flags: Any
+        self, name: str | None = None, shape: Sequence[AnySize | None] = (), dtype: Any = "float32", **flags: Any
     ) -> Variable:
         """A new variable; a name that is taken gives the variable that has it, if that is of the same kind."""
         name = name or names.generate("tmp")

@@ -11,6 +11,7 @@ from app.errors import ProgramError
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import canonical
 from app.ops.methods import ValueMethods
+from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, OpenSize, Spec, plain_sizes
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Variable(ValueMethods):
         self,
         block: Block,
         name: str,
-        shape: Sequence[int | None],
+        shape: Sequence[AnySize | None],
         dtype: Any = "float32",
         *,
         persistable: bool = False,
@@ -134,7 +135,9 @@ class Variable(ValueMethods):
 class Parameter(Variable):
     """A persistable Variable that training changes."""
 
-    def __init__(self, block: Block, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True):
+    def __init__(
+        self, block: Block, name: str, shape: Sequence[AnySize], dtype: Any = "float32", trainable: bool = True
+    ):
         super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
         self.attr: Any = None  # the ParamAttr that it was made with
 

@@ -13,6 +13,7 @@ from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lowered import Lowered
 from app.engine.compiled.lowering import lower
 from app.engine.compiled.schedule import schedule
+from app.engine.compiled.sizes import at
 from app.engine.compiled.verdict import why_not
 from app.graph.program import Block, Operator, Program
 
@@ -48,7 +49,7 @@ def needs(program: Program, fetch: Sequence[str], batch: int) -> Needs:
     for name, shape in lowered.shapes.items():
         outside = lowered.is_data(name) or lowered.persists(name)
         if not outside and name not in lowered.kept and lowered.dtype(name) != "object":
-            apart[name] = prod(size.at(batch) for size in shape) * np.dtype(lowered.dtype(name)).itemsize
+            apart[name] = prod(at(size, batch) for size in shape) * np.dtype(lowered.dtype(name)).itemsize
     return Needs(
         len(list(operators_of(program.global_block()))), apart, lowered, plan_buffers(lowered, set(fetch)), batch
     )

@@ -35,7 +35,7 @@ class Runner:
         """The fetched values at every batch of a dataset, one below the other; in one native call where that is so."""
         native = self.native
         order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
-        if isinstance(native, str) or not native.fits_batches(len(order), dataset.batch_size):
+        if isinstance(native, str) or not native.runs_many:
             rows = [self.run(dict(zip(feeds, batch, strict=True)), scope) for batch in dataset]
             return stacked(rows, len(self.fetch))
         data = dict(zip(feeds, dataset.arrays, strict=True))

@@ -27,6 +27,7 @@ from app.ops.definition import OpDef, apply
 from app.ops.form import Alias
 from app.ops.indexing import array_index, getitem, put_items
 from app.ops.shaping import reshape_like
+from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, spec_of
 from app.tensor import Parameter, Tensor
 from app.tensor.modes import Modes, modes, set_modes
@@ -175,7 +176,7 @@ class Tracer:
                 return self.program.global_block().var(name)
         return self.give(variable, variable.spec.shape, variable.dtype)
 
-    def give(self, variable: Any, shape: Sequence[int], dtype: str) -> Variable:
+    def give(self, variable: Any, shape: Sequence[AnySize], dtype: str) -> Variable:
         """A persistable variable for a value from the function around."""
         block = self.program.global_block()
         name = names.generate("given")

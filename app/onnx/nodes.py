@@ -17,13 +17,14 @@ import numpy as np
 
 from app.onnx.types import OPSET, computed_in, number_of, package, schema_of, types_of
 from app.ops.dtype import FLOATS, canonical
+from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec
 
 
 class Value:
     """A value of the graph that is being made. Its shape is known where it is an input of the operator at hand."""
 
-    def __init__(self, nodes: Nodes, name: str, dtype: str, shape: Sequence[int] | None = None):
+    def __init__(self, nodes: Nodes, name: str, dtype: str, shape: Sequence[AnySize] | None = None):
         self.nodes = nodes
         self.name = name
         self.dtype = dtype
@@ -33,7 +34,7 @@ class Value:
         return f"{self.name}: {self.dtype}{'' if self._shape is None else list(self._shape)}"
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """The sizes of its axes, -1 where one is known only in a run."""
         if self._shape is None:
             raise ValueError(f"{self.name} was made in between; only the shapes of inputs are known")
@@ -51,7 +52,7 @@ class Value:
     def floating(self) -> bool:
         return self.dtype in FLOATS
 
-    def with_shape(self, shape: Sequence[int]) -> Value:
+    def with_shape(self, shape: Sequence[AnySize]) -> Value:
         """The same value, of a shape that a rule knows it to have."""
         return Value(self.nodes, self.name, self.dtype, shape)
 

@@ -13,6 +13,7 @@ from app.ops.composed import also_named, composed, of_package
 from app.ops.definition import REGISTRY, operator
 from app.ops.form import Elementwise, Reduction, ToShape
 from app.ops.shaping import reshape
+from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
 
 
@@ -88,7 +89,7 @@ def _infer_expand(x: Spec, *, shape: tuple[int, ...]) -> Spec:
     return Spec(sizes, x.dtype)
 
 
-def _expanded(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _expanded(sizes: Shape, shape: Shape) -> Shape:
     """`shape` with the sizes that -1 keeps."""
     extra = len(shape) - len(sizes)
     if extra < 0:
@@ -101,7 +102,7 @@ def _expanded(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
 @operator(_infer_expand, form=Elementwise(_same, settings=False))
 def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The value repeated along axes of size 1, and new ones in front; -1 keeps an axis as it is."""
-    return np.broadcast_to(x, _expanded(x.shape, shape))
+    return np.broadcast_to(x, [int(size) for size in _expanded(x.shape, shape)])
 
 
 @expand.gradient

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import DtypeError, ShapeError
+from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.composed import composed, of_package
 from app.ops.definition import REGISTRY, operator
 from app.ops.dtype import INTEGERS, canonical
-from app.ops.size import AnySize, length_of_slice
+from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
 
 
@@ -138,10 +138,10 @@ def _axes_taken(item: Any) -> int:
 
 def _check_place(place: int, size: AnySize, axis: int) -> None:
     if isinstance(size, int) and size != UNKNOWN and not -size <= place < size:
-        raise ShapeError(f"index {place} is out of range for axis {axis} of size {size}")
+        raise OperatorError(f"index {place} is out of bounds for axis {axis} with size {size}")
 
 
-def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int, ...]:
+def _shape_of_items(shape: Shape, items: tuple[Any, ...]) -> Shape:
     """The shape of the part: what arrays pick comes where they stand, or first where they do not stand together."""
     rest = len(shape) - sum(_axes_taken(i) for i in items if i is not Ellipsis)
     if rest < 0:
@@ -149,7 +149,7 @@ def _shape_of_items(shape: tuple[int, ...], items: tuple[Any, ...]) -> tuple[int
     if Ellipsis not in [i for i in items if not isinstance(i, Spec)]:
         items = (*items, Ellipsis)
     sizes: list[Any] = []
-    picked: list[tuple[int, ...]] = []
+    picked: list[Shape] = []
     places, axis = [], 0
     for number, item in enumerate(items):
         if isinstance(item, (Spec, int)):

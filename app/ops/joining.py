@@ -12,6 +12,7 @@ from app.ops.composed import also_named, composed, of_package
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
 from app.ops.shaping import reshape, squeeze, unsqueeze
+from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, Spec, normal_axis, plain_sizes, reduced_axes
 
 
@@ -82,7 +83,7 @@ def _(onnx: Any, values: Any, axis: int) -> Any:
     return onnx.Split(values[0], sizes, axis=axis, outputs=len(values) - 1)
 
 
-def _sections(size: int, num_or_sections: Any, axis: int) -> list[int]:
+def _sections(size: AnySize, num_or_sections: Any, axis: int) -> list[AnySize]:
     if isinstance(num_or_sections, int):
         if size == UNKNOWN:
             return [UNKNOWN] * num_or_sections
@@ -107,7 +108,7 @@ def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec,
 def split(x: Any, *, num_or_sections: Any, axis: int = 0) -> Any:
     """The value cut along an axis, into a number of equal parts or into parts of the sizes listed."""
     along = _cut_axis(axis, x.ndim)
-    sizes = _sections(x.shape[along], num_or_sections, axis)
+    sizes = [int(size) for size in _sections(x.shape[along], num_or_sections, axis)]
     return tuple(np.split(x, np.cumsum(sizes[:-1]), along))
 
 

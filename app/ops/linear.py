@@ -10,6 +10,7 @@ from app.errors import DtypeError, ShapeError
 from app.ops.definition import REGISTRY, operator
 from app.ops.elementwise import to_common_type
 from app.ops.form import Product
+from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
 
 
@@ -27,7 +28,7 @@ def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: b
     return Spec(broadcast(left[:-2], right[:-2]) + rows + columns, x.dtype)
 
 
-def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
+def _turned(shape: Shape, turn: bool) -> Shape:
     return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
 
 

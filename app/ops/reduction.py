@@ -15,13 +15,14 @@ from app.ops.elementwise import to_common_type
 from app.ops.form import Reduction, Spread
 from app.ops.logic import where
 from app.ops.shaping import cast_like
+from app.ops.size import AnySize, Shape
 from app.ops.spec import Spec, count, normal_axis, reduced_axes
 
 _total: Any = np.add.reduce
 """What `np.sum` calls in the end: for small arrays it takes half as long."""
 
 
-def _reduced_shape(shape: tuple[int, ...], axis: Any, keepdim: bool) -> tuple[int, ...]:
+def _reduced_shape(shape: Shape, axis: Any, keepdim: bool) -> Shape:
     axes = reduced_axes(axis, len(shape))
     if keepdim:
         return tuple(1 if i in axes else size for i, size in enumerate(shape))
@@ -129,7 +130,7 @@ def _infer_extreme(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
     return result
 
 
-def check_not_empty(shape: Sequence[int], axes: Sequence[int]) -> None:
+def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
     """Refuse to look for an element where there is none."""
     for axis in axes:
         if shape[axis] == 0:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.errors import OperatorError
+from app.ops.size import Shape
 
 if TYPE_CHECKING:
     from app.ops.definition import OpDef
@@ -38,8 +39,8 @@ class Call(Protocol):
     def like(self, index: int) -> Any:
         """A value with the shape and type of input `index`; its numbers may be others."""
 
-    def input_shape(self, index: int) -> tuple[int, ...]: ...
-    def output_shape(self, index: int) -> tuple[int, ...]: ...
+    def input_shape(self, index: int) -> Shape: ...
+    def output_shape(self, index: int) -> Shape: ...
     def zeros(self, index: int) -> Any:
         """Zeros like output `index`, for a gradient that did not arrive."""
 

@@ -10,6 +10,7 @@ from app.errors import ShapeError
 from app.ops.composed import also_named, composed
 from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.form import Alias, Elementwise
+from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, reduced_axes
 
 
@@ -60,7 +61,7 @@ def _infer_reshape(x: Spec, *, shape: tuple[int, ...]) -> Spec:
     return Spec(_reshaped(x.shape, shape), x.dtype)
 
 
-def _reshaped(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _reshaped(sizes: Shape, shape: Shape) -> Shape:
     """`shape` with the sizes that 0 copies, and with what is left in the place of -1, as far as that is known."""
     if any(size == 0 and i >= len(sizes) for i, size in enumerate(shape)):
         raise ShapeError(f"shape {list(shape)} copies an axis (0) that the value does not have")
@@ -175,7 +176,7 @@ def _infer_flatten(x: Spec, *, start_axis: int = 0, stop_axis: int = -1) -> Spec
     return Spec(_flattened(x.shape, start_axis, stop_axis), x.dtype)
 
 
-def _flattened(sizes: tuple[int, ...], start_axis: int, stop_axis: int) -> tuple[int, ...]:
+def _flattened(sizes: Shape, start_axis: int, stop_axis: int) -> Shape:
     start, stop = normal_axis(start_axis, len(sizes)), normal_axis(stop_axis, len(sizes))
     if stop < start:
         raise ShapeError(f"start_axis {start_axis} comes after stop_axis {stop_axis} in a value with {len(sizes)} axes")
@@ -206,7 +207,7 @@ def _infer_squeeze(x: Spec, *, axis: Any = None) -> Spec:
     return Spec(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)
 
 
-def _squeezed(shape: tuple[int, ...], axis: Any) -> set[int]:
+def _squeezed(shape: Shape, axis: Any) -> set[int]:
     return {a for a in reduced_axes(axis, len(shape)) if shape[a] == 1}
 
 
@@ -223,7 +224,7 @@ def _(onnx: Any, x: Any, axis: Any) -> Any:
     return onnx.Squeeze(x, axes) if axes else x
 
 
-def _unsqueezed(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def _unsqueezed(shape: Shape, axis: Any) -> Shape:
     sizes = list(shape)
     for a in (axis,) if isinstance(axis, int) else axis:
         sizes.insert(normal_axis(a, len(sizes) + 1), 1)

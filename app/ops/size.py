@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Union
 from app.errors import ShapeError
 
 AnySize = Union[int, "Size"]
+Shape = tuple[AnySize, ...]
 
 
 class UndecidedError(ShapeError):

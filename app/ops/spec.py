@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from app.errors import ShapeError
 from app.ops.dtype import canonical
-from app.ops.size import UndecidedError
+from app.ops.size import AnySize, Shape, UndecidedError
 
 UNKNOWN = -1
 
@@ -15,7 +15,7 @@ UNKNOWN = -1
 class Spec(NamedTuple):
     """Shape and element type of a value."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
 
     def __str__(self) -> str:
@@ -70,14 +70,14 @@ def spec_of(value: Any) -> Spec:
     return Spec(plain_sizes(value.shape), canonical(value.dtype))
 
 
-def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+def broadcast(*shapes: Sequence[AnySize]) -> Shape:
     """The shape that NumPy's broadcasting gives; an unknown size yields to a known one above 1."""
     width = max(map(len, shapes), default=0)
     padded = [(1,) * (width - len(shape)) + tuple(shape) for shape in shapes]
     return tuple(_one_size(sizes, shapes) for sizes in zip(*padded, strict=True))
 
 
-def _one_size(sizes: tuple[int, ...], shapes: tuple[Sequence[int], ...]) -> int:
+def _one_size(sizes: Shape, shapes: tuple[Sequence[AnySize], ...]) -> AnySize:
     wide = {size for size in sizes if size not in (1, UNKNOWN)}
     numbers = {size for size in wide if isinstance(size, int)}
     if len(numbers) > 1:
@@ -91,7 +91,7 @@ def _one_size(sizes: tuple[int, ...], shapes: tuple[Sequence[int], ...]) -> int:
     return wide.pop() if wide else 1
 
 
-def may_stretch(shape: Sequence[int], result: Sequence[int], others: Iterable[Sequence[int]]) -> bool:
+def may_stretch(shape: Sequence[AnySize], result: Sequence[AnySize], others: Iterable[Sequence[AnySize]]) -> bool:
     """Whether broadcasting to `result` can have repeated elements of `shape`, as far as sizes are known.
 
     Two unknown sizes in one position may turn out to be 1 and n, so they count as a possible stretch.
@@ -119,9 +119,9 @@ def reduced_axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]
     return tuple(sorted({normal_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}))[:rank]
 
 
-def count(shape: Sequence[int]) -> int:
+def count(shape: Sequence[AnySize]) -> AnySize:
     """The number of elements, or -1 where a size is unknown."""
-    total = 1
+    total: AnySize = 1
     for size in shape:
         if size == UNKNOWN:
             return UNKNOWN

@@ -10,6 +10,7 @@ import numpy as np
 
 from app.errors import OperatorError
 from app.ops.definition import OpDef
+from app.ops.size import Shape
 from app.tensor.versions import check_unchanged, clock, latest, owner_of
 
 Hooks = dict[Any, Callable[[Any], Any]]
@@ -106,7 +107,7 @@ class Node:
         known = self.input_specs[index]
         return () if known is None else known[0]
 
-    def output_shape(self, index: int) -> tuple[int, ...]:
+    def output_shape(self, index: int) -> Shape:
         return self.output_specs[index][0]
 
     def zeros(self, index: int) -> np.ndarray:

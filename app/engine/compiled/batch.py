@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from app.engine.compiled.sizes import Guess, InPython, always, guess
+from app.engine.compiled.sizes import InPython, Shapes, always, infer_shapes
 from app.graph.passes.bodies import rewritten
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
 from app.ops.form import ToShape
+from app.ops.size import Size
 from app.ops.spec import UNKNOWN
 
 
-def with_one_batch_size(program: Program, in_python: InPython = always, known: Guess | None = None) -> Program:
+def with_one_batch_size(program: Program, in_python: InPython = always, known: Shapes | None = None) -> Program:
     """The Program with operators that look at shapes when they run told those shapes; or gone, where they agree.
 
     Those that look at a shape which only a run tells stay as they are.
     """
-    known = known or guess(program)
-    shapes, open_ = known.shapes, known.open(in_python)
+    known = known or infer_shapes(program)
+    shapes, open_ = known.of, known.open(in_python)
 
     def told(op: Operator) -> Operator:
         form = op.definition.form
@@ -31,7 +32,11 @@ def with_one_batch_size(program: Program, in_python: InPython = always, known: G
         if shapes[x] == shapes[like]:
             return Operator(assign, [x], op.outputs, {}, op.role)
         return Operator(
-            form.told, [x], op.outputs, {"shape": tuple(UNKNOWN if s.times else s.plus for s in shapes[like])}, op.role
+            form.told,
+            [x],
+            op.outputs,
+            {"shape": tuple(UNKNOWN if isinstance(s, Size) else s for s in shapes[like])},
+            op.role,
         )
 
     return with_operators(program, [told(op) for op in program.global_block().ops], program.global_block().vars)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from app.engine.compiled.lowered import ROWS, Lowered, Step
 from app.engine.compiled.schedule import reads_aligned
-from app.engine.compiled.sizes import Shape
+from app.engine.compiled.sizes import Shape, at
 from app.ops.form import Elementwise, Fused
 
 
@@ -41,18 +42,13 @@ class Plan:
 def _count(shape: Shape, n: int) -> int:
     total = 1
     for size in shape:
-        total *= size.at(n)
+        total *= at(size, n)
     return total
 
 
 def size_text(shape: Shape) -> str:
     """The number of elements as it stands in generated source."""
-    times = [s for s in shape if s.times]
-    plain = 1
-    for s in shape:
-        plain *= 1 if s.times else s.plus
-    parts = ([str(plain)] if plain != 1 or not times else []) + [f"({s.text})" if s.plus else s.text for s in times]
-    return " * ".join(parts)
+    return str(prod(shape))
 
 
 def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:

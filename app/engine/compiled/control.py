@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from app.engine.compiled.lowered import WHOLE, Lowered, Step
-from app.engine.compiled.sizes import ONE, shapes_inside
+from app.engine.compiled.sizes import shapes_inside
 from app.graph.body import Body
 from app.graph.program import Operator
 from app.ops.creation import assign
@@ -70,7 +70,7 @@ def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
 
 
 def _around(op: Operator, word: str, inside: dict[str, list[Step]], answer: str, lowered: Lowered) -> Step:
-    if any(size != ONE for size in lowered.shapes[answer]):
+    if any(size != 1 for size in lowered.shapes[answer]):
         raise NotNativeError("only a run tells whether its condition is one truth value")
     step = Step(op, word, "", WHOLE, inside=inside, answer=answer)
     count = sum(not part.inside and part.kind != "constant" for part in step.everything)

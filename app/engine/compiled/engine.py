@@ -61,7 +61,7 @@ class CompiledEngine:
         native = compile_program(program, fetch)
         if self._team is not None:
             return self._run_together(self._team, native, dataset, feeds, scope)
-        if isinstance(native, str) or not (hasattr(dataset, "arrays") and _fits(native, dataset)):
+        if isinstance(native, str) or not (native.runs_many and hasattr(dataset, "arrays")):
             rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
             return stacked(rows, len(fetch))
         return _run_native(native, dataset, feeds, scope)
@@ -76,8 +76,6 @@ class CompiledEngine:
     ) -> list[np.ndarray]:
         """Run a Program on each batch, with the other processes of a team."""
         why = _why_alone(native)
-        if not (isinstance(native, str) or why or _fits(native, dataset)):
-            why = f"its shapes follow other rules in batches of {dataset.batch_size}"
         if isinstance(native, str) or why:
             raise ProgramError(f"this Program cannot be shared out by rows: {why}")
         if native not in self._works:
@@ -85,20 +83,12 @@ class CompiledEngine:
         return _run_native(native, dataset, feeds, scope, self._works[native])
 
 
-def _fits(native: CompiledProgram, dataset: Any) -> bool:
-    return native.fits_batches(len(_order(dataset)), dataset.batch_size)
-
-
-def _order(dataset: Any) -> np.ndarray:
-    """Which rows of the arrays the batches have."""
-    return np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
-
-
 def _run_native(
     native: CompiledProgram, dataset: Any, feeds: Sequence[str], scope: Scope, work: Teamwork | None = None
 ) -> list[np.ndarray]:
     data = dict(zip(feeds, dataset.arrays, strict=True))
-    return native.run_many(data, _order(dataset), 0, len(dataset), dataset.batch_size, scope, work)
+    order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
+    return native.run_many(data, order, 0, len(dataset), dataset.batch_size, scope, work)
 
 
 def why_not_together(program: Program, fetch: Sequence[str]) -> str:

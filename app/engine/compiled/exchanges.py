@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from app.engine.compiled.lowered import LAST, ROWS, WHOLE, Lowered
 from app.engine.compiled.runtime import cut
 from app.engine.compiled.schedule import FREE, clashes, uses
+from app.engine.compiled.sizes import at
 
 
 class Written(NamedTuple):
@@ -24,7 +25,7 @@ class Written(NamedTuple):
 
     def ends(self, lowered: Lowered, n: int, ranks: int) -> list[int]:
         """How many of its elements the first ranks write together, beginning with none of them."""
-        first, *rest = [size.at(n) for size in lowered.shapes[self.name]] or [1]
+        first, *rest = [at(size, n) for size in lowered.shapes[self.name]] or [1]
         if self.share == LAST:
             return [0] * ranks + [first * prod(rest)]
         if self.share == WHOLE:

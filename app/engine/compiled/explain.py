@@ -40,7 +40,7 @@ def exchanged(program: Program, fetch: Sequence[str]) -> str:
 
 
 def _in_words(native: CompiledProgram, written: Written) -> str:
-    shape = ", ".join(size.text for size in native.lowered.shapes[written.name])
+    shape = ", ".join(map(str, native.lowered.shapes[written.name]))
     whose = {ROWS: "their rows of the batch", WHOLE: "all of it, from the first", LAST: "all of it, from the last"}
     rows = whose.get(written.share, f"their rows of {written.share}")
     return f"    {written.name} : {native.lowered.dtype(written.name)}[{shape}], {rows}"

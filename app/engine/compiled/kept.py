@@ -10,6 +10,7 @@ import numpy as np
 
 from app.engine.compiled import runtime
 from app.engine.compiled.lowered import Lowered, Step
+from app.engine.compiled.sizes import at
 from app.ops.form import Choice
 
 
@@ -41,7 +42,7 @@ class KeptRows:
         return {str(name): self._array(str(name), n) for name in step.op.inputs if name in self and name not in values}
 
     def _array(self, name: str, n: int) -> np.ndarray:
-        shape = tuple(size.at(n) for size in self._lowered.shapes[name][1:])
+        shape = tuple(at(size, n) for size in self._lowered.shapes[name][1:])
         return runtime.array_of(self._native[name], shape, self._lowered.dtype(name))
 
 
@@ -49,6 +50,6 @@ def fill_absent(step: Step, lowered: Lowered, values: dict[str, Any], n: int) ->
     """Give what a branch that did not run would have kept the shape that is declared; nothing reads its numbers."""
     if isinstance(step.op.definition.form, Choice):
         for name in step.op.outputs[step.op.attributes["results"] :]:
-            shape = tuple(size.at(n) for size in lowered.shapes[name])
+            shape = tuple(at(size, n) for size in lowered.shapes[name])
             if lowered.dtype(name) != "object" and np.shape(values[name]) != shape:
                 values[name] = np.zeros(shape, lowered.dtype(name))

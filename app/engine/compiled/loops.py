@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app.engine.compiled.lowered import ROWS, Step, values_taken
-from app.engine.compiled.sizes import ONE, Shape, UnknownSizeError
+from app.engine.compiled.sizes import Shape, UnknownSizeError
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
 from app.ops.dtype import INTEGERS
@@ -40,7 +40,7 @@ class LoopWriter:
         index = [f"i{axis}" for axis in range(len(shape))]
         for axis, size in enumerate(shape):
             shared = axis == 0 and not step.alone
-            self.line(depth + axis, f"for i{axis} in range({self._range(step) if shared else f'u({size.text})'}):")
+            self.line(depth + axis, f"for i{axis} in range({self._range(step) if shared else f'u({size})'}):")
         there = ", ".join(index) or "0"
         cut = step.share == ROWS and step.kind == "returning"
         here = ", ".join([f"i0 - u({self.writer.bounds(step)[0]})", *index[1:]]) if cut else there
@@ -50,7 +50,7 @@ class LoopWriter:
 
     def _elementwise(self, step: Step, depth: int) -> None:
         shape = self.lowered.shapes[step.op.outputs[0]]
-        ranges = {axis: f"u({size.text})" for axis, size in enumerate(shape)}
+        ranges = {axis: f"u({size})" for axis, size in enumerate(shape)}
         if not step.alone:
             ranges[0] = self._range(step)
         for axis in range(len(shape)):
@@ -129,7 +129,7 @@ class LoopWriter:
         axes = set(form.axes(op.attributes, len(shape)))
         outer = self._outer_axes(shape, kept, axes)
         target = f"{self.writer.name(out)}[{', '.join(outer[a] for a in range(len(kept))) or '0'}]"
-        ranges = {a: f"u({size.text})" for a, size in enumerate(shape)}
+        ranges = {a: f"u({size})" for a, size in enumerate(shape)}
         if kept and not step.alone:
             first = next(a for a in range(len(shape)) if outer[0] == f"i{a}")
             ranges[first] = self._range(step)
@@ -161,7 +161,7 @@ class LoopWriter:
             places = list(range(len(shape) - len(kept), len(shape)))
         if any(a not in axes and kept[p] != shape[a] for p, a in enumerate(places)):
             raise UnknownSizeError("a sum to a shape may or may not have to be stretched")
-        return {p: "0" if a in axes or shape[a] == ONE else f"i{a}" for p, a in enumerate(places)}
+        return {p: "0" if a in axes or shape[a] == 1 else f"i{a}" for p, a in enumerate(places)}
 
     def _nest(self, axes: Any, ranges: dict[int, str], depth: int) -> int:
         for axis in axes:
@@ -170,7 +170,7 @@ class LoopWriter:
         return depth
 
     def _count(self, shape: Shape, axes: set[int]) -> str:
-        return "(" + (" * ".join(f"({shape[a].text})" for a in sorted(axes)) or "1") + ")"
+        return "(" + (" * ".join(f"({shape[a]})" for a in sorted(axes)) or "1") + ")"
 
     # Elements and numbers
 
@@ -182,13 +182,13 @@ class LoopWriter:
         offset = len(shape) - len(own)
         index = []
         for axis, size in enumerate(own):
-            if size == ONE and shape[offset + axis] != ONE:
+            if size == 1 and shape[offset + axis] != 1:
                 index.append("0")
             elif size == shape[offset + axis]:
                 index.append(f"i{offset + axis}")
             else:
-                wide = shape[offset + axis].text
-                raise UnknownSizeError(f"{name} may or may not have to be stretched: {size.text} against {wide}")
+                wide = shape[offset + axis]
+                raise UnknownSizeError(f"{name} may or may not have to be stretched: {size} against {wide}")
         if self.writer.is_scattered(name):
             if index[0] != "i0":
                 raise UnknownSizeError(f"{name} is read at other rows than those of the batch")

@@ -9,6 +9,7 @@ from typing import Any
 from app.engine.compiled.sizes import Shape
 from app.graph.program import Operator, Program
 from app.ops.form import Fused
+from app.ops.size import Size
 
 ROWS = "rows"
 """Each thread works on its rows of the batch."""
@@ -132,7 +133,7 @@ class Lowered:
 
     def has_fixed_shapes(self, names: Collection[str]) -> bool:
         """Whether no shape of these variables depends on the batch."""
-        return not any(size.times for name in names for size in self.shapes[name])
+        return not any(isinstance(size, Size) for name in names for size in self.shapes[name])
 
     def all_alike(self, op: Operator) -> bool:
         """Whether all that an operator reads and writes has one shape, and one type of floats."""

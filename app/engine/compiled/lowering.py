@@ -24,6 +24,7 @@ from app.ops.form import (
     Spread,
     ToShape,
 )
+from app.ops.size import Size
 
 SMALL = 16
 """A constant axis shorter than this is not worth sharing out."""
@@ -120,9 +121,9 @@ def _share(lowered: Lowered, op: Operator) -> Any:
         return WHOLE
     if shape[0] == N:
         return ROWS
-    if shape[0].times or shape[0].plus < SMALL:
+    if isinstance(shape[0], Size) or shape[0] < SMALL:
         return WHOLE
-    return shape[0].plus
+    return shape[0]
 
 
 def _leave_to_python(lowered: Lowered) -> None:

@@ -21,7 +21,7 @@ from app.engine.compiled.lowering import lower
 from app.engine.compiled.parts import Part
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
-from app.engine.compiled.sizes import N, UnknownSizeError, guess
+from app.engine.compiled.sizes import N, UnknownSizeError, at
 from app.engine.compiled.source import Source, generate
 from app.engine.compiled.teamwork import Run, Teamwork
 from app.engine.compiled.verdict import why_not
@@ -31,7 +31,6 @@ from app.engine.scope import Scope
 from app.engine.team import Team
 from app.errors import AppError, OperatorError, ShapeError
 from app.graph.passes import optimise
-from app.graph.passes.rewrite import with_operators
 from app.graph.program import Program
 from app.graph.running import run_operator
 
@@ -57,9 +56,6 @@ class CompiledProgram:
 
     def __init__(self, program: Program, fetch: Sequence[str], whole: bool = True):
         self.fetch = list(fetch)
-        block = program.global_block()
-        self._guess = guess(with_operators(program, block.ops, block.vars))  # a copy: what is compiled is known by it
-        self._holds: dict[int, bool] = {}
         self.lowered: Lowered = lower(_optimised(program, fetch), set(fetch), why_not)
         schedule(self.lowered)
         missing = [name for name in fetch if name not in self.lowered.shapes]
@@ -194,21 +190,21 @@ class CompiledProgram:
         return scope.changing if self._changes_scope else nullcontext()
 
     def _result(self, name: str, batches: int) -> np.ndarray:
-        shape = [size.plus for size in self.lowered.shapes[name]]
+        shape = [at(size, 0) for size in self.lowered.shapes[name]]
         return np.empty((batches, *shape), self.lowered.dtype(name))
 
     def _persistable(self, name: str, scope: Scope) -> np.ndarray:
         """The array of a persistable variable, which compiled code changes in place."""
         value = scope.values.get(name)
         if value is None and not self._is_read_first(name):
-            shape = [size.plus for size in self.lowered.shapes[name]]
+            shape = [at(size, 0) for size in self.lowered.shapes[name]]
             value = scope.values[name] = np.zeros(shape, self.lowered.dtype(name))
         if value is None:
             value = scope.value(name)
         array = np.require(value, self.lowered.dtype(name), ["C", "W"])
         if not _is_whole(array):
             array = array.copy()
-        declared = tuple(size.plus for size in self.lowered.shapes[name])
+        declared = tuple(at(size, 0) for size in self.lowered.shapes[name])
         if array.shape != declared:
             raise ShapeError(f"variable {name} is declared with shape {list(declared)}, but has {list(array.shape)}")
         if array is not value and scope.values.get(name) is value:  # another thread may have put a new one there
@@ -303,7 +299,7 @@ class CompiledProgram:
                 values[name] = array
             else:
                 array = np.ascontiguousarray(values[self.lowered.root(name)], self.lowered.dtype(name))
-                array = array.reshape([size.at(n) for size in self.lowered.shapes[name]])
+                array = array.reshape([at(size, n) for size in self.lowered.shapes[name]])
             arrays.append(array.reshape(-1) if self.lowered.comes_flat(name) or array.ndim == 0 else array)
         arguments = 0, 1, runtime.sharing(1), part.first, _ALL_ROWS, n, *arrays
         return getattr(self.module, part.name), arguments, alive
@@ -337,7 +333,7 @@ class CompiledProgram:
 
     def _view(self, name: str, n: int, buffers: Sequence[np.ndarray]) -> np.ndarray:
         """A variable in the buffer that it lies in."""
-        shape = [size.at(n) for size in self.lowered.shapes[name]]
+        shape = [at(size, n) for size in self.lowered.shapes[name]]
         return buffers[self.plan.place[self.lowered.root(name)]][: prod(shape)].reshape(shape)
 
     def _array(self, name: str, n: int, buffers: Sequence[np.ndarray], scope: Scope) -> np.ndarray:
@@ -347,27 +343,19 @@ class CompiledProgram:
     def _surprising(self, outputs: Sequence[str], values: Any, n: int) -> bool:
         """Whether a Python call returned another shape than was declared; the rest then runs operator by operator."""
         return any(
-            np.shape(values[name]) != tuple(s.at(n) for s in self.lowered.shapes[name])
+            np.shape(values[name]) != tuple(at(s, n) for s in self.lowered.shapes[name])
             for name in outputs
             if self.lowered.dtype(name) != "object" and name not in self.lowered.kept
         )
 
     def fits(self, feed: dict[str, np.ndarray]) -> bool:
-        """Whether one batch size explains the shapes of everything fed, as the native form takes for granted."""
+        """Whether one batch size explains the shapes of everything fed, as the native form takes for granted.
+
+        A batch without rows is left to the reference engine, as operators may refuse to reduce nothing.
+        """
         n = self._batch_size(feed)
         shapes = self.lowered.shapes
-        explained = all(tuple(s.at(n) for s in shapes[name]) == feed[name].shape for name in feed if name in shapes)
-        return explained and (self._holds.get(n) or self._holds_at(n))
-
-    def fits_batches(self, count: int, batch: int) -> bool:
-        """Whether it can run so many rows, cut into batches, in one call: see `runs_many`."""
-        return self.runs_many and all(self._holds_at(n) for n in {min(batch, count), count % batch} if n)
-
-    def _holds_at(self, n: int) -> bool:
-        """Whether all shapes are as foreseen in a batch of n. It is found out once for each size."""
-        if n not in self._holds:
-            self._holds[n] = self._guess.holds_at(n)
-        return self._holds[n]
+        return n > 0 and all(tuple(at(s, n) for s in shapes[x]) == feed[x].shape for x in feed if x in shapes)
 
     def _batch_size(self, feed: dict[str, np.ndarray]) -> int:
         return next((feed[n].shape[0] for n in feed if self.lowered.shapes.get(n, ())[:1] == (N,)), 1)

@@ -7,22 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.engine.compiled.sizes import Guess, InPython, Shape, always, guess
+from app.engine.compiled.sizes import InPython, Shape, Shapes, always, infer_shapes
 from app.graph.passes.bodies import rewritten
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
 from app.ops.form import Elementwise
 
 
-def without_untaken(program: Program, in_python: InPython = always, known: Guess | None = None) -> Program:
+def without_untaken(program: Program, in_python: InPython = always, known: Shapes | None = None) -> Program:
     """The Program with such inputs gone: a gradient then no longer keeps alive what its function does not read."""
-    known = known or guess(program)
+    known = known or infer_shapes(program)
     block, open_ = program.global_block(), known.open(in_python)
 
     def kind(name: str | None) -> tuple[Shape, str] | str | None:
         if name is None or name in open_:  # nothing else is sure to have its shape
             return name
-        return known.shapes[name], block.var(name).dtype
+        return known.of[name], block.var(name).dtype
 
     def reduced(op: Operator) -> Operator:
         form = op.definition.form

@@ -6,6 +6,7 @@ from math import isqrt, prod
 
 from app.engine.compiled.lowered import Lowered, Step
 from app.engine.compiled.schedule import FREE
+from app.engine.compiled.sizes import at
 
 FOR_EACH = 750_000
 """So many operations are worth a thread, which does some tens of them in a nanosecond: with two, from 9 rows on of the
@@ -28,7 +29,7 @@ def threads_worth(lowered: Lowered, n: int, most: int) -> int:
 
 def _operations(lowered: Lowered, step: Step, n: int) -> int:
     names = [str(name) for name in (*step.op.inputs[-2:], *step.op.outputs) if name]
-    sizes = [prod(size.at(n) for size in lowered.shapes[name]) for name in names]
+    sizes = [prod(at(size, n) for size in lowered.shapes[name]) for name in names]
     if step.kind == "product":  # of (a, b) and (b, c) to (a, c): a * b * c
         return isqrt(prod(sizes))
     return max(sizes, default=0) * ELEMENT

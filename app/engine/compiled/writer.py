@@ -86,7 +86,7 @@ class Writer:
     def part(self, name: str, memory: str) -> str:
         """The part of some memory that a variable needs in this batch."""
         shape = self.lowered.shapes[name]
-        sizes = ", ".join(s.text for s in shape)
+        sizes = ", ".join(map(str, shape))
         shaped = f".reshape({sizes})" if len(shape) > 1 else ""
         return f"{memory}[: {size_text(shape)}]{shaped}"
 
@@ -96,7 +96,7 @@ class Writer:
             return "lo", "hi"
         if step.alone:
             shape = self.lowered.shapes[step.op.outputs[0]]
-            return "0", shape[0].text if shape else "1"
+            return "0", str(shape[0]) if shape else "1"
         return f"cut({step.share}, shard, shards)", f"cut({step.share}, shard + 1, shards)"
 
     def loner(self, share: str) -> str:

@@ -11,6 +11,7 @@ from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lowering import Lowered, lower
 from app.engine.compiled.program import _optimised
 from app.engine.compiled.schedule import schedule
+from app.engine.compiled.sizes import at
 from app.engine.compiled.source import generate
 
 
@@ -40,7 +41,7 @@ def bytes_apart(low: Lowered, plan: Plan, n: int) -> int:
     for name, place in plan.place.items():
         size = 1
         for extent in low.shapes[name]:
-            size *= extent.at(n)
+            size *= at(extent, n)
         total += size * (8 if plan.buffers[place].dtype in ("float64", "int64") else 4)
     return total
 
