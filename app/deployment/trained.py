@@ -17,7 +17,7 @@ from app.static import data
 from app.tensor import Tensor, no_grad
 from app.training import events
 from app.training.activation import Activation, find_activations
-from app.training.config import Config, load_config
+from app.training.config import Config, load_run_config
 from app.training.network import Network
 from app.training.run_folder import CONFIG
 from app.training.sums import check
@@ -69,7 +69,7 @@ def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> Train
         raise MissingFileError(f"there is no folder {folder}; name the folder of a run, such as those in runs/")
     if not (folder / CONFIG).is_file():
         raise MissingFileError(f"{folder} is no folder of a run: it has no {CONFIG}")
-    config = load_config(folder / CONFIG)
+    config = load_run_config(folder / CONFIG)
     kept = read_weights(folder)
     if not kept:
         raise MissingFileError(f"{folder} has no {WEIGHTS}: no network of that run was kept")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any
 
@@ -23,14 +22,6 @@ def share(world: Any) -> str:
     ranks = [set(theirs) for there, theirs in world.gather((host, cores)) if there == host]
     mine = max(1, int(sum(Fraction(1, sum(core in theirs for theirs in ranks)) for core in cores)))
     return _said(world.gather((host, len(cores), _limit("BLAS", BLAS, mine), _limit("Numba", NUMBA, mine))))
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Inside, matrices are multiplied by one thread, and the compiled engine has no others, whatever is set."""
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
-    return limits
 
 
 def _cores() -> set[int]:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.team import Parted
-
 CHUNK = 1 << 20
 """Bytes of each rank that are there at a time: few enough to stay in the caches of its core."""
 
@@ -123,25 +121,6 @@ class HostMemory:
             for other in others:
                 other[:] = total
         self._met(meet)
-
-    def copying(self, parts: Sequence[Parted]) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Where the parts of the other ranks are to go, and where they lie; None, if not all of it is in rooms."""
-        pairs = []
-        for numbers, ends in parts:
-            everywhere = next(filter(None, (rooms.everywhere(numbers) for rooms in self._rooms)), None)
-            if everywhere is None:
-                return None
-            for rank in (*range(self.rank), *range(self.rank + 1, self.size)):
-                part = slice(ends[rank], ends[rank + 1])
-                if ends[rank] < ends[rank + 1]:
-                    pairs.append((numbers[part], everywhere[rank][part]))
-        return pairs
-
-    def copy(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]], meet: Meet) -> None:
-        """Take what others have made, when all have made it."""
-        self._met(meet)
-        for mine, theirs in pairs:
-            mine[:] = theirs
 
     def _parts(self, count: int) -> list[slice]:
         """Which of so many numbers each rank adds up."""

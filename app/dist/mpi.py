@@ -18,14 +18,11 @@ import numpy as np
 
 from app.dist import cores
 from app.dist.errors import DistError, RankError
-from app.dist.exchange import in_one_message
 from app.dist.host_memory import LARGE, is_free, shared_by
 from app.dist.launch import Launch, line, no_more
 from app.dist.leftovers import forget_names
 from app.dist.notices import Asking, Left, Missing, Notices, Waiting
 from app.dist.protocol import TIMEOUT, Reduction
-from app.dist.simulated import Network
-from app.engine.team import Parted
 
 _AT_ONCE = 30
 """How often a call is asked for before anything else is looked at."""
@@ -69,7 +66,6 @@ class MPIWorld:
         self._reductions = {"sum": mpi.SUM, "avg": mpi.SUM, "prod": mpi.PROD, "max": mpi.MAX, "min": mpi.MIN}
         self.host = socket.gethostname()
         self._calls = 0
-        self._network = Network(self.size)
         self._timeout = TIMEOUT
         line.tell(line.STARTED)
         ranks = self.gather((self.host, os.getpid()))
@@ -79,9 +75,8 @@ class MPIWorld:
         self.said = cores.share(self)
         forget_names(self)
 
-    def configure(self, timeout: float = TIMEOUT, latency: float = 0.0, bandwidth: float | None = None) -> None:
+    def configure(self, timeout: float = TIMEOUT) -> None:
         self._timeout = timeout
-        self._network = Network(self.size, latency, bandwidth)
 
     def name(self, rank: int) -> str:
         """What a message calls a rank."""
@@ -90,13 +85,11 @@ class MPIWorld:
     # Collectives
 
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
-        delay = self._network.allreduce(buffer.nbytes)
         if self._memory is not None and buffer.nbytes >= LARGE and how in ("sum", "avg"):
             self._memory.add_up(buffer, self._meet_in("allreduce"), how == "avg")
-            self._network.add(delay)
             return
         request = self._communicator.Iallreduce(self._mpi.IN_PLACE, buffer, self._reductions[how])
-        self._finish("allreduce", request, delay)
+        self._finish("allreduce", request)
         if how == "avg":
             buffer /= self.size
 
@@ -110,39 +103,18 @@ class MPIWorld:
         finally:
             forget_names(self)
 
-    def exchanging(self, parts: Sequence[Parted]) -> Callable[[], None]:
-        delay = self._network.exchange(sum(numbers.nbytes for numbers, _ in parts))
-        pairs = None if self._memory is None else self._memory.copying(parts)
-        if self._memory is not None and pairs is not None:
-            memory, meet = self._memory, self._meet_in("exchange")
-
-            def copy() -> None:
-                memory.copy(pairs, meet)
-                self._network.add(delay)
-
-            return copy
-
-        def send(mine: np.ndarray, everything: np.ndarray, sizes: list[int]) -> None:
-            self._finish("exchange", self._communicator.Iallgatherv(mine, (everything, sizes)), delay)
-
-        return in_one_message(parts, self.rank, send)
-
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
-        delay = self._network.reduce(buffer.nbytes)
         if self._memory is not None and buffer.nbytes >= LARGE:
             self._memory.add_up_at(root, buffer, self._meet_in("reduce"))
-            self._network.add(delay)
             return
         ends = (self._mpi.IN_PLACE, buffer) if self.rank == root else (buffer, None)
-        self._finish("reduce", self._communicator.Ireduce(*ends, root=root), delay)
+        self._finish("reduce", self._communicator.Ireduce(*ends, root=root))
 
     def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
-        delay = self._network.broadcast(buffer.nbytes)
         if self._memory is not None and buffer.nbytes >= LARGE:
             self._memory.spread_from(root, buffer, self._meet_in("broadcast"))
-            self._network.add(delay)
             return
-        self._finish("broadcast", self._communicator.Ibcast(buffer, root=root), delay)
+        self._finish("broadcast", self._communicator.Ibcast(buffer, root=root))
 
     def gather(self, value: Any) -> list[Any]:
         mine = np.frombuffer(msgspec.msgpack.encode(value), np.uint8)
@@ -154,7 +126,7 @@ class MPIWorld:
         return [msgspec.msgpack.decode(everything[a:b].tobytes()) for a, b in zip(ends - sizes, ends, strict=True)]
 
     def barrier(self) -> None:
-        self._finish("barrier", self._communicator.Ibarrier(), self._network.barrier())
+        self._finish("barrier", self._communicator.Ibarrier())
 
     def leave(self) -> None:
         """Wait until every rank has done all that it had to do."""
@@ -173,10 +145,9 @@ class MPIWorld:
         """What waits, in a collective, until every rank has come."""
         return lambda: self._finish(name, self._communicator.Ibarrier())
 
-    def _finish(self, name: str, request: Any, delay: float = 0.0) -> None:
-        """Wait for a collective, and then for what the network that is simulated adds to it."""
+    def _finish(self, name: str, request: Any) -> None:
+        """Wait for a collective."""
         self._wait(name, request.Test)
-        self._network.add(delay)
 
     def _wait(self, name: str, done: Callable[[], bool]) -> None:
         """Wait until something is done that needs the other ranks."""

@@ -8,8 +8,6 @@ An update that subtracts a multiple of each gradient from its parameter, and no 
 makes it with its own gradient times the number of ranks, and the mean of all is taken: W - r (g1 + g2) is the mean of
 W - 2 r g1 and W - 2 r g2. In the shape `allreduce` that is what is done, as a rank can then make the update in the
 product that gives the gradient, which is never stored.
-
-In the shape `rows` the main Program stays as it is: the compiled engine shares it out, as it does over threads.
 """
 
 from __future__ import annotations
@@ -56,8 +54,7 @@ def data_parallel(
     """
     if place.size == 1 or shape == "none":
         return program, startup
-    by_rows = shape == "rows"  # the engine shares out the Program as it is
-    main = program if by_rows else _OfRank(program, place, shape, bucket).main(loss, list(means), list(totals))
+    main = _OfRank(program, place, shape, bucket).main(loss, list(means), list(totals))
     return main, startup_of(startup, program, [main], place, bucket)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
-
-from app.engine.team import Parted, Team
 
 Reduction = Literal["sum", "avg", "prod", "max", "min"]
 
@@ -15,13 +13,15 @@ TIMEOUT = 120.0
 """Seconds that ranks wait for each other, unless told otherwise."""
 
 
-class World(Team, Protocol):
+class World(Protocol):
     """All ranks, seen by one of them. Every rank makes the same calls in the same order.
 
     Buffers are C-contiguous arrays that are changed in place. A sum has the same bits at every rank. A call waits
     for the other ranks until `timeout` has passed, and then raises a RankError that names who did not come.
     """
 
+    rank: int
+    size: int
     local_rank: int
     """The rank among those of this machine."""
     said: str
@@ -30,8 +30,8 @@ class World(Team, Protocol):
     def name(self, rank: int) -> str:
         """What a message calls a rank."""
 
-    def configure(self, timeout: float = TIMEOUT, latency: float = 0.0, bandwidth: float | None = None) -> None:
-        """Set how long to wait, and what a simulated network adds: seconds a message, bytes a second."""
+    def configure(self, timeout: float = TIMEOUT) -> None:
+        """Set how long to wait."""
 
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
         """Replace each rank's numbers by the sum over all ranks, or another reduction."""
@@ -41,6 +41,12 @@ class World(Team, Protocol):
 
     def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
         """Replace each rank's numbers by those of the root."""
+
+    def gather(self, value: Any) -> list[Any]:
+        """What every rank has to say, in their order, at every one of them: plain data, such as text and numbers."""
+
+    def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """Arrays such as these, in memory that all ranks see; None, if they cannot. All ask for the same."""
 
     def barrier(self) -> None:
         """Wait until every rank has come here."""
@@ -54,7 +60,7 @@ class Alone:
     def name(self, rank: int) -> str:
         return f"rank {rank}"
 
-    def configure(self, timeout: float = TIMEOUT, latency: float = 0.0, bandwidth: float | None = None) -> None:
+    def configure(self, timeout: float = TIMEOUT) -> None:
         pass
 
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
@@ -62,9 +68,6 @@ class Alone:
 
     def rooms(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
         return None
-
-    def exchanging(self, parts: Sequence[Parted]) -> Callable[[], None]:
-        return lambda: None
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         pass

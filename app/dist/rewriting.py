@@ -1,4 +1,4 @@
-"""What the passes of ranks share: a Program of one process, whose operators are copied one by one, and more between.
+"""How a Program for many ranks is made: operators of the Program of one process are copied, and more put between.
 
 The loss is a mean over the batch, and that of the whole batch is the sum of what its parts have, each weighted by its
 share of the rows. So the backward pass starts from the share, in the place of 1, and all that follows from there is a
@@ -26,7 +26,7 @@ SHARE = "share_of_batch"
 SHARE_TIMES_RANKS = "share_of_batch_times_ranks"
 """The same times the number of ranks, which is 1 wherever all have as many rows."""
 
-Shape = Literal["none", "rows", "allreduce", "pserver"]
+Shape = Literal["none", "allreduce", "pserver"]
 
 
 class Place(Protocol):

@@ -1,9 +1,8 @@
-"""Which rows of every batch are a rank's, or a piece's: the first have one more where not all can have as many."""
+"""Which rows of every batch are a rank's: the first ranks have one more where not all can have as many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from app.dist.rewriting import Place
 
 
 class Shard(NamedTuple):
-    """A rank's part of batches that are alike in size, or pieces of one batch that are."""
+    """A rank's part of batches that are alike in size."""
 
     share: float
     """The rows of a part over those of its whole batch. It is 0 where a rank has none, and computes the first for form's
@@ -34,25 +33,6 @@ def shards(batches: Batches, place: Place) -> Iterator[Shard]:
         yield _shard(batches[:full], full, batches.batch_size, place)
     if full < len(batches):
         yield _shard(batches[full:], 1, batches.count - full * batches.batch_size, place)
-
-
-class _Piece(NamedTuple):
-    """Which of how many pieces, as if each were a rank's."""
-
-    rank: int
-    size: int
-
-
-def pieces_of(batch: Batches, place: Place, pieces: int) -> Iterator[Shard]:
-    """A rank's pieces of a batch, those that are alike in size together; pieces without rows are left out."""
-    each = pieces // place.size
-    numbers = range(place.rank * each, min((place.rank + 1) * each, batch.count))
-    mine = [rows_of(batch.count, _Piece(number, pieces)) for number in numbers]
-    order = np.arange(batch.count) if batch.order is None else batch.order
-    for size, alike in groupby(mine, key=lambda rows: rows[1]):
-        (first, _), *others = alike
-        rows = np.ascontiguousarray(order[first : first + size * (1 + len(others))])
-        yield Shard(size / batch.count, Batches(batch.images, batch.labels, rows, size))
 
 
 def _shard(batches: Batches, many: int, count: int, place: Place) -> Shard:

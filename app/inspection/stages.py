@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from app.engine.compiled.engine import compile_program
-from app.engine.compiled.explain import exchanged, explain
+from app.engine.compiled.explain import explain
 from app.engine.compiled.passes import PASSES
 from app.errors import ConfigError
 from app.graph.passes import after_each
@@ -83,15 +83,6 @@ class Stages:
                 found.append(Section(f"The main Program after {name}", text, after))
         return found or [Section(f"The main Program after {stage}", self._why_not or "One process runs it as it is.")]
 
-    def _data_parallel(self, stage: str) -> list[Section]:
-        """The Program of a rank; where batches are cut into pieces, that of a piece, and the one after them."""
-        if self.subject.by_rows:
-            text = exchanged(self.subject.main, self.subject.fetch)
-            return [Section("What ranks exchange, which share out the main Program as it is", text)]
-        batch = self.subject.of_batch
-        after = [Section(f"The Program after the pieces of a batch, after {stage}", str(batch), batch)] if batch else []
-        return [*self._after(stage), *after]
-
     def _passes(self, stage: str) -> list[Section]:
         if self._why_not:
             return [Section("What each pass did", self._why_not)]
@@ -128,7 +119,7 @@ NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {
     "build": Stages._build,
     "startup": Stages._startup,
     "main": Stages._main,
-    DATA_PARALLEL: Stages._data_parallel,
+    DATA_PARALLEL: Stages._after,
     "passes": Stages._passes,
     **dict.fromkeys(PASS_NAMES, Stages._after),
     "optimised": Stages._optimised,

@@ -44,10 +44,6 @@ class Subject:
     batch: int = BATCH
     of_rank: Program | None = None
     """The main Program as one rank of many runs it; None where one process runs it as it is."""
-    of_batch: Program | None = None
-    """What a rank runs after all its pieces of a batch; None where batches are not cut into pieces."""
-    by_rows: bool = False
-    """Whether ranks share out the main Program as it is, by rows."""
 
     @property
     def runs(self) -> Program:
@@ -59,7 +55,6 @@ def of_configuration(
     path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0, custom_ops: Sequence[str] = ()
 ) -> Subject:
     """The Programs that training with a configuration runs: at one of so many ranks, if it is for many."""
-    from app.dist.pieces import programs_of
     from app.training import network
     from app.training.activation import find_activation
     from app.training.config import load_config, operators_typed
@@ -74,10 +69,8 @@ def of_configuration(
     with static.watch(learner.__file__, network.__file__) as built:
         learning = learner.ProgramLearner(config, activation, 28 * 28, place)
     name, size = Path(path).name, config.train.batch_size
-    here = [] if learning.main_here is learning.main else programs_of(learning.main_here)
-    of_rank, of_batch = (*here, None, None)[:2]
-    startup, main, fetch = learning.startup_here, learning.main, learning.fetch
-    return Subject(name, startup, main, fetch, built, size, of_rank, of_batch, learning.by_rows)
+    of_rank = None if learning.main_here is learning.main else learning.main_here
+    return Subject(name, learning.startup_here, learning.main, learning.fetch, built, size, of_rank)
 
 
 def of_model(model: SavedModel, name: str) -> Subject:

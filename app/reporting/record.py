@@ -16,7 +16,7 @@ from app.files import read_file
 from app.reporting import answers
 from app.reporting.answers import Answers
 from app.training import events
-from app.training.config import Config, load_config
+from app.training.config import Config, load_run_config
 from app.training.run_folder import COMPARISON, CONFIG
 from app.training.weights import read_weights
 from app.training.yaml_text import MAX_BYTES
@@ -74,7 +74,7 @@ def read(folder: Path) -> Record:
     """What is known of the run in a folder."""
     found = list(events.read(folder))
     path = folder / CONFIG
-    config = load_config(path)
+    config = load_run_config(path)
     record = Record(folder, config, read_file(path, MAX_BYTES).decode("utf-8-sig"))
     lists: dict[type, list[Any]] = {
         events.Iteration: record.iterations,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +20,7 @@ from msgspec import Meta
 from app.data import SOURCES
 from app.errors import ConfigError
 from app.training import yaml_text
+from app.training.former import former_settings, updated, without_former
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -34,8 +35,6 @@ Number = Annotated[float, Meta(description="a number")]
 Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
 Interval = Annotated[tuple[Number, Number], Meta(description="two numbers in a list, the lower first, such as [-1, 1]")]
 Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds, greater than 0 and at most 1e9")]
-Delay = Annotated[float, Meta(ge=0, le=1e9, description="a number of seconds from 0 to 1e9")]
-Speed = Annotated[float, Meta(ge=1, description="a number of bytes a second, of at least 1")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
 Source = Annotated[str, Meta(pattern=r"\S", description="'auto', 'sample' or the name of a folder")]
@@ -87,12 +86,9 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the ranks that mpiexec started share the work."""
 
-    shape: Literal["none", "rows", "allreduce", "pserver"] = "none"
-    pieces: Count | None = None
+    shape: Literal["none", "allreduce", "pserver"] = "none"
     bucket: Bytes = 65536
     timeout: Seconds = 120.0
-    latency: Delay = 0.0
-    bandwidth: Speed | None = None
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -113,7 +109,23 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
     """The configuration in a YAML file, changed by overrides such as `train.epochs=3`."""
     where = os.path.expanduser(path)
-    config = _changed(Config(), _read(where), where)
+    return _overridden(_changed(Config(), _read(where), where), overrides)
+
+
+def load_run_config(
+    path: str | os.PathLike[str], overrides: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
+) -> Config:
+    """The configuration that a run has kept, which may be of an earlier release: `say` is told what is gone."""
+    data = _read(str(path))
+    if former := former_settings(data):
+        say(
+            f"note: the run was begun with {former}, which is not supported any more; what comes now is the same to "
+            "rounding"
+        )
+    return _overridden(_changed(Config(), updated(data), str(path)), overrides)
+
+
+def _overridden(config: Config, overrides: Sequence[str]) -> Config:
     for override in overrides:
         where = f"the command line, {_shown(override)}"
         config = _changed(config, _read_override(override, where), where)
@@ -171,6 +183,7 @@ def _read_override(override: str, where: str) -> Any:
 
 def _changed(config: Config, change: Any, where: str) -> Config:
     """`config` with one layer of plain data laid over it, checked."""
+    change = without_former(change, where)
     data = _laid_over(msgspec.to_builtins(config), change)
     reason = ""
     try:

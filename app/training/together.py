@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.data import Dataset
-from app.dist.pieces import check_pieces
 from app.dist.same_start import compare, framework
 from app.dist.world import World, current
 from app.errors import ConfigError
@@ -32,19 +31,12 @@ def ranks_of(config: Config) -> World:
             f"mpiexec started {world.size} ranks, but dist.shape is none, by which each would do the whole work: set "
             "dist.shape=allreduce, or start one process"
         )
-    if settings.pieces and config.engine == "eager":
-        raise ConfigError(
-            f"engine=eager has no Program that could be run in dist.pieces={settings.pieces}: set engine=compiled or "
-            "reference, or dist.pieces=null"
-        )
-    if settings.pieces:
-        check_pieces(settings.pieces, world.size)
     if settings.shape == "pserver" and config.engine == "eager":
         raise ConfigError(
             "engine=eager adds up gradients at every rank, and has no dist.shape=pserver: set dist.shape=allreduce, or "
             "engine=compiled"
         )
-    world.configure(settings.timeout, settings.latency, settings.bandwidth)
+    world.configure(settings.timeout)
     return world
 
 

@@ -1,1 +1,1 @@
-"""How training grows with the number of ranks, as derived and as measured. `python -m benchmarks.scaling` runs it."""
+"""How much faster two ranks train than one. `python -m benchmarks.scaling` measures it."""

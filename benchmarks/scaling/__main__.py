@@ -1,4 +1,4 @@
-"""Measure training on 1 to 4 ranks, and set it beside what is derived: the figures of docs/scaling.md."""
+"""Measure training on one rank and on two, in turn: the figures of docs/scaling.md."""
 
 from __future__ import annotations
 
@@ -8,30 +8,23 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from app import command_line
 from app.errors import AppError
-from benchmarks import machine
+from benchmarks import machine, report
 from benchmarks.process import ROOT, environment
 from benchmarks.report import replace_between
-from benchmarks.scaling import page
-from benchmarks.scaling.model import arrays
 
 RESULTS, PAGE = Path(__file__).with_name("results.json"), ROOT / "docs" / "scaling.md"
-WIDTHS, SHAPES, RANKS, BATCH = [64, 256, 1024], ["rows", "allreduce", "pserver"], [2, 3, 4], 256
-SLOWER = (
-    {"ranks": 2, "widths": [256], "latency": 0.001},
-    {"ranks": 2, "widths": [256], "bandwidth": 125e6},
-    {"ranks": 4, "widths": [64], "latency": 0.02},
-    {"ranks": 8, "widths": [64], "latency": 0.02, "bandwidth": 12.5e6},
-)
-"""Networks that are simulated: of one of them, messages are slow; of one, bytes; of more ranks, both."""
-LARGER = {"widths": [1024], "batches": [1024, 512, 256]}
+SHAPES = ["allreduce", "pserver"]
+ASKED = {"widths": [1024], "batches": [1024, 512, 256]}
+QUICK = {"widths": [16], "batches": [256], "rounds": 2, "iterations": 2}
 PAIRS = 5
-"""How often one rank, two of them and one of two threads are measured in turn, with larger batches."""
-PIECES = {"widths": [100, 1024], "batches": [BATCH], "pieces": [None, 4, 12], "iterations": 4, "rounds": 60}
+"""How often one rank, two of them and one of two threads are measured in turn."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -39,69 +32,38 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--quick", action="store_true", help="show that everything runs; write nothing")
-    how.add_argument("--page", action="store_true", help="write the page anew, from what was measured last")
+    how.add_argument("--page", action="store_true", help="write the page again, from the last measurements")
     return command_line.run(lambda: _run(parser.parse_args()))
 
 
 def _run(options: argparse.Namespace) -> int:
-    kept = json.loads(RESULTS.read_text(encoding="utf-8")) if options.page else None
-    results = kept or (_quick() if options.quick else _whole())
-    texts = page.texts(results)
-    print("\n\n".join(texts.values()))
+    if options.page:
+        results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    else:
+        pairs = [_pair(QUICK)] if options.quick else [_pair(ASKED) for _ in range(PAIRS)]
+        results = {"machine": machine.describe(), "pairs": pairs}
+    found = texts(results)
+    print("\n\n".join(found.values()))
     if not options.quick:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        for name, text in texts.items():
+        for name, text in found.items():
             replace_between(PAGE, f"scaling: {name}", text)
         print(f"\nWritten: {RESULTS.relative_to(ROOT)}, {PAGE.relative_to(ROOT)}")
     return 0
 
 
-def _whole() -> dict[str, Any]:
-    results: dict[str, Any] = {"machine": machine.describe(), "batch": BATCH}
-    alone = {"widths": WIDTHS, "shapes": ["none"], "batches": [BATCH, BATCH // 2, BATCH // 4]}
-    results["one"] = _measured(1, alone)["points"]
-    many = {"widths": WIDTHS, "shapes": SHAPES, "batches": [BATCH]}
-    results["many"] = [_measured(ranks, many) for ranks in RANKS]
-    results["larger"] = [_pair(LARGER) for _ in range(PAIRS)]
-    results["pieces"] = _in_pieces(PIECES)
-    results["slower"] = [_slower(dict(network)) for network in SLOWER]
-    return results
-
-
-def _quick() -> dict[str, Any]:
-    results: dict[str, Any] = {"machine": machine.describe(), "batch": BATCH}
-    few = {"widths": [16], "rounds": 2, "iterations": 2}
-    results["one"] = _measured(1, {**few, "shapes": ["none"], "batches": [BATCH, BATCH // 2]})["points"]
-    results["many"] = [_measured(2, {**few, "shapes": ["allreduce"], "batches": [BATCH]})]
-    results["larger"] = [_pair({**few, "batches": [BATCH]})]
-    results["pieces"] = _in_pieces({**few, "batches": [BATCH], "pieces": [None, 2]})
-    results["slower"] = [_slower({**few, "ranks": 2, "latency": 0.01})]
-    return results
-
-
 def _pair(asked: dict[str, Any]) -> dict[str, Any]:
-    """One rank with whole batches and with the half of them, two ranks in both shapes, and one of two threads."""
-    halves = [batch // 2 for batch in asked["batches"]]
+    """The seconds of an iteration on one rank, on two of them, and on one of two threads."""
     alone = {**asked, "shapes": ["none"]}
     return {
-        "one": _measured(1, {**alone, "batches": list(dict.fromkeys([*asked["batches"], *halves]))})["points"],
-        "two": _measured(2, {**asked, "shapes": SHAPES})["points"],
-        "threads": _measured(1, alone, threads=2)["points"],
+        "one": _measured(1, alone),
+        "two": _measured(2, {**asked, "shapes": SHAPES}),
+        "threads": _measured(1, alone, threads=2),
     }
 
 
-def _in_pieces(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    """Batches as they are and in pieces, in turn, on one rank and on two."""
-    return [_measured(1, {**asked, "shapes": ["none"]}), _measured(2, {**asked, "shapes": ["allreduce"]})]
-
-
-def _slower(network: dict[str, Any]) -> dict[str, Any]:
-    asked = {"shapes": ["allreduce"], "batches": [BATCH], "iterations": 5, "rounds": 4, **network}
-    return {**network, **_measured(network["ranks"], asked)}
-
-
-def _measured(ranks: int, asked: dict[str, Any], threads: int = 1) -> dict[str, Any]:
-    """What so many ranks of one thread, or of more, have measured."""
+def _measured(ranks: int, asked: dict[str, Any], threads: int = 1) -> list[dict[str, Any]]:
+    """What so many ranks measured, of so many threads each."""
     print(f"{ranks} rank{'s' * (ranks > 1)}, width {asked['widths']}, {asked['shapes']} ...", flush=True)
     beside = Path(sys.executable).with_name("mpiexec")
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
@@ -113,10 +75,35 @@ def _measured(ranks: int, asked: dict[str, Any], threads: int = 1) -> dict[str, 
     done = subprocess.run(words, cwd=ROOT, env=settings, capture_output=True, text=True, check=False)
     if done.returncode:
         raise AppError(f"measuring with {ranks} ranks failed: {done.stderr.strip()}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    for point in found["points"]:
-        point["parameters"] = sum(arrays(point["width"])) // 4
+    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def texts(results: dict[str, Any]) -> dict[str, str]:
+    """What stands at each place of the page."""
+    return {
+        "machine": report.machine_text(results["machine"], sample=False),
+        "ranks": _table(results["pairs"]),
+    }
+
+
+def _table(pairs: Sequence[dict[str, Any]]) -> str:
+    """The medians of the pairs: how many times as fast as one rank two ranks are, and one of two threads."""
+    head = ["width", "batch", "shape", "two ranks, ms", "times one rank", "one process of two threads: times"]
+    lines = [head, ["---:"] * len(head)]
+    for point in sorted(pairs[0]["two"], key=lambda p: (p["width"], p["batch"], p["shape"])):
+        width, batch, shape = point["width"], point["batch"], point["shape"]
+        two = [_of(pair["two"], width, batch, shape) for pair in pairs]
+        one = [_of(pair["one"], width, batch) for pair in pairs]
+        threads = [_of(pair["threads"], width, batch) for pair in pairs]
+        times = [median(a / b for a, b in zip(one, others, strict=True)) for others in (two, threads)]
+        lines.append([str(width), str(batch), shape, f"{median(two) * 1e3:.2f}", *(f"{each:.2f}" for each in times)])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _of(points: Sequence[dict[str, Any]], width: int, batch: int, shape: str = "none") -> float:
+    wanted = {"width": width, "batch": batch, "shape": shape}
+    return next(float(p["seconds"]) for p in points if {key: p[key] for key in wanted} == wanted)
 
 
 if __name__ == "__main__":

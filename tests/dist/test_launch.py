@@ -1,11 +1,10 @@
-"""What an MPI launcher leaves in the environment, each rank's share of the cores, and a network that is simulated."""
+"""What an MPI launcher leaves in the environment, and each rank's share of the cores."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from app.dist import cores
 from app.dist.launch import Launch, launched
-from app.dist.simulated import Network, allreduce, broadcast
 from app.dist.world import Alone, World, current, entered, place, set_current, using
 
 ROOT = Path(__file__).parents[2]
@@ -101,25 +99,6 @@ def test_a_rank_that_is_bound_to_cores_has_them_for_itself(monkeypatch: pytest.M
 def test_what_the_user_has_set_is_kept(monkeypatch: pytest.MonkeyPatch):
     said = share(monkeypatch, {0, 1}, ("here", [0, 1]), OMP_NUM_THREADS="2")
     assert said == "BLAS as OMP_NUM_THREADS=2 says, 1 for Numba"
-
-
-def test_collectives_cost_rounds_and_bytes():
-    assert allreduce(2, 1000) == (2, 1000)
-    assert allreduce(8, 1000) == (6, 1750)
-    assert broadcast(3, 900) == (4, 1200)
-
-
-def test_what_a_slower_network_would_take_is_waited_for():
-    network = Network(2, latency=0.01, bandwidth=1e6)
-    assert network.allreduce(10_000) == pytest.approx(0.03)
-    assert network.barrier() == pytest.approx(0.01)
-    start = time.perf_counter()
-    network.add(0.03)
-    assert 0.03 <= time.perf_counter() - start < 1
-
-
-def test_no_network_that_is_simulated_adds_nothing():
-    assert Network(4).allreduce(1 << 20) == 0
 
 
 def test_a_world_of_one_does_nothing():

@@ -10,7 +10,6 @@ import pytest
 from ranks import main, program, run
 
 LINES = """
-from app.engine.team import Parted
 facts = {}
 rng = numpy.random.default_rng(world.rank)
 mine = rng.standard_normal(100_000).astype("float32")
@@ -28,16 +27,6 @@ for where, mean in (("plain", mine.copy()), ("in a room", world.rooms([mine])[0]
     world.allreduce(mean, "avg")
     facts[where] = bool((mean == summed / numpy.float32(2)).all())
 
-for where, spot in (("sent", mine.copy()), ("seen", world.rooms([mine])[0])):
-    ends, labels = [0, 70_000, 100_000], numpy.full(3, world.rank)
-    spot[:] = mine
-    also = [Parted(labels, [0, 0, 3])] if where == "sent" else []
-    world.exchanging([Parted(spot, ends), *also])()
-    facts[f"parts {where}"] = len(set(world.gather(spot.tobytes().hex()[::400])))
-    here = slice(*ends[world.rank : world.rank + 2])
-    facts["mine stays"] = bool((spot[here] == mine[here]).all())
-    facts[f"made by the last, {where}"] = labels.tolist()
-
 rooted = mine.copy()
 world.reduce(rooted, root=1)
 facts["at the root"] = world.gather([bool((rooted == summed).all()), bool((rooted == mine).all())])
@@ -50,12 +39,6 @@ whole = numpy.array([world.rank, 5 - world.rank])
 world.allreduce(whole, "max")
 facts["greatest"] = whole.tolist()
 facts["anywhere"] = [holds_anywhere(world, world.rank == 1), holds_anywhere(world, False), greatest(world, world.rank)]
-
-world.configure(latency=0.05, bandwidth=4e6)
-world.barrier()
-began = time.perf_counter()
-world.allreduce(mine)
-facts["simulated"] = time.perf_counter() - began
 
 facts["said"] = world.said
 facts["place"] = place()
@@ -84,12 +67,6 @@ def test_a_sum_has_the_same_bits_at_every_rank(facts: dict[str, Any]):
     assert facts["same bits"] == 1
 
 
-def test_every_rank_has_the_parts_of_all_others_by_message_or_from_memory(facts: dict[str, Any]):
-    assert facts["parts sent"] == facts["parts seen"] == 1
-    assert facts["mine stays"]
-    assert facts["made by the last, sent"] == [1, 1, 1]
-
-
 def test_a_mean_is_taken_where_numbers_lie_in_memory_that_all_see_too(facts: dict[str, Any]):
     assert facts["plain"]
     assert facts["in a room"]
@@ -106,10 +83,6 @@ def test_a_broadcast_gives_all_ranks_what_the_root_has(facts: dict[str, Any]):
 def test_other_reductions_and_questions(facts: dict[str, Any]):
     assert facts["greatest"] == [1, 5]
     assert facts["anywhere"] == [True, False, 1.0]
-
-
-def test_a_simulated_network_adds_its_latency_and_bandwidth(facts: dict[str, Any]):
-    assert 2 * 0.05 + 400_000 / 4e6 <= facts["simulated"] < 1
 
 
 def test_each_rank_says_its_threads_and_keeps_to_what_the_user_has_set(facts: dict[str, Any]):

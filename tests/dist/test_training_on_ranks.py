@@ -16,8 +16,6 @@ import training_on_ranks
 from ranks import run
 from training_on_ranks import Job, Result
 
-from app.engine.compiled import blas
-
 OPERATORS = """
 import numpy as np
 import app
@@ -78,62 +76,6 @@ def test_losses_accuracies_and_parameters_are_those_of_one_process(tmp_path: Pat
     for job, many in zip(jobs, on_ranks(2, jobs, tmp_path), strict=True):
         one = replace(job, settings=[*job.settings, "engine=reference"])
         agree(many, training_on_ranks.train(one, ranks=False))
-
-
-NUMBA = """
-import numpy as np
-from numba import njit
-import app
-
-@app.custom_op
-@njit
-def leaky(x):
-    return np.where(x > 0, x, 0.1 * x)
-
-@leaky.backward
-@njit
-def leaky_grad(x, dy):
-    return np.where(x > 0, dy, 0.1 * dy)
-"""
-
-
-def test_by_rows_they_are_the_bits_of_one_process_with_as_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "numbas.py").write_text(NUMBA)
-    rows = [*SMALL, "dist.shape=rows"]
-    begun = str(tmp_path / "begun")
-    adam = [*rows, "train.optimizer=adam", "train.learning_rate=0.002", "train.batch_size=17"]
-    adam += [f"model.activation={tmp_path}/numbas.py:leaky", "model.hidden=[24,12]"]
-    jobs = [
-        Job([*rows, "model.activation=custom.relu", "model.hidden=[40]", "train.epochs=5"]),
-        Job([*rows, "model.activation=custom.relu", "model.hidden=[40]", "train.batch_size=1"], images=11),
-        Job(adam),
-        Job([*adam, "train.epochs=1"], save=begun),
-    ]
-    by_rows = on_ranks(2, jobs, tmp_path)
-    monkeypatch.setattr(blas, "threads", lambda: 2)
-    monkeypatch.setattr("app.engine.compiled.program.threads_worth", lambda lowered, n, most: most)
-    for job, many in zip(jobs, by_rows, strict=True):
-        assert training_on_ranks.train(job, ranks=False) == many
-    rest = training_on_ranks.train(Job(adam, begin=1, restore=begun), ranks=False)
-    assert [*by_rows[3].losses, *rest.losses] == by_rows[2].losses
-
-
-def test_in_pieces_they_are_the_same_bits(tmp_path: Path):
-    file = tmp_path / "ops.py"
-    file.write_text(OPERATORS)
-    begun = str(tmp_path / "begun")
-    adam = [*REFERENCE, "dist.pieces=6", f"model.activation={file}:plain", "train.optimizer=adam", "train.batch_size=17"]
-    jobs = [
-        Job([*SMALL, "dist.pieces=4", "dist.shape=allreduce", "model.activation=custom.relu", "train.epochs=5"]),
-        Job([*adam, "dist.shape=pserver"]),
-        Job([*adam, "dist.shape=allreduce", "train.epochs=1"], save=begun),
-    ]
-    compiled, served, half = on_ranks(2, jobs, tmp_path)
-    assert training_on_ranks.train(jobs[0], ranks=False) == compiled
-    assert training_on_ranks.train(jobs[1], ranks=False) == served
-    rest = training_on_ranks.train(replace(jobs[1], begin=1, restore=begun), ranks=False)
-    assert [*half.losses, *rest.losses] == served.losses
-    assert rest.weights == served.weights
 
 
 @pytest.mark.parametrize("shape", ["allreduce", "pserver"])

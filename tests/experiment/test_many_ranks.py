@@ -150,11 +150,6 @@ def test_the_eager_engine_on_two_ranks_trains_as_on_one(
     assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "alone"), rel=1e-5)
 
 
-def test_the_eager_engine_has_no_pieces(tiny: list[str], capsys: pytest.CaptureFixture[str]):
-    assert main([*tiny, "engine=eager", "dist.pieces=2"]) == 2
-    assert "engine=eager has no Program that could be run in dist.pieces=2: set engine=" in capsys.readouterr().err
-
-
 def test_the_eager_engine_has_no_parameter_server(tiny: list[str], capsys: pytest.CaptureFixture[str]):
     assert main([*tiny, "engine=eager", "dist.shape=pserver"]) == 2
     assert "engine=eager adds up gradients at every rank, and has no dist.shape=pserver" in capsys.readouterr().err

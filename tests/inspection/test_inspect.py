@@ -124,31 +124,6 @@ def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspec
     assert "if call_python(shared, n):" in inspect(*mpi, "--stage", "source")
 
 
-def test_by_rows_it_is_shown_what_ranks_exchange(inspect: Inspect, tmp_path: Path):
-    mpi = ("--config", str(ROOT / "configs/mpi.yaml"), "--stage", "data_parallel")
-    printed = inspect(*mpi)
-    assert headings(printed) == ["What ranks exchange, which share out the main Program as it is"]
-    begins, second = printed.split("at meeting 2 of it:")
-    assert "linear_0.w_0 : float32[784, 100], their rows of 784" in begins
-    assert "py_func.relu_forward_0 : float32[n, 100], their rows of the batch" in second
-    assert "linear_0.w_0 " not in second
-    lines = ["import app", "@app.custom_op", "def plain(x):", "    return x * len(repr(x))"]
-    lines += ["@plain.backward", "def plain_grad(x, dy):", "    return dy * len(repr(x))"]
-    (tmp_path / "ops.py").write_text("\n".join(lines))
-    plain = inspect(*mpi, f"model.activation={tmp_path}/ops.py:plain", "model.hidden=[8]")
-    assert " = average(linear_0.w_0, " in plain
-
-
-def test_in_pieces_a_rank_has_two_programs(inspect: Inspect):
-    asked = ("--config", str(ROOT / "configs/mpi.yaml"), "dist.pieces=12", "--stage", "data_parallel")
-    printed = inspect(*asked, "--ranks", "3", "--rank", "2")
-    assert headings(printed)[1:] == ["The Program after the pieces of a batch, after data_parallel"]
-    piece, batch = printed.split("== ")[1:]
-    assert "= add_exactly(linear_0.w_0@GRAD.high, linear_0.w_0@GRAD.low, linear_0.w_0@GRAD)" in piece
-    assert re.search(r"all_reduce\(linear_0.w_0@GRAD.high, .*sgd\(", batch, re.DOTALL)
-    assert "5 ranks cannot have as many of dist.pieces=12 each" in inspect(*asked, "--ranks", "5", status=2)
-
-
 def test_ranks_that_there_are_not_are_refused(inspect: Inspect):
     mpi = ("--config", str(ROOT / "configs/mpi.yaml"))
     assert "one of the 2 of --ranks" in inspect(*mpi, "--ranks", "2", "--rank", "2", status=2)

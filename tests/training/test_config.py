@@ -323,8 +323,6 @@ def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
         ("data.pixel_range=[0, 3.5e38]", "it is too wide"),
         ("dist.timeout=1e300", "found 1e+300, expected a number of seconds, greater than 0 and at most 1e9"),
         ("dist.timeout=0", "expected a number of seconds"),
-        ("dist.latency=1e300", "expected a number of seconds from 0 to 1e9"),
-        ("dist.bandwidth=1e-300", "expected a number of bytes a second, of at least 1"),
     ],
 )
 def test_a_number_that_its_type_cannot_hold_is_refused(override: str, told: str):

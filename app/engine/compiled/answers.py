@@ -8,28 +8,18 @@ from typing import Any
 import numpy as np
 
 from app.engine.compiled.lowered import Lowered
-from app.engine.compiled.runtime import MEETING
 
 
 class Answers:
     """Answers the calls of one run. The arrays of a step are looked up once for each size of a batch."""
 
-    def __init__(
-        self,
-        lowered: Lowered,
-        array: Callable[[str, int], np.ndarray],
-        raised: list[Any],
-        meet: Callable[[], None] | None = None,
-    ):
-        self._lowered, self._array, self._raised, self._meet = lowered, array, raised, meet
+    def __init__(self, lowered: Lowered, array: Callable[[str, int], np.ndarray], raised: list[Any]):
+        self._lowered, self._array, self._raised = lowered, array, raised
         self._known: dict[tuple[int, int], Callable[[], None]] = {}
 
     def __call__(self, step: int, n: int) -> bool:
         """Run a step; True, if it raised."""
         try:
-            if step == MEETING and self._meet is not None:
-                self._meet()
-                return False
             if (step, n) not in self._known:
                 self._known[step, n] = self._call(step, n)
             self._known[step, n]()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,11 +10,8 @@ from numba.core import config
 
 from app.engine.compiled.program import CompiledProgram
 from app.engine.compiled.sizes import UnknownSizeError
-from app.engine.compiled.teamwork import Teamwork
 from app.engine.reference import ReferenceEngine, stacked
 from app.engine.scope import Scope
-from app.engine.team import Team
-from app.errors import ProgramError
 from app.graph.contents import OfPrograms
 from app.graph.program import Program
 
@@ -42,10 +38,8 @@ def _compile(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:
 class CompiledEngine:
     """Runs Programs natively; one that has no native form runs on the reference engine."""
 
-    def __init__(self, team: Team | None = None) -> None:
+    def __init__(self) -> None:
         self._reference = ReferenceEngine()
-        self._team = team
-        self._works: weakref.WeakKeyDictionary[CompiledProgram, Teamwork] = weakref.WeakKeyDictionary()
 
     def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
         """Run a Program once; gives the fetched values."""
@@ -59,51 +53,9 @@ class CompiledEngine:
     ) -> list[np.ndarray]:
         """Run a Program on each batch of a dataset; gives each fetched variable's value at every batch."""
         native = compile_program(program, fetch)
-        if self._team is not None:
-            return self._run_together(self._team, native, dataset, feeds, scope)
         if isinstance(native, str) or not (native.runs_many and hasattr(dataset, "arrays")):
             rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
             return stacked(rows, len(fetch))
-        return _run_native(native, dataset, feeds, scope)
-
-    def _run_together(
-        self,
-        team: Team,
-        native: CompiledProgram | str,
-        dataset: Any,
-        feeds: Sequence[str],
-        scope: Scope,
-    ) -> list[np.ndarray]:
-        """Run a Program on each batch, with the other processes of a team."""
-        why = _why_alone(native)
-        if isinstance(native, str) or why:
-            raise ProgramError(f"this Program cannot be shared out by rows: {why}")
-        if native not in self._works:
-            self._works[native] = native.teamwork(team)
-        return _run_native(native, dataset, feeds, scope, self._works[native])
-
-
-def _run_native(
-    native: CompiledProgram, dataset: Any, feeds: Sequence[str], scope: Scope, work: Teamwork | None = None
-) -> list[np.ndarray]:
-    data = dict(zip(feeds, dataset.arrays, strict=True))
-    order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
-    return native.run_many(data, order, 0, len(dataset), dataset.batch_size, scope, work)
-
-
-def why_not_together(program: Program, fetch: Sequence[str]) -> str:
-    """Why processes cannot run a Program together; '' if they can."""
-    return _why_alone(compile_program(program, fetch))
-
-
-def _why_alone(native: CompiledProgram | str) -> str:
-    if isinstance(native, str):
-        return native
-    calls = [
-        step.op.definition.label for step in native.lowered.everything if step.in_python or step.kind == "in_place"
-    ]
-    if calls:
-        return f"{calls[0]} runs as a Python call"
-    if native.lowered.kept or not native.runs_many:
-        return "what it fetches, or keeps of a loop, has a size that only the run will tell"
-    return ""
+        data = dict(zip(feeds, dataset.arrays, strict=True))
+        order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
+        return native.run_many(data, order, 0, len(dataset), dataset.batch_size, scope)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.engine.compiled.engine import compile_program, why_not_together
-from app.engine.compiled.exchanges import Written, exchanges
-from app.engine.compiled.lowered import LAST, ROWS, WHOLE, Step
+from app.engine.compiled.engine import compile_program
+from app.engine.compiled.lowered import Step
 from app.engine.compiled.program import CompiledProgram
 from app.graph.program import Operator, Program
 from app.ops.form import Fused
@@ -22,28 +21,6 @@ def explain(program: Program, fetch: Sequence[str] = (), source: bool = True) ->
     if source:
         lines += ["", native.source.text.rstrip()]
     return "\n".join(lines)
-
-
-def exchanged(program: Program, fetch: Sequence[str]) -> str:
-    """What processes that share out a Program by rows exchange, meeting by meeting; or why they cannot."""
-    why = why_not_together(program, fetch)
-    native = compile_program(program, list(fetch))
-    if why or isinstance(native, str):
-        return f"It cannot be shared out by rows: {why}. The ranks do as with dist.shape=allreduce."
-    found = exchanges(native.lowered, fetch)
-    first, *others = ([_in_words(native, each) for each in meeting] for meeting in found.meetings)
-    lines = ["Each rank computes its rows of every array, as a thread does, and has from the others"]
-    lines += ["", "where an iteration begins:", *first]
-    for number, meeting in enumerate(others, 2):
-        lines += ["", f"at meeting {number} of it:", *meeting]
-    return "\n".join(lines)
-
-
-def _in_words(native: CompiledProgram, written: Written) -> str:
-    shape = ", ".join(map(str, native.lowered.shapes[written.name]))
-    whose = {ROWS: "their rows of the batch", WHOLE: "all of it, from the first", LAST: "all of it, from the last"}
-    rows = whose.get(written.share, f"their rows of {written.share}")
-    return f"    {written.name} : {native.lowered.dtype(written.name)}[{shape}], {rows}"
 
 
 def verdicts(native: CompiledProgram) -> list[str]:

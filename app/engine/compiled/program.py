@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,12 +23,10 @@ from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.sizes import N, UnknownSizeError, at
 from app.engine.compiled.source import Source, generate
-from app.engine.compiled.teamwork import Run, Teamwork
 from app.engine.compiled.verdict import why_not
 from app.engine.compiled.workspace import Workspace, Workspaces
 from app.engine.compiled.worth import threads_worth
 from app.engine.scope import Scope
-from app.engine.team import Team
 from app.errors import AppError, OperatorError, ShapeError
 from app.graph.passes import optimise
 from app.graph.program import Program
@@ -41,14 +39,6 @@ _ALL_ROWS = np.zeros(0, np.int64)
 def _optimised(program: Program, fetch: Sequence[str]) -> Program:
     """The Program after the passes."""
     return optimise(program, set(fetch), PASSES)
-
-
-class Shards(NamedTuple):
-    """Which of the threads that share out a Program are of this process."""
-
-    first: int
-    here: int
-    all: int
 
 
 class CompiledProgram:
@@ -84,25 +74,16 @@ class CompiledProgram:
         last: int,
         batch: int,
         scope: Scope,
-        work: Teamwork | None = None,
     ) -> list[np.ndarray]:
-        """Run batches `first` to `last` of the data in `order`; gives each fetched variable's value at each batch.
-
-        With `work`, this is one of many processes that run them together.
-        """
+        """Run batches `first` to `last` of the data in `order`; gives each fetched variable's value at each batch."""
         results = {name: self._result(name, last - first) for name in self.fetch}
-        n = min(batch, order.size)
-        workspace = self._workspaces.take(n if work is None else 0)
+        workspace = self._workspaces.take(min(batch, order.size))
         try:
             with self._alone_in(scope):
-                self._train(data, order, first, last, batch, scope, results, workspace, work)
+                self._train(data, order, first, last, batch, scope, results, workspace)
         finally:
             self._workspaces.put_back(workspace)
         return [results[name] for name in self.fetch]
-
-    def teamwork(self, team: Team) -> Teamwork:
-        """What a team needs to run the Program together."""
-        return Teamwork(team, self.lowered, self.plan, self.fetch)
 
     def _train(
         self,
@@ -114,60 +95,41 @@ class CompiledProgram:
         scope: Scope,
         results: dict[str, np.ndarray],
         workspace: Workspace,
-        work: Teamwork | None = None,
     ) -> None:
-        n = min(batch, order.size)
-        if work is not None:
-            for name in self.source.persistables:
-                self._persistable(name, scope)
-            work.settle(scope)
-        buffers = workspace.buffers if work is None else work.buffers_for(n)
         arrays = [
             *(np.ascontiguousarray(data[name]) for name in self.source.data),
             *(self._persistable(name, scope) for name in self.source.persistables),
-            *buffers,
+            *workspace.buffers,
             *workspace.kept.arguments,
             *(array.reshape(last - first, prod(array.shape[1:])) for array in results.values()),
         ]
-        array = partial(self._array, buffers=buffers, scope=scope)
-        arguments = (order, first, last, batch, *arrays)
-        if work is None:
-            shards = threads_worth(self.lowered, n, blas.threads())
-            self._on_threads(Shards(0, shards, shards), self.module.train, arguments, array)
-            return
-        here = work.threads
-        shards_here = Shards(work.team.rank * here, here, work.team.size * here)
-        run = Run(work, lambda iteration: min(batch, order.size - (first + iteration) * batch), array)
-        self._on_threads(shards_here, self.module.train, arguments, array, run.meet)
-        work.end(array, results)
+        array = partial(self._array, buffers=workspace.buffers, scope=scope)
+        threads = threads_worth(self.lowered, min(batch, order.size), blas.threads())
+        self._on_threads(threads, self.module.train, (order, first, last, batch, *arrays), array)
 
     def _on_threads(
         self,
-        shards: Shards,
+        shards: int,
         function: Any,
         arguments: tuple[Any, ...],
         array: Callable[[str, int], np.ndarray],
-        meet: Callable[[], None] | None = None,
     ) -> None:
-        """Run a function on threads; `array` gives the variables of a step for which it calls Python meanwhile.
-
-        `meet` is called whenever they meet those of other processes.
-        """
-        shared = runtime.sharing(shards.all, 0 if meet is None else shards.here)
+        """Run a function on threads; `array` gives the variables of a step for which it calls Python meanwhile."""
+        shared = runtime.sharing(shards)
         raised: list[tuple[int, BaseException]] = []
 
         def work(shard: int) -> None:
             try:
-                if function(shard, shards.all, shared, *arguments):
+                if function(shard, shards, shared, *arguments):
                     shared[runtime.ABORTED] = 1
             except BaseException as error:
                 raised.append((shard, error))
                 shared[runtime.ABORTED] = 1
 
-        with blas.single(), runtime.answering(shared, Answers(self.lowered, array, raised, meet)):
-            cache.ready(self.module, function, (0, shards.all, shared, *arguments))
-            with helping(lambda number: work(shards.first + number), shards.here - 1):
-                work(shards.first)
+        with blas.single(), runtime.answering(shared, Answers(self.lowered, array, raised)):
+            cache.ready(self.module, function, (0, shards, shared, *arguments))
+            with helping(work, shards - 1):
+                work(0)
         self._raise(raised, shared)
 
     def _raise(self, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:

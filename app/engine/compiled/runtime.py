@@ -17,12 +17,9 @@ from numba.extending import intrinsic
 
 from app.engine.compiled import blas
 
-ARRIVED, ABORTED, PROBLEM, HERE, RUNNING = 0, 8, 16, 24, 32
-"""Places in the array that threads share, each in a cache line of its own. HERE says how many of the threads are of
-this process, or 0 where all are; from RUNNING on there is one place for each thread: the first step of the part that
-it runs, and the number of the step in that part."""
-MEETING = -1
-"""What stands for the number of a step where threads of other processes are to be met."""
+ARRIVED, ABORTED, PROBLEM, RUNNING = 0, 8, 16, 24
+"""Places in the array that threads share, each in a cache line of its own. From RUNNING on there is one place for each
+thread: the first step of the part that it runs, and the number of the step in that part."""
 LINE = 8
 CACHE_LINE = 64
 AHEAD = np.uintp(4)
@@ -241,33 +238,20 @@ def answering(shared: np.ndarray, answer: Callable[[int, int], bool]) -> Iterato
 
 
 @njit(nogil=True)
-def _come(shared: Any, threads: int) -> int:
-    """Wait until every thread of this process is here: 2 for the last to come, 1 for the others, 0 if one gave up."""
-    arrived = _add_atomically(shared, ARRIVED, 1) + 1
-    wanted = (arrived + threads - 1) // threads * threads
-    spins = 0
-    while _load_atomically(shared, ARRIVED) < wanted:
-        if _load_atomically(shared, ABORTED) != 0:
-            return 0
-        spins += 1
-        if spins > 2000:  # another program has the core; let it go on
-            _sched_yield()
-    if _load_atomically(shared, ABORTED) != 0:
-        return 0
-    return 2 if arrived == wanted else 1
-
-
-@njit(nogil=True)
 def meet(shared: Any, shards: int) -> bool:
     """Wait until every thread is here. True means that one of them gave up, and so should the caller."""
     if shards == 1:
         return False
-    if shared[HERE] == 0:
-        return _come(shared, shards) == 0
-    came = _come(shared, shared[HERE])
-    if came == 2 and _ask(shared.ctypes.data, MEETING, 0) != 0:
-        _add_atomically(shared, ABORTED, 1)
-    return came == 0 or _come(shared, shared[HERE]) == 0
+    arrived = _add_atomically(shared, ARRIVED, 1) + 1
+    wanted = (arrived + shards - 1) // shards * shards
+    spins = 0
+    while _load_atomically(shared, ARRIVED) < wanted:
+        if _load_atomically(shared, ABORTED) != 0:
+            return True
+        spins += 1
+        if spins > 2000:  # another program has the core; let it go on
+            _sched_yield()
+    return _load_atomically(shared, ABORTED) != 0
 
 
 @njit(nogil=True)
@@ -355,10 +339,9 @@ def running(shared: np.ndarray, shard: int) -> int:
     return -1 if step < 0 else int(first + step)
 
 
-def sharing(shards: int, here: int = 0) -> np.ndarray:
-    """The array through which that many threads meet, some of them, if told so, in other processes."""
+def sharing(shards: int) -> np.ndarray:
+    """The array through which that many threads meet."""
     shared = np.zeros(RUNNING + LINE * shards, np.int64)
-    shared[HERE] = here
     shared[PROBLEM] = -1
     shared[RUNNING + 1 :: LINE] = -1
     return shared

@@ -63,7 +63,7 @@ def _run(lowered: Lowered, steps: list[Step], touched: Touched, into: list[Step]
             into.append(step)
             if step.kind not in FREE:
                 step.meet, meet = meet, False
-                for name, written, share in uses(lowered, step):
+                for name, written, share in _uses(lowered, step):
                     touched[name].add((written, share))
         if len(left) == len(steps[:WINDOW]):  # all are waiting for other threads
             touched.clear()
@@ -77,7 +77,7 @@ def _find_share(lowered: Lowered, step: Step, touched: Touched, alone: dict[str,
         return True
     for share in _shares(step, alone):
         step.share = share
-        if not any(_clash(w, s, other) for name, w, s in uses(lowered, step) for other in touched[name]):
+        if not any(_clash(w, s, other) for name, w, s in _uses(lowered, step) for other in touched[name]):
             if share in alone:
                 alone[share] += 1
             return True
@@ -91,7 +91,7 @@ def _shares(step: Step, alone: dict[str, int]) -> list[Any]:
     return sorted(alone, key=lambda s: alone[s]) if step.alone else [step.share]
 
 
-def uses(lowered: Lowered, step: Step) -> list[Use]:
+def _uses(lowered: Lowered, step: Step) -> list[Use]:
     """The variables that a step writes and reads."""
     found: list[Use] = [(lowered.root(n), True, step.share) for n in step.op.outputs]
     for name in (n for n in step.reads if n not in lowered.constants):
@@ -109,7 +109,7 @@ def _dependencies(lowered: Lowered, steps: list[Step]) -> dict[int, set[int]]:
     before: dict[int, set[int]] = {}
     for step in steps:
         needed: set[int] = set()
-        used = uses(lowered, step)
+        used = _uses(lowered, step)
         for name, written, _ in used:
             needed |= {writer[name]} if name in writer else set()
             needed |= readers[name] if written else set()
@@ -140,9 +140,5 @@ def reads_aligned(lowered: Lowered, step: Step, name: str) -> bool:
 
 
 def _clash(written: bool, share: Any, other: tuple[bool, Any]) -> bool:
-    return (written or other[0]) and clashes(share, other[1])
-
-
-def clashes(share: Any, other: Any) -> bool:
     """Whether threads that use a variable in these shares may come upon each other's elements."""
-    return share is None or share != other
+    return (written or other[0]) and (share is None or share != other[1])

@@ -10,6 +10,7 @@ import msgspec
 
 from app.errors import ConfigError
 from app.training.config import Config
+from app.training.former import updated
 
 _FREE = {"data.folder", "data.sources", "train.checkpoint_every"}
 """Where data is found, as the images themselves are compared; how often a checkpoint is written."""
@@ -18,7 +19,7 @@ _FREE = {"data.folder", "data.sources", "train.checkpoint_every"}
 def check_config(before: Mapping[str, Any], now: Config) -> None:
     """Refuse to go on under a configuration that gives other results than the one that the run was begun with."""
     try:
-        begun_with = msgspec.convert(before, Config)  # with the defaults of keys that are newer than the run
+        begun_with = msgspec.convert(updated(before), Config)  # with the defaults of keys that are newer than the run
     except msgspec.ValidationError as error:
         raise ConfigError(f"the run was begun with a configuration that this release does not know: {error}") from error
     pairs = _changes(msgspec.to_builtins(begun_with), msgspec.to_builtins(now))

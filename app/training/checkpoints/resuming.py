@@ -12,7 +12,7 @@ from app.training.checkpoints.changes import check_config
 from app.training.checkpoints.checkpoint import Checkpoint
 from app.training.checkpoints.keeper import newest
 from app.training.comparison import Start
-from app.training.config import Config, load_config, operators_of
+from app.training.config import Config, load_run_config, operators_of
 from app.training.run_folder import CONFIG
 
 
@@ -20,10 +20,10 @@ def interrupted_run(
     run: Path, overrides: Sequence[str], say: Callable[[str], None]
 ) -> tuple[Config, Checkpoint | None]:
     """The configuration under which a run goes on, and the checkpoint that it goes on from, if there is one."""
-    config = load_config(run / CONFIG, overrides)
+    config = load_run_config(run / CONFIG, overrides, say)
     found = newest(run, say)
     if found is None:
-        check_config(msgspec.to_builtins(load_config(run / CONFIG)), config)
+        check_config(msgspec.to_builtins(load_run_config(run / CONFIG)), config)
     else:
         check_config(found.config, config)
         if found.start.turn >= len(operators_of(config)) or min(found.start) < 0:

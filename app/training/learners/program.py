@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from app.data import Batches
 from app.dist import world
 from app.dist.agreement import check_agreement
 from app.dist.parallel import at_other_ranks, data_parallel
-from app.dist.pieces import InPieces, in_pieces, programs_of
-from app.dist.rewriting import Place, Shape
+from app.dist.rewriting import Place
 from app.dist.running import RankExecutor
 from app.engine import Scope
 from app.engine.looking import looks_at
@@ -54,15 +52,12 @@ class ProgramLearner:
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
         dist = config.dist
-        tested = [*self.fetch, *self._counts]
-        wanted = dist.shape == "rows" and self.place.size > 1 and not dist.pieces
-        self._why_not_by_rows = self._why_not_rows(config, tested) if wanted else ""
-        self.by_rows = wanted and not self._why_not_by_rows
-        shape: Shape = "allreduce" if dist.shape == "rows" and not self.by_rows else dist.shape
-        rewrite: Any = partial(in_pieces, pieces=dist.pieces) if dist.pieces else data_parallel
-        share_out = partial(rewrite, place=self.place, shape=shape, bucket=dist.bucket)
-        self.main_here, self.startup_here = share_out(self.main, self.startup, loss=self.fetch[0], means=self.fetch)
-        self.test_here, _ = share_out(self.test, Program(), means=self.fetch, totals=self._counts)
+        self.main_here, self.startup_here = data_parallel(
+            self.main, self.startup, self.place, dist.shape, loss=self.fetch[0], means=self.fetch, bucket=dist.bucket
+        )
+        self.test_here, _ = data_parallel(
+            self.test, Program(), self.place, dist.shape, means=self.fetch, totals=self._counts, bucket=dist.bucket
+        )
         self._feed = [image.name, label.name]
         self._scores = scores.name
         self._paths = {path: variable.name for path, variable in parameters.items()}
@@ -75,7 +70,7 @@ class ProgramLearner:
         _, drawn = self.startup.next_seed() or (0, 1)
         self._streams = random.Streams(config.seed, drawn - 1)  # those after the ones of the initial weights
         self._native = config.engine == "compiled"
-        self._executor = RankExecutor(self.place, config.engine, shape)
+        self._executor = RankExecutor(self.place, config.engine)
         self._executor.run(self.startup_here, scope=self._scope)
 
     def warm_up(self, batches: Batches) -> None:
@@ -104,7 +99,7 @@ class ProgramLearner:
         rows = [self._executor.run(self.test, feed, [self._scores], scope=self._scope)[0] for feed in fed]
         return np.concatenate(rows)
 
-    def _run(self, program: Program | InPieces, batches: Batches, scope: Scope) -> PerIteration:
+    def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
         loss, score = self._executor.train_from_dataset(program, batches, self._feed, self.fetch, scope)
         return loss, score
 
@@ -125,9 +120,7 @@ class ProgramLearner:
             return ""
         from app.engine.compiled.explain import in_short  # imported late, as Numba is
 
-        program, *batch = programs_of(self.main_here)
-        how = in_short(program, () if batch else self.fetch)
-        return how + (f"; not shared out by rows, as {self._why_not_by_rows}" if self._why_not_by_rows else "")
+        return in_short(self.main_here, self.fetch)
 
     def weights(self) -> dict[str, np.ndarray]:
         return {path: self._scope.value(name).copy() for path, name in self._paths.items()}
@@ -136,17 +129,9 @@ class ProgramLearner:
         return state_of(self._values(), self._schedule, self._streams)
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        elsewhere = at_other_ranks(self.main, programs_of(self.main_here))
+        elsewhere = at_other_ranks(self.main, [self.main_here])
         here = {name: value for name, value in state.items() if name not in elsewhere}
         restore_from(here, self._values(), self._scope.values.__setitem__, self._schedule, self._streams)
-
-    def _why_not_rows(self, config: Config, tested: Sequence[str]) -> str:
-        """Why the ranks cannot share out the Programs by rows; '' if they can."""
-        if config.engine != "compiled":
-            return f"engine={config.engine} runs all rows of an operator"
-        from app.engine.compiled.engine import why_not_together  # imported late, as Numba is
-
-        return why_not_together(self.main, self.fetch) or why_not_together(self.test, tested)
 
     def _values(self) -> dict[str, np.ndarray]:
         """What a network has whatever the number of ranks."""

@@ -20,13 +20,11 @@ def introduction(config: Config, dataset: Dataset, entered: Sequence[Contestant]
     widths = "-".join(map(str, [dataset.train_images.shape[1], *config.model.hidden, CLASSES]))
     first, *others = (contestant.operator for contestant in entered)
     operators = first + (f" against {' and '.join(others)}" if others else "")
-    pieces = config.dist.pieces
     lines = [
         f"Data: {train:,} training and {test:,} test images, {dataset.origin} ({checked})",
         *_sample_note(dataset),
         f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
         *([ranks] if ranks else []),
-        *([f"Each batch in {pieces} pieces, on one thread: the same bits with any number of ranks"] if pieces else []),
     ]
     width = max(len(contestant.operator) for contestant in entered)
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
