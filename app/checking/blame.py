@@ -12,8 +12,8 @@ import numpy as np
 
 from app.custom.functions import is_compiled, python_function
 from app.custom.proofs import stops_on_numbers
-from app.engine.compiled.lowering import Lowered
 from app.engine.compiled.read_only import array_type
+from app.engine.compiled.steps import Lowered
 from app.graph.program import Operator
 from app.ops.definition import OpDef
 from app.ops.form import Elementwise, Returning

@@ -10,11 +10,11 @@ from math import prod
 import numpy as np
 
 from app.engine.compiled.buffers import Plan, plan_buffers
-from app.engine.compiled.lowered import Lowered
-from app.engine.compiled.lowering import lower
+from app.engine.compiled.lower import lower
 from app.engine.compiled.schedule import schedule
-from app.engine.compiled.sizes import at
-from app.engine.compiled.verdict import why_not
+from app.engine.compiled.shapes import at
+from app.engine.compiled.steps import Lowered
+from app.engine.compiled.trial import why_not
 from app.graph.program import Block, Operator, Program
 
 

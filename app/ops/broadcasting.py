@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy as np
 from app.errors import ShapeError
 from app.ops.composed import also_named, composed, of_package
 from app.ops.definition import REGISTRY, operator
-from app.ops.form import Elementwise, Reduction, ToShape
+from app.ops.form import Elementwise, Reduction
 from app.ops.shaping import reshape
-from app.ops.size import Shape
+from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
 
 
@@ -32,14 +32,15 @@ def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
     return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
 
 
-def _axes_to(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
-    """The axes that summing to a shape removes or makes 1."""
-    shape = attributes["shape"]
-    extra = rank - len(shape)
-    return (*range(extra), *(extra + i for i, size in enumerate(shape) if size == 1))
+def _axes_to(x: Sequence[AnySize], shape: Sequence[AnySize]) -> list[int]:
+    """The axes that summing from a shape to another removes or makes 1."""
+    extra = len(x) - len(shape)
+    return [*range(extra), *(extra + i for i, size in enumerate(shape) if size == 1)]
 
 
-@operator(_infer_sum_to, form=Reduction(_axes_to, lambda dtype: 0))
+@operator(
+    _infer_sum_to, form=Reduction(lambda attributes, shapes: _axes_to(shapes[0], attributes["shape"]), lambda dtype: 0)
+)
 def sum_to(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The sum over the axes along which `shape` would be broadcast."""
     return _sum_to(x, shape)
@@ -52,13 +53,16 @@ def _(x_like: Any, dout: Any) -> Any:
 
 @sum_to.in_onnx
 def _(onnx: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    axes = list(_axes_to({"shape": shape}, x.rank))
+    axes = _axes_to(x.shape, shape)
     sums = onnx.ReduceSum(x, axes, keepdims=1) if axes else x
     extra = x.rank - len(shape)
     return onnx.Squeeze(sums, list(range(extra))) if extra else sums
 
 
-@operator(lambda x, like: Spec(like.shape, x.dtype), form=ToShape(sum_to))
+@operator(
+    lambda x, like: Spec(like.shape, x.dtype),
+    form=Reduction(lambda attributes, shapes: _axes_to(*shapes), lambda dtype: 0),
+)
 def sum_like(x: Any, like: Any) -> Any:
     """The sum over the axes along which `like` would be broadcast, its shape being known only when it runs."""
     return _sum_to(x, like.shape)

@@ -10,7 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Axes = Callable[[Mapping[str, Any], int], Sequence[int]]
+from app.ops.size import Shape
+
+Axes = Callable[[Mapping[str, Any], Sequence[Shape]], Sequence[int]]
+"""The axes of the first of some shapes that an operator with these attributes reduces."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +40,26 @@ class Constant:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Each element of the output is folded, from `start`, out of the elements along `axes`."""
+    """Each element of the output is folded, from `start`, out of the first input's elements along `axes`.
+
+    Other inputs only lend their shape.
+    """
 
     axes: Axes
     start: Callable[[str], Any]
     combine: Callable[[Any, Any], Any] | None = None
     """What a value and one more become; None: they are added."""
     mean: bool = False
+    takes: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The counterpart of a reduction: each element of the first input, for all elements along `axes`."""
+    """The counterpart of a reduction: each element of the first input, for all elements along `axes` of the output."""
 
     axes: Axes
     share: Callable[[Mapping[str, Any]], bool]
     takes: tuple[int, ...] = (0,)
-    """Which of the inputs are read; the rest only lend their shape."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +68,12 @@ class Alias:
 
 
 @dataclass(frozen=True)
-class ToShape:
-    """The first input brought to the shape of the second; `told` does the same for a shape that is an attribute."""
-
-    told: Any
-
-
-@dataclass(frozen=True)
 class Product:
     """A product of two matrices; with `step`, `c - scale * x @ y` of the inputs (c, scale, x, y)."""
 
     step: bool = False
+    turns: Callable[[Mapping[str, Any]], tuple[bool, bool]] = lambda attributes: (False, False)
+    """Whether the matrices are transposed first."""
 
 
 @dataclass(frozen=True)

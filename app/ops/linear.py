@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,11 @@ def _turned(shape: Shape, turn: bool) -> Shape:
     return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
 
 
-@operator(_infer_matmul, prepare=to_common_type, form=Product())
+def _turns(attributes: Mapping[str, Any]) -> tuple[bool, bool]:
+    return attributes["transpose_x"], attributes["transpose_y"]
+
+
+@operator(_infer_matmul, prepare=to_common_type, form=Product(turns=_turns))
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
     if transpose_x and x.ndim > 1:
@@ -116,7 +121,7 @@ def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> S
     return c
 
 
-@operator(_infer_step, form=Product(step=True))
+@operator(_infer_step, form=Product(step=True, turns=_turns))
 def matmul_step(c: Any, scale: Any, x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """A matrix less `scale` times a product: an optimiser's step, taken while the gradient is computed."""
     return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)

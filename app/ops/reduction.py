@@ -39,8 +39,8 @@ def _infer_sum(x: Spec, *, axis: Any = None, dtype: str | None = None, keepdim: 
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or natural)
 
 
-def _axes_of(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
-    return reduced_axes(attributes["axis"], rank)
+def _axes_of(attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Sequence[int]:
+    return reduced_axes(attributes["axis"], len(shapes[0]))
 
 
 @operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))

@@ -144,7 +144,7 @@ def _compiled(program: Program, fetch: Sequence[str]) -> Any:
     from numba.core import config  # imported late, as Numba takes a while
 
     from app.engine.compiled.program import CompiledProgram
-    from app.engine.compiled.sizes import UnknownSizeError
+    from app.engine.compiled.shapes import UnknownSizeError
 
     try:
         native = None if config.DISABLE_JIT else CompiledProgram(program, fetch, whole=False)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.compiled.lowered import Lowered
+from app.engine.compiled.steps import Lowered
 
 
 class Answers:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from app.engine.compiled.lowered import ROWS, Lowered, Step
-from app.engine.compiled.schedule import reads_aligned
-from app.engine.compiled.sizes import Shape, at
-from app.ops.form import Elementwise, Fused
+from app.engine.compiled.shapes import at
+from app.engine.compiled.steps import ROWS, Lowered, Share, Step
+from app.ops.size import Shape
+
+Uses = list[set[tuple[Share | None, Shape]]]
+"""Of each buffer, since the threads met: by which share it was used, and in which shape."""
 
 
 @dataclass
@@ -24,7 +25,7 @@ class Buffer:
 
     def elements(self, n: int) -> int:
         """How many elements the largest of its variables has in a batch of n."""
-        return max(_count(shape, n) for shape in self.shapes)
+        return max(prod(at(size, n) for size in shape) for shape in self.shapes)
 
 
 @dataclass
@@ -39,18 +40,6 @@ class Plan:
         return sum(b.elements(n) * np.dtype(b.dtype).itemsize for b in self.buffers)
 
 
-def _count(shape: Shape, n: int) -> int:
-    total = 1
-    for size in shape:
-        total *= at(size, n)
-    return total
-
-
-def size_text(shape: Shape) -> str:
-    """The number of elements as it stands in generated source."""
-    return str(prod(shape))
-
-
 def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
     """Give each variable that a step writes a buffer; memory is used again when its variable is read for the last time.
 
@@ -59,23 +48,23 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
     """
     last = _last_uses(lowered, keep)
     plan = Plan([], {})
-    uses: list[set[tuple[Any, Shape]]] = []  # of each buffer, since the threads met: by which share, in which shape
+    uses: Uses = []
     free: list[int] = []
     for name in sorted(lowered.gathered):
         plan.place[name] = _new(plan, uses, lowered, name)
     for index, step in enumerate(lowered.steps):
-        if step.meet or step.in_python:
+        if step.must_meet or step.in_python:
             for used in uses:
                 used.clear()
         ending = [n for n in _roots(lowered, step) if last.get(n) == index and n not in lowered.gathered]
-        for name in dict.fromkeys(lowered.root(n) for n in step.op.inputs if n):
+        for name in dict.fromkeys(map(lowered.root, step.reads)):
             if name in plan.place:
-                aligned = all(_aligned(lowered, step, n) for n in step.op.inputs if n and lowered.root(n) == name)
-                uses[plan.place[name]].add((step.share if aligned else None, lowered.shapes[name]))
-        for name in step.op.outputs if step.kind not in ("alias", "constant", "python") else ():
+                own = all(step.keeps_to_share(n) for n in step.reads if lowered.root(n) == name)
+                uses[plan.place[name]].add((step.share if own else None, lowered.shapes[name]))
+        for name in step.made:
             if lowered.persists(name) or name in plan.place or name in lowered.kept:
                 continue
-            dying = [plan.place[n] for n in ending if n in plan.place and _may_overwrite(lowered, step, name, n)]
+            dying = [plan.place[n] for n in ending if n in plan.place and step.may_overwrite(name, n)]
             mine = {(step.share, lowered.shapes[name])}
             fitting = (b for b in (*dying, *free) if plan.buffers[b].dtype == lowered.dtype(name) and uses[b] <= mine)
             buffer = next(fitting, None)
@@ -87,25 +76,23 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
                 ending = [n for n in ending if plan.place.get(n) != buffer]
                 free = [b for b in free if b != buffer]
             uses[plan.place[name]] |= mine
-        if step.inside:
+        if step.bodies:
             free = _plan_inside(lowered, step, plan, uses, free)
         free += [plan.place[n] for n in ending if n in plan.place]
     return plan
 
 
-def _plan_inside(
-    lowered: Lowered, step: Step, plan: Plan, uses: list[set[tuple[Any, Shape]]], free: list[int]
-) -> list[int]:
+def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: list[int]) -> list[int]:
     """Give what lives inside control flow its memory, one variable after the other; gives what is free afterwards."""
     order, last = _in_order(lowered, step)
     mine: list[int] = []  # free, and used by nobody but this step
     taken: list[str] = []
     for index, part in enumerate(order):
-        for name in part.op.outputs if part.kind not in ("alias", "constant", "keep") else ():
+        for name in part.made:
             if name in plan.place or name in lowered.kept or lowered.root(name) != name or lowered.persists(name):
                 continue
             use, dtype = (step.share, lowered.shapes[name]), lowered.dtype(name)
-            dying = {plan.place[n]: n for n in taken if last[n] == index and _may_overwrite(lowered, part, name, n)}
+            dying = {plan.place[n]: n for n in taken if last[n] == index and part.may_overwrite(name, n)}
             fitting = [b for b in (*dying, *mine) if plan.buffers[b].dtype == dtype]
             fitting += [b for b in free if plan.buffers[b].dtype == dtype and uses[b] <= {use}]
             if fitting:
@@ -132,69 +119,47 @@ def _in_order(lowered: Lowered, step: Step) -> tuple[list[Step], dict[str, int]]
     loops: list[tuple[int, int]] = []
 
     def visit(outer: Step) -> None:
-        begin = 0
-        for word, steps in outer.inside.items():
-            first = len(order)
+        repeats_from = None
+        for word, steps in outer.bodies.items():
+            if word in outer.repeated and repeats_from is None:
+                repeats_from = len(order)
             for inner in steps:
                 order.append(inner)
                 visit(inner)
-            if outer.kind == "while" and word == "condition":
-                begin = first
-            elif outer.kind == "while" and word == "body":
-                loops.append((begin, len(order)))
+        if repeats_from is not None:
+            loops.append((repeats_from, len(order)))
 
     visit(step)
     made: dict[str, int] = {}
     last: dict[str, int] = {}
     for index, part in enumerate(order):
-        for name in {lowered.root(n) for n in (*part.op.inputs, *part.op.outputs, part.answer) if n}:
+        for name in {lowered.root(n) for n in (*part.op.inputs, *part.op.outputs, part.condition) if n}:
             made.setdefault(name, index)
             ends = [end - 1 for start, end in loops if made[name] < start <= index < end]
             last[name] = max([last.get(name, 0), index, *ends])
-        if part.answer:
+        if part.condition:
             end = index + sum(1 for _ in part.everything) - 1
-            last[lowered.root(part.answer)] = max(last[lowered.root(part.answer)], end)
-            for name in map(lowered.root, part.op.outputs):
+            for name in map(lowered.root, (part.condition, *part.op.outputs)):
                 last[name] = max(last[name], end)
     return order, last
 
 
-def _new(plan: Plan, uses: list[set[tuple[Any, Shape]]], lowered: Lowered, name: str) -> int:
+def _new(plan: Plan, uses: Uses, lowered: Lowered, name: str) -> int:
     plan.buffers.append(Buffer(lowered.dtype(name), [lowered.shapes[name]]))
     uses.append({(ROWS, lowered.shapes[name])} if name in lowered.gathered else set())
     return len(plan.buffers) - 1
 
 
 def _roots(lowered: Lowered, step: Step) -> list[str]:
-    return list(dict.fromkeys(lowered.root(n) for n in (*step.op.inputs, *step.op.outputs) if n))
-
-
-def _aligned(lowered: Lowered, step: Step, name: str) -> bool:
-    return step.alone or reads_aligned(lowered, step, name)
-
-
-def _may_overwrite(lowered: Lowered, step: Step, output: str, dying: str) -> bool:
-    """Whether a loop may write an output over an input, as each element is read before its place is written."""
-    form = step.op.definition.form
-    same = [n for n in step.op.inputs if n and lowered.root(n) == dying]
-    if (
-        not isinstance(form, (Elementwise, Fused))
-        or set(same) != {dying}
-        or lowered.shapes[dying] != lowered.shapes[output]
-    ):
-        return False
-    body = form.body if isinstance(form, Fused) else (step.op,)
-    written = next(i for i, op in enumerate(body) if output in op.outputs)
-    return not any(dying in op.inputs for op in body[written + 1 :])
+    return list(dict.fromkeys(map(lowered.root, (*step.reads, *step.op.outputs))))
 
 
 def _last_uses(lowered: Lowered, keep: Collection[str]) -> dict[str, int]:
     """The step after which each variable is read no more; those kept have none."""
     last: dict[str, int] = {}
     for index, step in enumerate(lowered.steps):
-        for name in (*step.op.inputs, *step.op.outputs):
-            if name:
-                last[lowered.root(name)] = index
+        for name in _roots(lowered, step):
+            last[name] = index
     for name in keep:
         last.pop(lowered.root(name), None)
     return last

@@ -9,7 +9,7 @@ import numpy as np
 from numba.core import config
 
 from app.engine.compiled.program import CompiledProgram
-from app.engine.compiled.sizes import UnknownSizeError
+from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.reference import ReferenceEngine, stacked
 from app.engine.scope import Scope
 from app.graph.contents import OfPrograms

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.engine.compiled.engine import compile_program
-from app.engine.compiled.lowered import Step
 from app.engine.compiled.program import CompiledProgram
+from app.engine.compiled.steps import Step
 from app.graph.program import Operator, Program
 from app.ops.form import Fused
 
@@ -32,7 +32,7 @@ def verdicts(native: CompiledProgram) -> list[str]:
 
 def _rows(step: Step, indent: str) -> list[tuple[str, str, str]]:
     rows = [(indent + (", ".join(step.op.outputs) or "-"), step.op.type, step.verdict)]
-    for part, steps in step.inside.items():
+    for part, steps in step.bodies.items():
         inside = [row for inner in steps for row in _rows(inner, indent + "    ")]
         if inside and part != "before":
             rows += [(f"{indent}  {part}:", "", ""), *inside]
@@ -58,7 +58,7 @@ def _custom(step: Step) -> list[tuple[str, str]]:
     return [
         (op.type, part.verdict.partition(":")[0].lower())
         for part in step.everything
-        if not part.inside
+        if not part.bodies
         for op in _within(part.op)
         if op.definition.where
     ]

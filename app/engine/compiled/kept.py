@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.engine.compiled import runtime
-from app.engine.compiled.lowered import Lowered, Step
-from app.engine.compiled.sizes import at
+from app.engine.compiled.shapes import at
+from app.engine.compiled.steps import Lowered, Step
 from app.ops.form import Choice
 
 

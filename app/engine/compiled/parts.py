@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from app.engine.compiled.lowered import Lowered, Step
+from app.engine.compiled.kinds.native import NativeStep
 from app.engine.compiled.names import Names
-from app.engine.compiled.schedule import FREE
+from app.engine.compiled.steps import Lowered, Step
 
 LIMIT = 32
 """A Program of no more steps is one function; in a longer one a part begins at each product, and holds no more."""
@@ -23,7 +23,7 @@ class Part:
     """A run of steps with no Python call among them: one function of the source, or a call of one that is alike."""
 
     name: str
-    steps: list[tuple[int, Step]]
+    steps: list[tuple[int, NativeStep]]
     arguments: list[str] = field(default_factory=list)
     """The variables that it takes, in order."""
 
@@ -36,24 +36,24 @@ class Part:
 def parts_of(lowered: Lowered) -> list[Part]:
     """The steps of a Program in parts."""
     parts: list[Part] = []
-    inside = sum(_weight(step) - 1 for step in lowered.steps if step.inside)
-    short = len(lowered.steps) + inside <= LIMIT
-    fresh = True
+    inside = sum(_weight(step) - 1 for step in lowered.steps if step.bodies)
+    is_short = len(lowered.steps) + inside <= LIMIT
+    begins = True
     for index, step in enumerate(lowered.steps):
-        if step.in_python:
-            fresh = True
-        elif step.kind not in FREE:
-            full = parts and sum(_weight(other) for _, other in parts[-1].steps) + _weight(step) > LIMIT
-            if fresh or full or (step.kind == "product" and not short):
+        if isinstance(step, NativeStep):
+            is_full = parts and sum(_weight(other) for _, other in parts[-1].steps) + _weight(step) > LIMIT
+            if begins or is_full or (step.begins_part and not is_short):
                 parts.append(Part(f"part_{len(parts)}", []))
             parts[-1].steps.append((index, step))
-            fresh = False
+            begins = False
+        elif step.in_python:
+            begins = True
     return parts
 
 
 def _weight(step: Step) -> int:
     """How many steps it is to a compiler, with those inside it."""
-    return 1 + sum(part.kind not in FREE for part in step.everything if part is not step)
+    return 1 + sum(not inner.is_free for inner in step.everything if inner is not step)
 
 
 def pattern(lines: Sequence[str], names: Names, called: Collection[str]) -> str:

@@ -2,41 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from app.engine.compiled.batch import with_one_batch_size
-from app.engine.compiled.lowered import Lowered
-from app.engine.compiled.lowering import why_python
-from app.engine.compiled.on_numbers import with_functions_on_numbers
-from app.engine.compiled.sizes import Shape, shapes_inside, shapes_of
-from app.engine.compiled.untaken import without_untaken
-from app.engine.compiled.verdict import why_not
+from app.engine.compiled.lower import why_python
+from app.engine.compiled.shapes import IsInPython, Shapes, always, infer_shapes, shapes_inside, shapes_of
+from app.engine.compiled.steps import Lowered
+from app.engine.compiled.trial import why_not
 from app.graph.passes import Pass, fusion, pipeline
 from app.graph.passes.bodies import rewritten
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
+from app.ops.creation import assign
+from app.ops.form import Elementwise, Reduction, Returning
+from app.ops.size import Shape
+
+# Inputs that only lend their shape
 
 
-def _in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> bool:
-    return bool(why_python(op, Lowered(program, [], shapes), why_not))
+def drop_shape_only_inputs(program: Program, in_python: IsInPython = always, known: Shapes | None = None) -> Program:
+    """The Program without inputs that only lend their shape, where others have it: a gradient then no longer keeps
+    alive what its function does not read. A sum to a shape that the value has already becomes a copy.
+    """
+    known = known or infer_shapes(program)
+    block, open_ = program.global_block(), known.open(in_python)
+
+    def kind(name: str | None) -> tuple[Shape, str] | str | None:
+        if name is None or name in open_:  # nothing else is sure to have its shape
+            return name
+        return known.of[name], block.var(name).dtype
+
+    def changed(op: Operator) -> Operator:
+        form = op.definition.form
+        if op.bodies:
+            return rewritten(
+                op, lambda name, body, kept: drop_shape_only_inputs(body, always, known.inside(op, name, open_))
+            )
+        if isinstance(form, Reduction) and len(op.inputs) > 1 and len(set(map(kind, op.inputs))) == 1:
+            return Operator(assign, [op.inputs[i] for i in form.takes], op.outputs, {}, op.role)
+        if not isinstance(form, Elementwise) or form.takes is None:
+            return op
+        alike = {kind(op.inputs[place]): place for place in form.takes}
+        stands = [i if i in form.takes else alike.get(kind(name), i) for i, name in enumerate(op.inputs)]
+        kept = sorted(set(stands))
+        return op if len(kept) == len(stands) else _of_fewer(op, form, kept, [kept.index(i) for i in stands])
+
+    return with_operators(program, [changed(op) for op in block.ops], block.vars)
 
 
-def _batch_size(program: Program, keep: Collection[str]) -> Program:
-    return with_one_batch_size(program, _in_python)
+def _of_fewer(op: Operator, form: Elementwise, kept: Sequence[int], stands: Sequence[int]) -> Operator:
+    """The operator of the inputs that are kept: `stands` says, for each that it had, which of them will do."""
+    definition = copy.copy(op.definition)
+    definition.inputs = tuple(op.definition.inputs[i] for i in kept)
+    definition.kernel = _given(op.definition.kernel, stands)
+    definition.infer = _given(op.definition.infer, stands)
+    definition.form = replace(form, takes=tuple(stands[i] for i in form.takes or ()))
+    return Operator(definition, [op.inputs[i] for i in kept], op.outputs, op.attributes, op.role)
 
 
-def _on_numbers(program: Program, keep: Collection[str]) -> Program:
-    return with_functions_on_numbers(program, why_not)
+def _given(function: Callable[..., Any], stands: Sequence[int]) -> Callable[..., Any]:
+    return lambda *values, **settings: function(*(values[i] for i in stands), **settings)
 
 
-def _untaken(program: Program, keep: Collection[str]) -> Program:
-    return without_untaken(program, _in_python)
+# Functions on arrays
+
+
+def inline_array_functions(program: Program, given: Mapping[str, Shape] | None = None) -> Program:
+    """The Program with functions on arrays that mean the same for single numbers made elementwise, where all arrays
+    have one shape: they are then called inside a loop. The others stay, for the reason that the engine gives."""
+    known = Lowered(program, shapes_of(program, given))
+
+    def inlined(op: Operator) -> Operator:
+        form = op.definition.form
+        if op.bodies:
+            return rewritten(
+                op, lambda name, body, kept: inline_array_functions(body, shapes_inside(op, known.shapes, name))
+            )
+        if not isinstance(form, Returning) or form.on_numbers is None or not known.is_uniform(op):
+            return op
+        single = form.on_numbers
+        if single.axes not in (None, len(known.shapes[op.outputs[0]])):
+            return op
+        definition = copy.copy(op.definition)
+        definition.form = Elementwise(single.function, form.takes)
+        elementwise = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
+        tried = elementwise if single.keeps_type else op  # whose results have to be of the type that was declared
+        return op if why_python(tried, known, why_not) else elementwise
+
+    block = program.global_block()
+    return with_operators(program, [inlined(op) for op in block.ops], block.vars)
+
+
+# Fusion
 
 
 def _fuse(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
     """Fusion that leaves alone what has to run as a Python call, and joins only what surely has one shape."""
     shapes = shapes_of(program, given)
-    known = Lowered(program, [], shapes)
+    known = Lowered(program, shapes)
 
     def inside(op: Operator) -> Operator:
         return rewritten(op, lambda name, body, kept: _fuse(body, kept, shapes_inside(op, shapes, name)))
@@ -45,10 +110,13 @@ def _fuse(program: Program, keep: Collection[str], given: Mapping[str, Shape] | 
     return with_operators(joined, [inside(op) for op in joined.global_block().ops], joined.global_block().vars)
 
 
+def _is_in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> bool:
+    return bool(why_python(op, Lowered(program, shapes), why_not))
+
+
 PASSES = (
-    Pass("batch_size", _batch_size),
-    Pass("on_numbers", _on_numbers),
-    Pass("untaken", _untaken),
+    Pass("inline_array_functions", lambda program, keep: inline_array_functions(program)),
+    Pass("drop_shape_only_inputs", lambda program, keep: drop_shape_only_inputs(program, _is_in_python)),
     *pipeline(_fuse),
 )
 """All of them, in order."""

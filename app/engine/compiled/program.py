@@ -14,18 +14,17 @@ from app.engine import reference
 from app.engine.compiled import blas, cache, runtime
 from app.engine.compiled.answers import Answers
 from app.engine.compiled.buffers import Plan, plan_buffers
-from app.engine.compiled.crew import helping
 from app.engine.compiled.kept import fill_absent
-from app.engine.compiled.lowered import Lowered, Step
-from app.engine.compiled.lowering import lower
+from app.engine.compiled.lower import lower
 from app.engine.compiled.parts import Part
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
-from app.engine.compiled.sizes import N, UnknownSizeError, at
+from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.compiled.source import Source, generate
-from app.engine.compiled.verdict import why_not
+from app.engine.compiled.steps import Lowered, Step
+from app.engine.compiled.threads import helping, threads_worth
+from app.engine.compiled.trial import why_not
 from app.engine.compiled.workspace import Workspace, Workspaces
-from app.engine.compiled.worth import threads_worth
 from app.engine.scope import Scope
 from app.errors import AppError, OperatorError, ShapeError
 from app.graph.passes import optimise
@@ -63,8 +62,8 @@ class CompiledProgram:
     @property
     def runs_many(self) -> bool:
         """Whether many batches run in one call: nothing runs in Python, all data has rows, and no fetched shape has."""
-        rows = all(self.lowered.shapes[name][:1] == (N,) for name in self.source.data)
-        return self.source.whole and rows and self.lowered.has_fixed_shapes(self.fetch)
+        rows = all(self.lowered.has_batch_in_front(name) for name in self.source.data)
+        return self.source.is_whole and rows and self.lowered.has_fixed_shapes(self.fetch)
 
     def run_many(
         self,
@@ -152,21 +151,21 @@ class CompiledProgram:
         return scope.changing if self._changes_scope else nullcontext()
 
     def _result(self, name: str, batches: int) -> np.ndarray:
-        shape = [at(size, 0) for size in self.lowered.shapes[name]]
+        shape = self.lowered.shape_at(name, 0)
         return np.empty((batches, *shape), self.lowered.dtype(name))
 
     def _persistable(self, name: str, scope: Scope) -> np.ndarray:
         """The array of a persistable variable, which compiled code changes in place."""
         value = scope.values.get(name)
         if value is None and not self._is_read_first(name):
-            shape = [at(size, 0) for size in self.lowered.shapes[name]]
+            shape = self.lowered.shape_at(name, 0)
             value = scope.values[name] = np.zeros(shape, self.lowered.dtype(name))
         if value is None:
             value = scope.value(name)
         array = np.require(value, self.lowered.dtype(name), ["C", "W"])
         if not _is_whole(array):
             array = array.copy()
-        declared = tuple(at(size, 0) for size in self.lowered.shapes[name])
+        declared = self.lowered.shape_at(name, 0)
         if array.shape != declared:
             raise ShapeError(f"variable {name} is declared with shape {list(declared)}, but has {list(array.shape)}")
         if array is not value and scope.values.get(name) is value:  # another thread may have put a new one there
@@ -189,7 +188,7 @@ class CompiledProgram:
         workspace = self._workspaces.take(n)
         try:
             with self._alone_in(scope):
-                run = self._run_parts if not self.source.whole else self._run_whole
+                run = self._run_parts if not self.source.is_whole else self._run_whole
                 return run(feed, n, scope, workspace)
         finally:
             self._workspaces.put_back(workspace)
@@ -211,7 +210,7 @@ class CompiledProgram:
         part_at = {part.first: part for part in self.source.parts}
         with_reference = False
         for index, step in enumerate(self.lowered.steps):
-            if with_reference or step.kind in ("alias", "constant"):
+            if with_reference or step.is_free:
                 values.update(workspace.kept.read_by(step, values, n))
                 run_operator(step.op, values)
             elif step.in_python:
@@ -261,7 +260,7 @@ class CompiledProgram:
                 values[name] = array
             else:
                 array = np.ascontiguousarray(values[self.lowered.root(name)], self.lowered.dtype(name))
-                array = array.reshape([at(size, n) for size in self.lowered.shapes[name]])
+                array = array.reshape(self.lowered.shape_at(name, n))
             arrays.append(array.reshape(-1) if self.lowered.comes_flat(name) or array.ndim == 0 else array)
         arguments = 0, 1, runtime.sharing(1), part.first, _ALL_ROWS, n, *arrays
         return getattr(self.module, part.name), arguments, alive
@@ -278,7 +277,7 @@ class CompiledProgram:
         part_at = {part.first: part for part in self.source.parts}
         made: list[Callable[[], Any]] = []
         for index, step in enumerate(self.lowered.steps):
-            if step.kind in ("alias", "constant"):
+            if step.is_free:
                 run_operator(step.op, values)
             elif step.in_python:
                 made.append(partial(self._run_in_python, step, values, views))
@@ -295,7 +294,7 @@ class CompiledProgram:
 
     def _view(self, name: str, n: int, buffers: Sequence[np.ndarray]) -> np.ndarray:
         """A variable in the buffer that it lies in."""
-        shape = [at(size, n) for size in self.lowered.shapes[name]]
+        shape = self.lowered.shape_at(name, n)
         return buffers[self.plan.place[self.lowered.root(name)]][: prod(shape)].reshape(shape)
 
     def _array(self, name: str, n: int, buffers: Sequence[np.ndarray], scope: Scope) -> np.ndarray:
@@ -305,7 +304,7 @@ class CompiledProgram:
     def _surprising(self, outputs: Sequence[str], values: Any, n: int) -> bool:
         """Whether a Python call returned another shape than was declared; the rest then runs operator by operator."""
         return any(
-            np.shape(values[name]) != tuple(at(s, n) for s in self.lowered.shapes[name])
+            np.shape(values[name]) != self.lowered.shape_at(name, n)
             for name in outputs
             if self.lowered.dtype(name) != "object" and name not in self.lowered.kept
         )
@@ -317,10 +316,12 @@ class CompiledProgram:
         """
         n = self._batch_size(feed)
         shapes = self.lowered.shapes
-        return n > 0 and all(tuple(at(s, n) for s in shapes[x]) == feed[x].shape for x in feed if x in shapes)
+        return n > 0 and all(self.lowered.shape_at(x, n) == feed[x].shape for x in feed if x in shapes)
 
     def _batch_size(self, feed: dict[str, np.ndarray]) -> int:
-        return next((feed[n].shape[0] for n in feed if self.lowered.shapes.get(n, ())[:1] == (N,)), 1)
+        return next(
+            (feed[n].shape[0] for n in feed if n in self.lowered.shapes and self.lowered.has_batch_in_front(n)), 1
+        )
 
 
 def _is_whole(array: np.ndarray) -> bool:

@@ -7,25 +7,14 @@ meeting, all those that were waiting for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
 
-from app.engine.compiled.lowered import LAST, ROWS, WHOLE, Lowered, Step
-from app.ops.form import Filling, Product, Reduction, Returning, Spread
+from app.engine.compiled.steps import LAST, ROWS, WHOLE, Lowered, Share, Step
 
 WINDOW = 12
 """How many steps may be put off: what they read stays alive until they ran, in memory that others could have used."""
 
-FREE = ("alias", "constant")
-"""Kinds of steps that do nothing."""
-
-OUTSIDE = ""
-"""What Python that compiled code calls may change besides values, so that its calls keep the order of the Program."""
-
-Touched = defaultdict[str, set[tuple[bool, Any]]]
+Touched = defaultdict[str, set[tuple[bool, Share | None]]]
 """How each variable was used since the threads last met: whether written, and by which share."""
-
-Use = tuple[str, bool, Any]
-"""A variable, whether it is written, and by which share of the threads (None: each reads all of it)."""
 
 
 def schedule(lowered: Lowered) -> None:
@@ -37,108 +26,74 @@ def schedule(lowered: Lowered) -> None:
     waiting: list[Step] = []
     for step in lowered.steps:
         if step.in_python:  # what is before it stays before it
-            _run(lowered, waiting, touched, ordered)
+            _order(waiting, touched, ordered)
             ordered.append(step)
             waiting = []
             touched.clear()
         else:
             waiting.append(step)
-    _run(lowered, waiting, touched, ordered)
+    _order(waiting, touched, ordered)
     lowered.steps = ordered
     lowered.unsettled = {name: share for name, seen in touched.items() for written, share in seen if written}
 
 
-def _run(lowered: Lowered, steps: list[Step], touched: Touched, into: list[Step]) -> None:
-    before = _dependencies(lowered, steps)
+def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
+    before = _dependencies(steps)
     done: set[int] = set()
-    meet = False
-    alone = {WHOLE: 0, LAST: 0}  # how many steps since the last meeting only one thread works on
+    must_meet = False
+    busy: dict[Share, int] = {WHOLE: 0, LAST: 0}  # how many steps since the last meeting one thread does alone
     while steps:
         left = []
         for step in steps[:WINDOW]:
-            if not before[id(step)] <= done or not _find_share(lowered, step, touched, alone):
+            if not before[id(step)] <= done or not _find_share(step, touched, busy):
                 left.append(step)
                 continue
             done.add(id(step))
             into.append(step)
-            if step.kind not in FREE:
-                step.meet, meet = meet, False
-                for name, written, share in _uses(lowered, step):
-                    touched[name].add((written, share))
+            if not step.is_free:
+                step.must_meet, must_meet = must_meet, False
+                for use in step.uses:
+                    touched[use.name].add((use.is_written, use.share))
         if len(left) == len(steps[:WINDOW]):  # all are waiting for other threads
             touched.clear()
-            meet, alone = True, {WHOLE: 0, LAST: 0}
+            must_meet, busy = True, {WHOLE: 0, LAST: 0}
         steps = left + steps[WINDOW:]
 
 
-def _find_share(lowered: Lowered, step: Step, touched: Touched, alone: dict[str, int]) -> bool:
+def _find_share(step: Step, touched: Touched, busy: dict[Share, int]) -> bool:
     """Whether a step can run before the next meeting; what one thread does alone, the least busy one takes."""
-    if step.kind in FREE:
+    if step.is_free:
         return True
-    for share in _shares(step, alone):
+    for share in step.shares(busy):
         step.share = share
-        if not any(_clash(w, s, other) for name, w, s in _uses(lowered, step) for other in touched[name]):
-            if share in alone:
-                alone[share] += 1
+        if not any(_clash(*use[1:], *other) for use in step.uses for other in touched[use.name]):
+            if share in busy:
+                busy[share] += 1
             return True
     return False
 
 
-def _shares(step: Step, alone: dict[str, int]) -> list[Any]:
-    """The shares in which a step may run, the best one first."""
-    if step.kind == "in_place":
-        return [WHOLE]
-    return sorted(alone, key=lambda s: alone[s]) if step.alone else [step.share]
+def _clash(is_written: bool, share: Share | None, other_is_written: bool, other: Share | None) -> bool:
+    """Whether two uses of a variable have to be kept apart: one writes, and threads may meet each other's elements."""
+    return (is_written or other_is_written) and (share is None or share != other)
 
 
-def _uses(lowered: Lowered, step: Step) -> list[Use]:
-    """The variables that a step writes and reads."""
-    found: list[Use] = [(lowered.root(n), True, step.share) for n in step.op.outputs]
-    for name in (n for n in step.reads if n not in lowered.constants):
-        share = step.share if step.alone or reads_aligned(lowered, step, name) else None
-        found.append((lowered.root(name), False, share))
-    if step.kind == "in_place":
-        found.append((OUTSIDE, True, WHOLE))
-    return found
-
-
-def _dependencies(lowered: Lowered, steps: list[Step]) -> dict[int, set[int]]:
+def _dependencies(steps: list[Step]) -> dict[int, set[int]]:
     """For each step, those that have to run before it: it reads what they write, or writes what they read or write."""
     writer: dict[str, int] = {}
     readers: defaultdict[str, set[int]] = defaultdict(set)
     before: dict[int, set[int]] = {}
     for step in steps:
         needed: set[int] = set()
-        used = _uses(lowered, step)
-        for name, written, _ in used:
-            needed |= {writer[name]} if name in writer else set()
-            needed |= readers[name] if written else set()
-        for name, written, _ in used:
-            if written:
-                writer[name] = id(step)
-                readers[name] = set()
+        uses = step.uses
+        for use in uses:
+            needed |= {writer[use.name]} if use.name in writer else set()
+            needed |= readers[use.name] if use.is_written else set()
+        for use in uses:
+            if use.is_written:
+                writer[use.name] = id(step)
+                readers[use.name] = set()
             else:
-                readers[name].add(id(step))
+                readers[use.name].add(id(step))
         before[id(step)] = needed - {id(step)}
     return before
-
-
-def reads_aligned(lowered: Lowered, step: Step, name: str) -> bool:
-    """Whether a thread reads of a variable only the rows that are its own share of the step."""
-    shape, form = lowered.shapes[name], step.op.definition.form
-    output = lowered.shapes[step.op.outputs[0]]
-    if step.alone or not shape or shape[0] != output[0]:
-        return False
-    if isinstance(form, Product):
-        position = step.op.inputs.index(name) - (2 if form.step else 0)
-        return position < 0 or (position == 0 and not step.op.attributes["transpose_x"])
-    if isinstance(form, Reduction):
-        return 0 not in form.axes(step.op.attributes, len(shape))
-    if isinstance(form, Spread):
-        return len(shape) == len(output) and step.op.inputs[0] == name
-    return isinstance(form, (Filling, Returning)) or len(shape) == len(output)
-
-
-def _clash(written: bool, share: Any, other: tuple[bool, Any]) -> bool:
-    """Whether threads that use a variable in these shares may come upon each other's elements."""
-    return (written or other[0]) and (share is None or share != other[1])

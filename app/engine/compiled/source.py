@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.engine.compiled.buffers import Plan
-from app.engine.compiled.lowered import LAST, WHOLE, Lowered
+from app.engine.compiled.kinds.native import NativeStep
+from app.engine.compiled.language import (
+    COUNT,
+    INDEX,
+    AnyOf,
+    Array,
+    Assign,
+    Blank,
+    Call,
+    Element,
+    Flat,
+    Function,
+    Infix,
+    Length,
+    Local,
+    Number,
+    Operand,
+    Return,
+    printed,
+)
 from app.engine.compiled.parts import Part, parts_of, pattern
-from app.engine.compiled.steps import StepWriter
-from app.engine.compiled.writer import Writer
+from app.engine.compiled.steps import LAST, WHOLE, Lowered
+from app.engine.compiled.writer import HIGH, LOW, SHARD, SHARDS, SHARED, Writer, after, cut
 
 HEAD = '''"""Generated for a Program: a comment before each step names the operator that it computes."""
 
@@ -18,17 +38,21 @@ import numpy as np
 from numba import njit
 from numpy import inf, nan  # as Python prints these numbers
 
-from app.engine.compiled.runtime import begin, cut, fetch_ahead, meet, note, product32, product64, report
-from app.engine.compiled.runtime import add_exactly, given_back, stay_apart, write_down
+from app.engine.compiled.runtime import {functions}
 
 u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops over them
 '''
 
-KEEPING = "from app.engine.compiled.runtime import forget, keep, kept_rows  # what loops keep of their iterations\n"
+ALWAYS = (
+    "begin", "cut", "fetch_ahead", "meet", "note", "product32", "product64", "report", "add_exactly", "given_back",
+    "stay_apart", "write_down",
+)  # fmt: skip
+"""The functions of the runtime that every source imports."""
 
-READING = "from app.engine.compiled.runtime import copied, read_only  # what users' functions are given\n"
-
-CALLING = "from app.engine.compiled.runtime import call_python\n"
+ROWS = Array("rows")
+"""Which rows of the data are the batch."""
+KEPT = ("forget", "keep", "kept_rows")
+"""Those that a source imports where loops keep something of their iterations."""
 
 
 @dataclass
@@ -42,7 +66,7 @@ class Source:
     persistables: list[str]
     kept: list[str]
     """What loops keep of their iterations, in memory that grows."""
-    whole: bool
+    is_whole: bool
     """Whether it has `train`, which runs many batches in one call; a Python call in between prevents that."""
 
 
@@ -54,12 +78,12 @@ def generate(lowered: Lowered, plan: Plan, fetch: Sequence[str], whole: bool = T
 class _Generator:
     def __init__(self, lowered: Lowered, plan: Plan, fetch: Sequence[str]):
         self.lowered, self.plan, self.fetch = lowered, plan, fetch
-        self.writer = Writer(lowered, plan)
-        self.line, self.name = self.writer.line, self.writer.name
-        self.steps = StepWriter(self.writer)
+        self.out = Writer(lowered, plan)
+        self.functions: list[str] = []
+        """The text of each."""
 
     def source(self, whole: bool) -> Source:
-        lowered = self.lowered
+        lowered, out = self.lowered, self.out
         whole = whole and not any(step.in_python for step in lowered.steps)
         variables = lowered.program.global_block().vars
         if not whole:  # then every batch is gathered before its first part
@@ -72,112 +96,158 @@ class _Generator:
             for part in parts:
                 self._part(part, known, not whole)
         if whole:
-            self._train(parts, data, persistables)
-        functions = sorted(self.writer.functions)
-        names = [f"# functions of operators: {', '.join(functions)}", ""] if functions else []
-        more = [KEEPING] if lowered.kept else []
-        more += [CALLING] if any(step.kind == "in_place" for step in lowered.steps) else []
-        more += [READING] if any(step.kind == "returning" for step in lowered.everything) else []
-        text = "\n".join([HEAD, *more, *names, *self.writer.lines]) + "\n"
-        return Source(text, self.writer.functions, parts, data, persistables, sorted(lowered.kept), whole)
+            self.functions.append("\n".join(printed(self._train(parts, data, persistables))))
+        called = sorted(out.functions)
+        names = f"# functions of operators: {', '.join(called)}\n\n" if called else ""
+        text = "\n".join([self._head(), names + "\n\n\n".join(self.functions)]) + "\n"
+        return Source(text, out.functions, parts, data, persistables, sorted(lowered.kept), whole)
+
+    def _head(self) -> str:
+        more = {name for step in self.lowered.everything if isinstance(step, NativeStep) for name in step.imports}
+        return HEAD.format(functions=_wrapped([*ALWAYS, *more, *(KEPT if self.lowered.kept else ())]))
 
     def _is_read(self, name: str) -> bool:
         return name in self.fetch or any(name in step.op.inputs for step in self.lowered.steps)
 
     def _persistables(self) -> list[str]:
-        found: dict[str, None] = {}
-        for step in self.lowered.steps:
-            found.update(
-                dict.fromkeys(n for n in (*step.op.inputs, *step.op.outputs) if n and self.lowered.persists(n))
-            )
-        found.update(dict.fromkeys(n for n in self.fetch if self.lowered.persists(n)))
-        return list(found)
+        used = [n for step in self.lowered.steps for n in (*step.op.inputs, *step.op.outputs) if n]
+        return list(dict.fromkeys(name for name in (*used, *self.fetch) if self.lowered.persists(name)))
 
-    def _part(self, part: Part, known: dict[str, str], kept: bool) -> None:
-        """The function for some steps, unless there is one that differs from it only in names."""
-        named = dict.fromkeys(n for _, s in part.steps for n in s.touched)
-        part.arguments = [n for n in named if n not in self.lowered.constants]
-        arguments = [self._handed(n, self.writer.flat) for n in part.arguments]
-        before = len(self.writer.lines)
-        self.writer.header("_", ["shard", "shards", "shared", "step", "rows", "n", *arguments], kept)
-        self.line(1, "stay_apart()")
-        self.line(1, "begin(shared, shard, step)")
-        self._views([n for n in part.arguments if self.lowered.comes_flat(n)], self.writer.flat, 1, not kept)
-        self.steps.write(part.steps, part.first, 1)
-        self.line(1, "return False")
-        written = self.writer.lines[before:]
-        same = pattern(written, self.writer.names, self.writer.functions)
-        if same in known:
-            del self.writer.lines[before:]
-        else:
-            self.writer.lines[before:] = [line.replace("def _(", f"def {part.name}(", 1) for line in written] + ["", ""]
+    # The function of some steps
+
+    def _part(self, part: Part, known: dict[str, str], is_called_by_python: bool) -> None:
+        """The function of a part, unless there is one that differs from it only in names."""
+        out, lowered = self.out, self.lowered
+        touched = dict.fromkeys(name for _, step in part.steps for name in step.touched)
+        part.arguments = [name for name in touched if name not in lowered.constants]
+        arguments = [self._handed(name, out.flat) for name in part.arguments]
+        function = Function(
+            part.name, ["shard", "shards", "shared", "step", "rows", "n", *arguments], [], is_called_by_python
+        )
+        with out.function(function):
+            out.do("stay_apart")
+            out.do("begin", SHARED, SHARD, Local("step", INDEX))
+            flat = [name for name in part.arguments if lowered.comes_flat(name)]
+            self._views(flat, out.flat, are_planned=not is_called_by_python)
+            self._steps(part.steps, part.first)
+            out.add(Return(False))
+        body = list(printed(function))[2:]  # without its name
+        same = pattern([str(is_called_by_python), *body], out.names, out.functions)
+        if same not in known:
+            self.functions.append("\n".join(printed(function)))
         part.name = known.setdefault(same, part.name)
 
-    def _views(self, names: Sequence[str], memory: Callable[[str], str], depth: int, planned: bool) -> None:
+    def _steps(self, steps: Sequence[tuple[int, NativeStep]], first: int) -> None:
+        """Steps in order; what they are called in errors is counted from the first one."""
+        out = self.out
+        count = Local("n", COUNT)
+        out.add(Assign([LOW, HIGH], [cut(count, SHARD), cut(count, after(SHARD))]))
+        for number, step in steps:
+            out.add(Blank())
+            out.comment(step.comment)
+            if step.must_meet:
+                out.meet()
+            if step.is_alone:
+                with out.when(out.is_me(step.share)):
+                    self._step(step, number - first)
+            else:
+                self._step(step, number - first)
+
+    def _step(self, step: NativeStep, number: int) -> None:
+        if step.users or step.calls_function:
+            self.out.do("note", SHARED, SHARD, Call("u", (Number(number, COUNT),), INDEX))
+        step.write(self.out)
+
+    def _views(self, names: Sequence[str], memory: Callable[[str], str], are_planned: bool) -> None:
         """Variables as parts of memory. Those that were planned into the same part are one array: LLVM then sees that
         they are, and makes instructions on vectors of a loop that reads one and writes the other."""
         first: dict[str, str] = {}
         for name in names:
-            part = self.writer.part(name, self.writer.memory(name) if planned else memory(name))
-            same = first.setdefault(part, name)
-            text = self.writer.part(name, memory(name)) if same == name else self.name(same)
-            self.line(depth, f"{self.name(name)} = {text}")
+            place = str(self.out.view(name, self.out.memory(name) if are_planned else memory(name)))
+            same = first.setdefault(place, name)
+            value = self.out.view(name, memory(name)) if same == name else self.out.array(same)
+            self.out.assign(self.out.array(name), value)
 
     def _handed(self, name: str, flat: Callable[[str], str]) -> str:
         """What stands for a variable where a part is called, or declared; `flat` names the memory that it lies in."""
-        return flat(name) if self.lowered.comes_flat(name) else self.writer.array(name)
+        return flat(name) if self.lowered.comes_flat(name) else self.out.array_name(name)
 
-    def _train(self, parts: Sequence[Part], data: list[str], persistables: list[str]) -> None:
-        lowered = self.lowered
-        buffers = [self.writer.buffer(i) for i in range(len(self.plan.buffers))]
+    # The function of many batches
+
+    def _train(self, parts: Sequence[Part], data: list[str], persistables: list[str]) -> Function:
+        lowered, out = self.lowered, self.out
+        buffers = [out.buffer(number) for number in range(len(self.plan.buffers))]
         results = {name: self._fetched(name) for name in self.fetch} if lowered.has_fixed_shapes(self.fetch) else {}
-        arrays = [*map(self.writer.raw, data), *map(self.name, persistables), *buffers]
-        arrays += [*map(self.name, sorted(lowered.kept)), *results.values()]
-        self.writer.header("train", ["shard", "shards", "shared", "order", "first", "last", "batch", *arrays])
-        self.line(1, "for iteration in range(first, last):")
-        self.line(2, "rows = order[iteration * batch : min((iteration + 1) * batch, order.size)]")
-        self.line(2, "n = rows.size")
-        wanted = {*lowered.gathered, *results} if len(parts) > 1 else {*self.plan.place, *lowered.roots}
+        arrays = [*map(out.raw, data), *map(out.name, persistables), *buffers]
+        arrays += [*map(out.name, sorted(lowered.kept)), *results.values()]
+        function = Function("train", ["shard", "shards", "shared", "order", "first", "last", "batch", *arrays], [])
+        with out.function(function):
+            with out.loop("iteration", Local("first", COUNT), Local("last", COUNT)):
+                self._begin_batch([name for name in results if len(parts) > 1], are_parts=len(parts) > 1)
+                if len(parts) == 1:
+                    self._steps(parts[0].steps, 0)
+                else:
+                    self._calls(parts)
+                self._write_down(results)
+            out.add(Return(False))
+        return function
+
+    def _begin_batch(self, results: Sequence[str], are_parts: bool) -> None:
+        """Which rows of the data the batch has, where its variables lie, and the rows that have to lie side by side."""
+        lowered, out = self.lowered, self.out
+        iteration, size = Local("iteration", COUNT), Local("batch", COUNT)
+        first, end = Infix(iteration, "*", size, COUNT), Infix(after(iteration), "*", size, COUNT)
+        out.assign(ROWS, Array("order", (first, Call("min", (end, Length("order")), COUNT))))
+        out.assign(Local("n", COUNT), Length("rows"))
+        wanted = {*lowered.gathered, *results} if are_parts else {*self.plan.place, *lowered.roots}
         every = dict.fromkeys([*self.plan.place, *lowered.roots])
-        self._views([name for name in every if name in wanted], self.writer.memory, 2, True)
-        self.writer.meet(2)
+        self._views([name for name in every if name in wanted], out.memory, are_planned=True)
+        out.meet()
+        count, i = Local("n", COUNT), Local("i", INDEX)
         for name in sorted(lowered.gathered):
-            self.line(2, "for i in range(cut(n, shard, shards), cut(n, shard + 1, shards)):")
-            if len(lowered.shapes[name]) > 1:
-                self.line(3, f"fetch_ahead({self.writer.raw(name)}, rows, i)")
-            self.line(3, f"{self.name(name)}[i] = {self.writer.raw(name)}[rows[i]]")
-        if len(parts) == 1:
-            self.steps.write(parts[0].steps, 0, 2)
-        else:
-            self._calls(parts)
-        writers = {name: lowered.unsettled.get(lowered.root(name), WHOLE) for name in results}
-        if results:
-            self.line(0, "")
-        if not set(writers.values()) <= {WHOLE, LAST}:
-            self.writer.meet(2)
-            writers = dict.fromkeys(results, WHOLE)
-        for name, result in results.items():
-            self.line(2, f"if shard == {self.writer.loner(writers[name])}:")
-            value = self.name(name)
-            if not lowered.shapes[name]:
-                self.line(3, f"{result}[iteration - first, 0] = {value}[0]")
-                continue
-            flat = value if len(lowered.shapes[name]) == 1 else f"{value}.reshape({value}.size)"
-            self.line(3, f"write_down({result}, iteration - first, {flat})")
-        self.line(1, "return False")
+            with out.loop("i", cut(count, SHARD), cut(count, after(SHARD))):
+                if len(lowered.shapes[name]) > 1:
+                    out.do("fetch_ahead", Array(out.raw(name)), ROWS, i)
+                row = Element(out.raw(name), (Element("rows", (i,), COUNT),), lowered.dtype(name))
+                out.assign(out.element(name, [i]), row)
 
     def _calls(self, parts: Sequence[Part]) -> None:
-        """The calls of all parts. There is one way out of them, as arrays are let go of at each way out."""
-        self.line(2, "if (")
+        """The calls of all parts."""
+        out = self.out
+        calls = []
         for part in parts:
-            for _, step in part.steps:
-                for text in self.steps.loops.comment(step):
-                    self.line(3, f"# {text}")
-            arrays = [self._handed(n, self.writer.memory) for n in part.arguments]
-            call = f"{part.name}(shard, shards, shared, u({part.first}), rows, n, {', '.join(arrays)})"
-            self.line(3, call if part is parts[0] else f"or {call}")
-        self.line(2, "):")
-        self.line(3, "return True")
+            comments = [text for _, step in part.steps for text in step.comment]
+            arrays: list[Operand] = [Array(self._handed(name, out.memory)) for name in part.arguments]
+            first = Call("u", (Number(part.first, COUNT),), INDEX)
+            call = Call(part.name, (SHARD, SHARDS, SHARED, first, ROWS, Local("n", COUNT), *arrays))
+            calls.append((comments, call))
+        out.add(AnyOf(calls))
+
+    def _write_down(self, results: dict[str, str]) -> None:
+        """Keep what is fetched of this batch."""
+        out, lowered = self.out, self.lowered
+        shares = {name: lowered.unsettled.get(lowered.root(name), WHOLE) for name in results}
+        if results:
+            out.add(Blank())
+        if not set(shares.values()) <= {WHOLE, LAST}:
+            out.meet()
+            shares = dict.fromkeys(results, WHOLE)
+        batch = Infix(Local("iteration", COUNT), "-", Local("first", COUNT), COUNT)
+        for name, result in results.items():
+            with out.when(out.is_me(shares[name] or WHOLE)):
+                rank = len(lowered.shapes[name])
+                if rank == 0:
+                    dtype = lowered.dtype(name)
+                    out.assign(Element(result, (batch, Number(0, COUNT)), dtype), out.number(name))
+                else:
+                    value = out.array(name) if rank == 1 else Flat(out.name(name))
+                    out.do("write_down", Array(result), batch, value)
 
     def _fetched(self, name: str) -> str:
-        return self.writer.names.of(("fetched", name), f"fetched_{name}")
+        return self.out.names.of(("fetched", name), f"fetched_{name}")
+
+
+def _wrapped(names: Sequence[str]) -> str:
+    """The names of an import, in lines that are not too long."""
+    lines = textwrap.wrap(", ".join(sorted(names)), 100)
+    return lines[0] if len(lines) == 1 else "(\n    " + "\n    ".join(lines) + ",\n)"

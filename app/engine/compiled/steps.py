@@ -1,158 +1,264 @@
-"""The source of steps: each kind of step in its own words."""
+"""A Program as steps: what the schedule, the buffers and the source need to know of each operator, whatever its kind.
+
+The kinds are in `kinds/`, each in a file of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NamedTuple
 
-from app.engine.compiled.loops import LoopWriter
-from app.engine.compiled.lowered import ROWS, Step, values_taken
-from app.engine.compiled.schedule import FREE
-from app.engine.compiled.sizes import N
-from app.engine.compiled.verdict import only_reads_arrays
-from app.engine.compiled.writer import Writer
-from app.ops.form import Filling, Product, Returning
+from app.engine.compiled.shapes import N, at
+from app.graph.program import Operator, Program
+from app.ops.form import Fused
+from app.ops.size import Shape, Size
+
+ROWS = "rows"
+"""Each thread works on its rows of the batch."""
+WHOLE = "whole"
+"""The first thread does it all."""
+LAST = "last"
+"""The last thread does it all, as the first has other work."""
+
+Share = str | int
+"""How threads share out a step: ROWS, WHOLE, LAST, or the size of a leading axis that is cut into equal parts."""
+
+OUTSIDE = ""
+"""What Python that compiled code calls may change besides values, so that its calls keep the order of the Program."""
+
+SMALL = 16
+"""A constant axis shorter than this is not worth sharing out."""
+
+ELEMENT = 16
+"""As many operations, or so, as an element of anything but a product takes."""
 
 
-class StepWriter:
-    """Writes steps, whatever their kind."""
+class Use(NamedTuple):
+    """How a step uses a variable."""
 
-    def __init__(self, writer: Writer):
-        self.writer, self.lowered = writer, writer.lowered
-        self.line, self.name = writer.line, writer.name
-        self.loops = LoopWriter(writer)
+    name: str
+    is_written: bool
+    share: Share | None
+    """None: each thread reads all of it."""
 
-    def write(self, steps: Sequence[tuple[int, Step]], base: int, depth: int) -> None:
-        """A function's steps; what they are called in errors is counted from its first one."""
-        self.line(depth, "lo, hi = cut(n, shard, shards), cut(n, shard + 1, shards)")
-        for index, step in steps:
-            self.line(0, "")
-            self._step(index - base, step, depth)
 
-    def _step(self, index: int, step: Step, depth: int) -> None:
-        for text in self.loops.comment(step):
-            self.line(depth, f"# {text}")
-        if step.meet:
-            self.writer.meet(depth)
-        if step.alone:
-            self.line(depth, f"if shard == {self.writer.loner(step.share)}:")
-            depth += 1
-        if step.users or any(part.kind in ("filling", "returning", "in_place") for part in step.everything):
-            self.line(depth, f"note(shared, shard, u({index}))")
-        self._kind(step, depth)
+class Step:
+    """One operator of a lowered Program, with how it runs."""
 
-    def _kind(self, step: Step, depth: int) -> None:
-        write: Callable[[Step, int], None] = {
-            "loop": self.loops.write,
-            "product": self._product,
-            "filling": self._filling,
-            "returning": self._returning,
-            "copy": self._copy,
-            "keep": self._keep,
-            "in_place": self._in_place,
-            "if": self._if,
-            "while": self._while,
-        }[step.kind]
-        write(step, depth)
+    is_free = False
+    """Whether it does nothing when it runs: its output is a view of its input, or a number in the source."""
+    in_python = False
+    """Whether it runs as a Python call, between compiled parts."""
+    begins_part = False
+    """Whether, in a long Program, a function of the source begins with it."""
+    has_known_cost = True
+    """Whether `operations` says what it costs."""
+    takes_constants = False
+    """Whether it can read a number of the source where its input is one."""
+    picks_rows = False
+    """Whether it can look up the rows of the batch in data, one by one."""
+    calls_function = False
+    """Whether it calls a compiled function that may refuse its inputs."""
 
-    # Control flow
+    def __init__(self, op: Operator, lowered: Lowered, verdict: str, share: Share = WHOLE):
+        self.op = op
+        self.lowered = lowered
+        self.verdict = verdict
+        """For people: compiled, inlined or Python call, and why."""
+        self.share = share
+        self.must_meet = False
+        """Whether the threads have to meet before this step."""
 
-    def _inside(self, steps: Sequence[Step], depth: int) -> None:
-        """The steps of one part of control flow, which one thread does."""
-        written = [step for step in steps if step.kind not in FREE]
-        for step in written:
-            for text in self.loops.comment(step):
-                self.line(depth, f"# {text}")
-            self._kind(step, depth)
-        if not written:
-            self.line(depth, "pass")
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.op}, share={self.share})"
 
-    def _if(self, step: Step, depth: int) -> None:
-        holds, fails = step.inside.values()
-        self.line(depth, f"if {self.loops.scalar(step.answer)}:")
-        self._inside(holds, depth + 1)
-        if any(part.kind not in FREE for part in fails):
-            self.line(depth, "else:")
-            self._inside(fails, depth + 1)
+    # What it does
 
-    def _while(self, step: Step, depth: int) -> None:
-        before, asking, body = (step.inside[word] for word in ("before", "condition", "body"))
-        for name in step.op.outputs:
-            if name in self.lowered.kept:
-                self.line(depth, f"forget({self.name(name)})")
-        if any(part.kind not in FREE for part in before):
-            self._inside(before, depth)
-        self.line(depth, "while True:")
-        if any(part.kind not in FREE for part in asking):
-            self._inside(asking, depth + 1)
-        self.line(depth + 1, f"if not {self.loops.scalar(step.answer)}:")
-        self.line(depth + 2, "break")
-        self._inside(body, depth + 1)
+    @property
+    def members(self) -> Sequence[Operator]:
+        """The operator, or those that were fused into it."""
+        form = self.op.definition.form
+        return form.body if isinstance(form, Fused) else (self.op,)
 
-    def _keep(self, step: Step, depth: int) -> None:
-        self.line(depth, f"keep({self.name(step.op.outputs[0])}, {self.name(str(step.op.inputs[0]))})")
+    @property
+    def bodies(self) -> Mapping[str, list[Step]]:
+        """For control flow: the steps of each of its parts, which the one thread that does it runs."""
+        return {}
 
-    def _product(self, step: Step, depth: int) -> None:
-        op, lowered = step.op, self.lowered
-        form: Product = op.definition.form
-        x, y = (self.name(str(n)) for n in op.inputs[-2:])
-        out = self.name(op.outputs[0])
-        alpha, beta = "1.0", "0.0"
-        if form.step:
-            base, scale = (str(n) for n in op.inputs[:2])
-            alpha = f"-{self.loops.scalar(scale)}"
-            beta = "1.0"
-            if base != op.outputs[0]:
-                self.loops.copy(self.name(base), op.outputs[0], step, depth)
-        low, high = self.writer.bounds(step)
-        bits = "32" if lowered.dtype(op.outputs[0]) == "float32" else "64"
-        turns = op.attributes["transpose_x"], op.attributes["transpose_y"]
-        self.line(depth, f"product{bits}({x}, {turns[0]}, {y}, {turns[1]}, {out}, {low}, {high}, {alpha}, {beta})")
+    repeated: Collection[str] = ()
+    """Which of the bodies run again and again, one after the other."""
 
-    def _settings(self, step: Step) -> list[str]:
-        return [repr(v) for v in step.op.attributes.values()]
+    @property
+    def everything(self) -> Iterator[Step]:
+        """This step, and those inside it."""
+        yield self
+        for steps in self.bodies.values():
+            for step in steps:
+                yield from step.everything
 
-    def _slice(self, variable: str, step: Step) -> str:
-        """A variable as a function on rows gets it: its share, or all where it has no rows."""
-        shape = self.lowered.shapes[variable]
-        if step.share == ROWS and shape and shape[0] == N:
-            return f"{self.name(variable)}[lo:hi]"
-        return self.name(variable)
+    @property
+    def reads(self) -> list[str]:
+        """The inputs whose numbers it reads; others only lend their shape."""
+        read = {name for op in self.members for name in values_taken(op)}
+        return list(dict.fromkeys(name for name in self.op.inputs if name in read))
 
-    def _filling(self, step: Step, depth: int) -> None:
-        form: Filling = step.op.definition.form
-        function = self.writer.function(form.function, step.op.type)
-        values = [self._slice(n, step) for n in (*values_taken(step.op), *step.op.outputs)]
-        if values_taken(step.op)[0] in self.lowered.kept:
-            values[0] = f"kept_rows({values[0]}, {self.name(step.op.outputs[0])})"
-        any_rows = "lo < hi and " if step.share == ROWS else ""
-        self.line(depth, f"if {any_rows}not {function}({', '.join([*values, *self._settings(step)])}):")
-        self.line(depth + 1, "report(shared, shard)")
-        self.line(depth + 1, "return True")
+    @property
+    def touched(self) -> list[str]:
+        """The variables that it, or a step inside it, reads or writes."""
+        return list(dict.fromkeys(n for step in self.everything for n in (*step.reads, *step.op.outputs)))
 
-    def _returning(self, step: Step, depth: int) -> None:
-        form: Returning = step.op.definition.form
-        function = self.writer.function(form.function, form.function.__name__)
-        give = "read_only" if only_reads_arrays(step.op, self.lowered) else "copied"
-        values = [f"{give}({self._slice(n, step)})" for n in values_taken(step.op)]
-        results = [self.writer.names.of(("result", n), f"{self.name(n)}_result") for n in step.op.outputs]
-        if step.share == ROWS:
-            self.line(depth, "if lo < hi:")
-            depth += 1
-        self.line(depth, f"{', '.join(results)} = {function}({', '.join([*values, *self._settings(step)])})")
-        for result, output in zip(results, step.op.outputs, strict=True):
-            target = self._slice(output, step)
-            self.line(depth, f"if {result}.shape != {target}.shape:")
-            self.line(depth + 1, "report(shared, shard)")
-            self.line(depth + 1, "return True")
-            self.loops.copy(result, output, step, depth)
+    @property
+    def users(self) -> list[Operator]:
+        """The operators of it whose functions may raise: a user's, and those that refuse some numbers."""
+        members = [op for step in self.everything for op in step.members]
+        return [op for op in members if op.definition.where or getattr(op.definition.form, "raises", False)]
 
-    def _in_place(self, step: Step, depth: int) -> None:
-        self.line(depth, "if call_python(shared, n):")
-        self.line(depth + 1, "return True")
+    @property
+    def reads_one_kept_row(self) -> bool:
+        """Whether, of what a loop keeps of its iterations, it reads one row alone."""
+        return False
 
-    def _copy(self, step: Step, depth: int) -> None:
-        source, target = self.name(str(step.op.inputs[0])), self.name(step.op.outputs[0])
-        here, there = (self.writer.flat(n) for n in (step.op.outputs[0], str(step.op.inputs[0])))
-        self.line(depth, f"{here}, {there} = {target}.reshape({target}.size), {source}.reshape({source}.size)")
-        self.line(depth, f"for i in range({target}.size):")
-        self.line(depth + 1, f"{here}[i] = {there}[i]")
+    # Threads
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one thread does it all."""
+        return self.share in (WHOLE, LAST)
+
+    def shares(self, busy: Mapping[Share, int]) -> Sequence[Share]:
+        """The shares in which it may run, the best first; `busy` says how much those who work alone have to do."""
+        return sorted(busy, key=lambda share: busy[share]) if self.is_alone else [self.share]
+
+    @property
+    def uses(self) -> list[Use]:
+        """The variables that it writes and reads."""
+        found = [Use(self.lowered.root(name), True, self.share) for name in self.op.outputs]
+        for name in self.reads:
+            if name not in self.lowered.constants:
+                found.append(Use(self.lowered.root(name), False, self.share if self.keeps_to_share(name) else None))
+        return found
+
+    def keeps_to_share(self, name: str) -> bool:
+        """Whether a thread reads of a variable only what lies in its own share of the step."""
+        if self.is_alone:
+            return True
+        shape, output = self.lowered.shapes[name], self.lowered.shapes[self.op.outputs[0]]
+        return bool(shape) and shape[0] == output[0] and self._reads_own_rows(name)
+
+    def _reads_own_rows(self, name: str) -> bool:
+        """Whether a row of the outputs comes from the same row of a variable, which has as many of them."""
+        return False
+
+    def operations(self, n: int) -> int:
+        """About how many operations it is, in a batch of n."""
+        names = [str(name) for name in (*self.op.inputs[-2:], *self.op.outputs) if name]
+        return max((self.lowered.elements(name, n) for name in names), default=0) * ELEMENT
+
+    # Memory
+
+    @property
+    def made(self) -> Sequence[str]:
+        """The outputs that need memory."""
+        return () if self.is_free or self.in_python else self.op.outputs
+
+    def may_overwrite(self, output: str, dying: str) -> bool:
+        """Whether an output may lie where an input did, as each element is read before its place is written."""
+        return False
+
+    @property
+    def condition(self) -> str:
+        """For control flow: the variable that says whether to run a part."""
+        return ""
+
+
+def values_taken(op: Operator) -> list[str]:
+    """The inputs that an operator's function takes."""
+    takes = getattr(op.definition.form, "takes", None)
+    return [str(n) for n in (op.inputs if takes is None else [op.inputs[i] for i in takes]) if n]
+
+
+@dataclass
+class Lowered:
+    """A Program as steps, with what generating source from them needs to know."""
+
+    program: Program
+    shapes: dict[str, Shape]
+    steps: list[Step] = field(default_factory=list)
+    constants: dict[str, Any] = field(default_factory=dict)
+    """Variables that are the same number everywhere, written into the source as that number."""
+    roots: dict[str, str] = field(default_factory=dict)
+    """For a variable that is another one under a new shape: that other one."""
+    gathered: set[str] = field(default_factory=set)
+    """Data whose rows of the batch are copied first, as some step needs them side by side."""
+    inner: dict[str, str] = field(default_factory=dict)
+    """The types of variables that live only inside a fused loop, or inside control flow."""
+    kept: set[str] = field(default_factory=set)
+    """Variables that grow by a row at each iteration of a loop."""
+    unsettled: dict[str, Share | None] = field(default_factory=dict)
+    """Variables written since the threads last met, each with the share in which it was."""
+
+    @property
+    def everything(self) -> Iterator[Step]:
+        """All steps, those inside others, too."""
+        for step in self.steps:
+            yield from step.everything
+
+    def unused(self, name: str) -> str:
+        """The name, or one like it, that no variable has yet."""
+        unique, number = name, 2
+        while unique in self.shapes or unique in self.inner:
+            unique, number = f"{name}.{number}", number + 1
+        return unique
+
+    def root(self, name: str) -> str:
+        """The variable that has the memory of this one."""
+        while name in self.roots:
+            name = self.roots[name]
+        return name
+
+    def dtype(self, name: str) -> str:
+        return self.inner.get(name) or self.program.global_block().var(name).dtype
+
+    def is_data(self, name: str) -> bool:
+        return name not in self.inner and self.program.global_block().var(name).is_data
+
+    def persists(self, name: str) -> bool:
+        return name not in self.inner and self.program.global_block().var(name).persistable
+
+    def has_batch_in_front(self, name: str) -> bool:
+        """Whether a variable has a row for each of the batch."""
+        return self.shapes[name][:1] == (N,)
+
+    def has_fixed_shapes(self, names: Collection[str]) -> bool:
+        """Whether no shape of these variables depends on the batch."""
+        return not any(isinstance(size, Size) for name in names for size in self.shapes[name])
+
+    def shape_at(self, name: str, n: int) -> tuple[int, ...]:
+        """The shape of a variable in a batch of n."""
+        return tuple(at(size, n) for size in self.shapes[name])
+
+    def elements(self, name: str, n: int) -> int:
+        """The number of elements of a variable in a batch of n."""
+        return prod(self.shape_at(name, n))
+
+    def comes_flat(self, name: str) -> bool:
+        """Whether a part takes a variable as memory, of which it is the beginning, under its own shape."""
+        whole = self.is_data(name) and name not in self.gathered
+        return not (whole or self.persists(name) or name in self.kept)
+
+    def is_uniform(self, op: Operator) -> bool:
+        """Whether all that an operator reads and writes has one shape, and one type of floats."""
+        names = [*values_taken(op), *op.outputs]
+        kinds = {self.dtype(n) for n in names}
+        return len({self.shapes[n] for n in names}) == 1 and len(kinds) == 1 and kinds <= {"float32", "float64"}
+
+    def share_of_rows(self, op: Operator) -> Share:
+        """How the threads share out an operator: by rows of the batch, by its own leading axis, or not at all."""
+        first = self.shapes[op.outputs[0]][:1]
+        if not first or any(self.shapes[name][:1] != first for name in op.outputs):
+            return WHOLE
+        if first == (N,):
+            return ROWS
+        return WHOLE if isinstance(first[0], Size) or first[0] < SMALL else first[0]

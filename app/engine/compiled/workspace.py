@@ -6,7 +6,7 @@ import numpy as np
 
 from app.engine.compiled.buffers import Plan
 from app.engine.compiled.kept import KeptRows
-from app.engine.compiled.lowered import Lowered
+from app.engine.compiled.steps import Lowered
 
 
 class Workspace:

@@ -1,32 +1,138 @@
-"""What all of generated source is written with: lines, names, and the text for what recurs."""
+"""What the steps build the loop language with: blocks of statements, names, and the values that recur."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from app.engine.compiled.buffers import Plan, size_text
-from app.engine.compiled.lowered import LAST, ROWS, Lowered, Step
+from app.engine.compiled.buffers import Plan
+from app.engine.compiled.language import (
+    COUNT,
+    INDEX,
+    Array,
+    Assign,
+    Call,
+    Cast,
+    Comment,
+    Do,
+    Element,
+    Extent,
+    For,
+    Function,
+    If,
+    Infix,
+    Local,
+    Number,
+    Operand,
+    Return,
+    Statement,
+    Value,
+    View,
+)
 from app.engine.compiled.names import RESERVED, Names
-from app.engine.compiled.sizes import N
+from app.engine.compiled.shapes import N
 from app.engine.compiled.stand_ins import on_vectors
+from app.engine.compiled.steps import LAST, ROWS, Lowered, Share, Step
 
-INDENT = "    "
-WIDTH = 104
-"""How long a line of arguments becomes."""
+SHARD, SHARDS, SHARED = Local("shard", COUNT), Local("shards", COUNT), Array("shared")
+LOW, HIGH = Local("lo", COUNT), Local("hi", COUNT)
+"""The rows of the batch that are a thread's."""
+
+
+Ranges = dict[int, tuple[Value | None, Value]]
+"""The bounds of the loops over some axes."""
+
+
+def index(axis: int) -> Local:
+    """The index of the loop over an axis."""
+    return Local(f"i{axis}", INDEX)
+
+
+def cut(count: Value, shard: Value) -> Call:
+    """Where the share of a thread begins among so many rows."""
+    return Call("cut", (count, shard, SHARDS), COUNT)
+
+
+def after(value: Value) -> Value:
+    """One more."""
+    return Infix(value, "+", Number(1, COUNT), COUNT)
 
 
 class Writer:
-    """The lines of the source of one lowered Program, and the names in them."""
+    """The functions of one lowered Program, and the names in them."""
 
     def __init__(self, lowered: Lowered, plan: Plan):
         self.lowered, self.plan = lowered, plan
         self.names = Names(RESERVED)
         self.functions: dict[str, Callable[..., Any]] = {}
-        self.lines: list[str] = []
+        self._block: list[Statement] = []
 
-    def line(self, depth: int, text: str) -> None:
-        self.lines.append(INDENT * depth + text if text else "")
+    # Blocks
+
+    def add(self, *statements: Statement) -> None:
+        """Statements at the end of the block that is being written."""
+        self._block.extend(statements)
+
+    @contextmanager
+    def inside(self, block: list[Statement]) -> Iterator[None]:
+        """Within, statements are added to this block."""
+        around, self._block = self._block, block
+        try:
+            yield
+        finally:
+            self._block = around
+
+    @contextmanager
+    def function(self, function: Function) -> Iterator[None]:
+        """Within, statements are those of a function."""
+        with self.inside(function.body):
+            yield
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Within, statements run if a condition holds."""
+        statement = If(condition)
+        self.add(statement)
+        with self.inside(statement.body):
+            yield
+
+    @contextmanager
+    def loop(self, name: str, low: Value | None, high: Value) -> Iterator[Local]:
+        """Within, statements run for each index."""
+        statement = For(name, low, high)
+        self.add(statement)
+        with self.inside(statement.body):
+            yield Local(name, INDEX)
+
+    @contextmanager
+    def loops(self, axes: Sequence[int], ranges: Ranges) -> Iterator[None]:
+        """Within, statements run for each index of some axes, one loop inside the other."""
+        if not axes:
+            yield
+            return
+        with self.loop(index(axes[0]).name, *ranges[axes[0]]), self.loops(axes[1:], ranges):
+            yield
+
+    def comment(self, lines: Sequence[str]) -> None:
+        self.add(*map(Comment, lines))
+
+    def assign(self, target: Local | Element | Array, value: Operand) -> None:
+        self.add(Assign([target], [value]))
+
+    def do(self, function: str, *arguments: Operand) -> None:
+        self.add(Do(Call(function, arguments)))
+
+    def give_up_if(self, condition: Value, reported: bool = False) -> None:
+        """Leave the function if a condition holds; `reported` says that the step at hand has met a problem."""
+        with self.when(condition):
+            if reported:
+                self.do("report", SHARED, SHARD)
+            self.add(Return(True))
+
+    def meet(self) -> None:
+        """Wait for the other threads."""
+        self.give_up_if(Call("meet", (SHARED, SHARDS)))
 
     # Names
 
@@ -34,20 +140,28 @@ class Writer:
         """The name of a variable in the source."""
         return self.names.of(("variable", variable), variable)
 
+    def array(self, variable: str) -> Array:
+        """A variable, as a whole."""
+        return Array(self.name(variable))
+
+    def local(self, name: str) -> Local:
+        """A variable that stays inside a loop."""
+        return Local(self.names.of(("local", name), f"{self.name(name)}_one"), self.lowered.dtype(name))
+
     def raw(self, data: str) -> str:
         """The name of a data array of which only some rows are the batch."""
         if self.lowered.shapes[data][:1] != (N,):
             return self.name(data)
         return self.names.of(("data", data), data if data not in self.lowered.gathered else f"all_{data}")
 
-    def function(self, function: Callable[..., Any], wanted: str, on_numbers: bool = False) -> str:
+    def called(self, function: Callable[..., Any], wanted: str, on_numbers: bool = False) -> str:
         """The name of a function that the source calls, in a loop over single numbers or with arrays."""
         name = self.names.of(("function", id(function)), wanted)
         if name not in self.functions:
             self.functions[name] = on_vectors(function) if on_numbers else function
         return name
 
-    def array(self, name: str) -> str:
+    def array_name(self, name: str) -> str:
         """The array that stands for a variable in a loop: data whose rows are scattered comes whole."""
         return self.raw(name) if self.is_scattered(name) else self.name(name)
 
@@ -64,46 +178,72 @@ class Writer:
         """The name of the buffer that a variable lies in."""
         return self.buffer(self.plan.place[self.lowered.root(name)])
 
-    def buffer(self, index: int) -> str:
-        return self.names.of(("buffer", index), f"buffer_{index}")
+    def buffer(self, number: int) -> str:
+        return self.names.of(("buffer", number), f"buffer_{number}")
 
-    # What recurs
+    def view(self, name: str, memory: str) -> View:
+        """A variable as the beginning of some memory."""
+        return View(memory, self.lowered.shapes[name])
 
-    def header(self, name: str, arguments: list[str], kept: bool = True) -> None:
-        """The beginning of a function; `kept` of one that Python calls and that is kept on disk."""
-        how = "cache=True" if kept else "no_cpython_wrapper=True, no_cfunc_wrapper=True"
-        self.line(0, f"@njit(nogil=True, {how}, error_model='numpy')")
-        self.line(0, f"def {name}(")
-        line = ""
-        for argument in arguments:
-            if len(line) + len(argument) > WIDTH:
-                self.line(1, line.rstrip())
-                line = ""
-            line += argument + ", "
-        self.line(1, line.rstrip())
-        self.line(0, "):")
+    # Values
 
-    def part(self, name: str, memory: str) -> str:
-        """The part of some memory that a variable needs in this batch."""
-        shape = self.lowered.shapes[name]
-        sizes = ", ".join(map(str, shape))
-        shaped = f".reshape({sizes})" if len(shape) > 1 else ""
-        return f"{memory}[: {size_text(shape)}]{shaped}"
+    def number(self, name: str) -> Value:
+        """A variable that is a single number."""
+        dtype = self.lowered.dtype(name)
+        if name in self.lowered.constants:
+            return Number(self.lowered.constants[name], dtype)
+        return self.element(name, [Number(0, COUNT) for _ in self.lowered.shapes[name]])
 
-    def bounds(self, step: Step) -> tuple[str, str]:
+    def element(self, name: str, place: Sequence[Value]) -> Element:
+        """An element of a variable."""
+        return Element(self.name(name), tuple(place), self.lowered.dtype(name))
+
+    def settings(self, step_or_op: Any) -> list[Value]:
+        """The settings of an operator, as its functions take them."""
+        return [Number(value, "") for value in step_or_op.attributes.values()]
+
+    # Shares
+
+    def bounds(self, step: Step) -> tuple[Value, Value]:
         """The first row of a thread's share of a step, and the row after the last."""
         if step.share == ROWS:
-            return "lo", "hi"
-        if step.alone:
+            return LOW, HIGH
+        if step.is_alone:
             shape = self.lowered.shapes[step.op.outputs[0]]
-            return "0", str(shape[0]) if shape else "1"
-        return f"cut({step.share}, shard, shards)", f"cut({step.share}, shard + 1, shards)"
+            return Number(0, COUNT), Extent(shape[0]) if shape else Number(1, COUNT)
+        count = Number(step.share, COUNT)
+        return cut(count, SHARD), cut(count, after(SHARD))
 
-    def loner(self, share: str) -> str:
-        """The number of the thread that works alone."""
-        return "shards - 1" if share == LAST else "0"
+    def range_of(self, step: Step) -> tuple[Value | None, Value]:
+        """The range of a loop over a thread's share of a step."""
+        low, high = self.bounds(step)
+        return Cast(low, INDEX), Cast(high, INDEX)
 
-    def meet(self, depth: int) -> None:
-        """Wait for the other threads."""
-        self.line(depth, "if meet(shared, shards):")
-        self.line(depth + 1, "return True")
+    def ranges(self, step: Step, name: str) -> Ranges:
+        """The ranges of the loops over the axes of a variable, of which a thread does its share of the first."""
+        found: Ranges = {axis: (None, Cast(Extent(size), INDEX)) for axis, size in enumerate(self.lowered.shapes[name])}
+        if not step.is_alone:
+            found[0] = self.range_of(step)
+        return found
+
+    def share_of(self, variable: str, step: Step) -> Array:
+        """A variable as a function on rows gets it: the thread's share, or all where it has no rows."""
+        shape = self.lowered.shapes[variable]
+        rows = (LOW, HIGH) if step.share == ROWS and shape[:1] == (N,) else None
+        return Array(self.name(variable), rows)
+
+    def is_me(self, share: Share) -> Value:
+        """Whether the thread is the one that works alone."""
+        last = Infix(SHARDS, "-", Number(1, COUNT), COUNT)
+        return Infix(SHARD, "==", last if share == LAST else Number(0, COUNT), "bool")
+
+    def copy(self, source: str, target: str, step: Step, source_begins_at: Value | None = None) -> None:
+        """Copy the thread's share of an array into a variable, element by element: `a[:] = b` takes Numba long to
+        compile. The array may hold that share alone, and then begins at its first row."""
+        axes = list(range(len(self.lowered.shapes[target])))
+        there: list[Value] = [index(axis) for axis in axes]
+        here = list(there)
+        if source_begins_at is not None:
+            here[0] = Infix(here[0], "-", Cast(source_begins_at, INDEX), INDEX)
+        with self.loops(axes, self.ranges(step, target)):
+            self.assign(self.element(target, there), Element(source, tuple(here), self.lowered.dtype(target)))

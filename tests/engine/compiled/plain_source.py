@@ -10,7 +10,7 @@ import numpy as np
 
 from app.engine.compiled import runtime
 from app.engine.compiled.program import CompiledProgram
-from app.engine.compiled.sizes import UnknownSizeError
+from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.reference import ReferenceEngine
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import app
 from app import static
 from app.engine.compiled.buffers import Plan, plan_buffers
-from app.engine.compiled.lowering import Lowered, lower
+from app.engine.compiled.lower import Lowered, lower
 from app.engine.compiled.program import _optimised
 from app.engine.compiled.schedule import schedule
-from app.engine.compiled.sizes import at
+from app.engine.compiled.shapes import at
 from app.engine.compiled.source import generate
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from app.engine.compiled.crew import helping
+from app.engine.compiled.threads import helping
 
 
 def test_every_number_is_done_and_the_same_threads_do_it_again():

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from app.engine.compiled.untaken import without_untaken
 from numba import njit
 
 import app
@@ -14,11 +15,10 @@ from app import static
 from app.custom import custom_op
 from app.custom.shelf.relu import relu
 from app.engine.compiled.buffers import plan_buffers
-from app.engine.compiled.lowering import lower
+from app.engine.compiled.lower import lower
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
-from app.engine.compiled.untaken import without_untaken
-from app.engine.compiled.verdict import why_not
+from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 
 

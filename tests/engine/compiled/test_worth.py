@@ -13,12 +13,12 @@ import app
 from app import static
 from app.custom import custom_op
 from app.engine.compiled import worth
-from app.engine.compiled.lowered import Lowered
-from app.engine.compiled.lowering import lower
+from app.engine.compiled.lower import lower
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
-from app.engine.compiled.verdict import why_not
-from app.engine.compiled.worth import threads_worth
+from app.engine.compiled.steps import Lowered
+from app.engine.compiled.threads import threads_worth
+from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 
 FOR_EACH = worth.FOR_EACH  # before the tests of this room set it

@@ -11,8 +11,8 @@ from numba.np.numpy_support import from_dtype
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.lowered import Lowered, values_taken
 from app.engine.compiled.read_only import array_type, only_reads, where_it_writes
+from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
 from app.ops.form import Elementwise, Fused, Returning
 

@@ -36,7 +36,7 @@ class UnknownSizeError(AppError):
     """A shape that does not follow from the batch size; the Program is then left to the reference engine."""
 
 
-InPython = Callable[[Operator, Program, dict[str, Shape]], bool]
+IsInPython = Callable[[Operator, Program, dict[str, Shape]], bool]
 """Says of an operator of a Program, given all shapes, whether it will run as a Python call."""
 
 
@@ -62,7 +62,7 @@ class Shapes(NamedTuple):
         unsure = frozenset(name for name, outer in taken if outer in open_around)
         return infer_shapes(as_program(inner), _given(op, self.of, body), unsure)
 
-    def open(self, in_python: InPython) -> frozenset[str]:
+    def open(self, in_python: IsInPython) -> frozenset[str]:
         """The variables whose shapes only a run tells: they hang on numbers, or on what a user's function returns.
 
         Compiled code stops where a user's function returns another shape than declared, so only those that run

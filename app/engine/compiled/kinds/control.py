@@ -1,4 +1,4 @@
-"""Control flow as steps inside a step: the bodies' variables get names of the whole Program, as everything else has.
+"""Control flow: steps with steps inside, whose variables get names of the whole Program, as everything else has.
 
 What a body takes is the variable itself. What it gives is written straight to its place where nothing reads the old
 value any more, and copied there at the end otherwise.
@@ -7,43 +7,141 @@ value any more, and copied there at the end otherwise.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from app.engine.compiled.lowered import WHOLE, Lowered, Step
-from app.engine.compiled.sizes import shapes_inside
+from app.engine.compiled.kinds.call import CallbackStep
+from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.kinds.python import PythonStep
+from app.engine.compiled.kinds.view import ConstantStep
+from app.engine.compiled.language import Break, Call, Do, Forever, If, Not
+from app.engine.compiled.shapes import shapes_inside
+from app.engine.compiled.steps import WHOLE, Lowered, Step
+from app.engine.compiled.writer import Writer
 from app.graph.body import Body
 from app.graph.program import Operator
 from app.ops.creation import assign
 from app.ops.form import Alias, Choice, Constant, Elementwise, Fused, Loop
 
-LowerOne = Callable[[Operator], Step]
+
+class ControlStep(NativeStep):
+    """Runs one of two parts, or one part again and again; the one thread that does it runs all that is inside."""
+
+    def __init__(self, op: Operator, lowered: Lowered, bodies: Mapping[str, list[Step]], condition: str):
+        super().__init__(op, lowered, "")
+        if any(size != 1 for size in lowered.shapes[condition]):
+            raise NotNativeError("only a run tells whether its condition is one truth value")
+        self._bodies, self._condition = bodies, condition
+        inside = sum(not step.bodies and not isinstance(step, ConstantStep) for step in self.everything)
+        self.verdict = f"compiled: a native {self.word}, {inside} step{'s' * (inside != 1)} inside"
+
+    word = ""
+    """What it is in Python."""
+
+    @property
+    def bodies(self) -> Mapping[str, list[Step]]:
+        return self._bodies
+
+    @property
+    def condition(self) -> str:
+        return self._condition
+
+    @property
+    def calls_function(self) -> bool:  # type: ignore[override]
+        return any(step.calls_function for steps in self.bodies.values() for step in steps)
 
 
-class NotNativeError(Exception):
-    """Something inside control flow has to be a Python call, so all of it is one."""
+class IfStep(ControlStep):
+    """Runs one part or another."""
+
+    word = "if"
+
+    def write(self, out: Writer) -> None:
+        holds, fails = self.bodies.values()
+        statement = If(out.number(self.condition))
+        out.add(statement)
+        with out.inside(statement.body):
+            _write_inside(holds, out)
+        with out.inside(statement.otherwise):
+            _write_inside(fails, out)
 
 
-def control_step(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    """The step of a control-flow operator, with those inside it."""
+class WhileStep(ControlStep):
+    """Runs a part as long as another says so."""
+
+    word = "while"
+    repeated = ("condition", "body")
+
+    def write(self, out: Writer) -> None:
+        for name in self.op.outputs:
+            if name in self.lowered.kept:
+                out.do("forget", out.array(name))
+        before, asking, body = (self.bodies[word] for word in ("before", "condition", "body"))
+        _write_inside(before, out)
+        loop = Forever()
+        out.add(loop)
+        with out.inside(loop.body):
+            _write_inside(asking, out)
+            with out.when(Not(out.number(self.condition))):
+                out.add(Break())
+            _write_inside(body, out)
+
+
+class KeepStep(NativeStep):
+    """Adds a row to what a loop keeps of its iterations, for the gradient."""
+
+    def __init__(self, name: str, history: str, lowered: Lowered):
+        super().__init__(Operator(assign, [name], [history], {}), lowered, "compiled: kept for the gradient")
+
+    made = ()
+
+    @property
+    def comment(self) -> list[str]:
+        return []
+
+    def write(self, out: Writer) -> None:
+        out.add(Do(Call("keep", (out.array(self.op.outputs[0]), out.array(str(self.op.inputs[0]))))))
+
+
+def _write_inside(steps: Sequence[Step], out: Writer) -> None:
+    for step in steps:
+        if isinstance(step, NativeStep):
+            out.comment(step.comment)
+            step.write(out)
+
+
+def lower_choice(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of a choice between two bodies."""
+    form: Choice = op.definition.form
+    with _undone_if_not_native(lowered):
+        inside = {}
+        for name in (form.holds, form.fails):
+            body = op.bodies[name]
+            opened = _Opened(op, name, dict(zip(body.inputs, map(str, op.inputs[1:]), strict=True)), lowered, lower_one)
+            wanted = {
+                i: out for i, out in enumerate(op.outputs) if body.outputs[i] is not None and out not in op.inputs
+            }
+            steps = opened.steps(opened.direct(wanted, lambda place, inner: True))
+            pairs = [(opened.names[n], out) for n, out in zip(body.outputs, op.outputs, strict=True) if n is not None]
+            inside[name] = [*steps, *_copies(pairs, lowered, lower_one)]
+        return IfStep(op, lowered, inside, str(op.inputs[0]))
+
+
+def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of a loop."""
+    with _undone_if_not_native(lowered):
+        return _loop(op, lowered, lower_one)
+
+
+@contextmanager
+def _undone_if_not_native(lowered: Lowered) -> Iterator[None]:
+    """Within, what is learned of the variables inside is forgotten again, if it turns out that they are not native."""
     known = dict(lowered.shapes), dict(lowered.inner), dict(lowered.constants), dict(lowered.roots), set(lowered.kept)
     try:
-        return (_choice if isinstance(op.definition.form, Choice) else _loop)(op, lowered, lower_one)
+        yield
     except NotNativeError:
         lowered.shapes, lowered.inner, lowered.constants, lowered.roots, lowered.kept = known
         raise
-
-
-def _choice(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    form: Choice = op.definition.form
-    inside = {}
-    for name in (form.holds, form.fails):
-        body = op.bodies[name]
-        opened = _Opened(op, name, dict(zip(body.inputs, map(str, op.inputs[1:]), strict=True)), lowered, lower_one)
-        wanted = {i: out for i, out in enumerate(op.outputs) if body.outputs[i] is not None and out not in op.inputs}
-        steps = opened.steps(opened.direct(wanted, lambda place, inner: True))
-        pairs = [(opened.names[n], out) for n, out in zip(body.outputs, op.outputs, strict=True) if n is not None]
-        inside[name] = [*steps, *_copies(pairs, lowered, lower_one)]
-    return _around(op, "if", inside, str(op.inputs[0]), lowered)
 
 
 def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
@@ -66,16 +164,7 @@ def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     steps = body.steps(direct, {str(value): history for value, history in kept})
     news = [(body.names[str(n)], state) for n, state in zip(makes.outputs, states, strict=False)]
     inside = {"before": before, "condition": asking, "body": [*steps, *_copies(news, lowered, lower_one)]}
-    return _around(op, "while", inside, condition.names[str(says.outputs[0])], lowered)
-
-
-def _around(op: Operator, word: str, inside: dict[str, list[Step]], answer: str, lowered: Lowered) -> Step:
-    if any(size != 1 for size in lowered.shapes[answer]):
-        raise NotNativeError("only a run tells whether its condition is one truth value")
-    step = Step(op, word, "", WHOLE, inside=inside, answer=answer)
-    count = sum(not part.inside and part.kind != "constant" for part in step.everything)
-    step.verdict = f"compiled: a native {word}, {count} step{'s' * (count != 1)} inside"
-    return step
+    return WhileStep(op, lowered, inside, condition.names[str(says.outputs[0])])
 
 
 def _is_last_use(body: Body, results: int, place: int, inner: str) -> bool:
@@ -127,21 +216,21 @@ class _Opened:
         """The steps of the body; a row of each variable that is `kept` is put away as soon as it is known."""
         self.names.update(direct)
         kept = kept or {}
-        steps = [self._keep(name, kept[name]) for name in self.body.inputs if name in kept]
+        steps: list[Step] = [
+            KeepStep(self.names[name], kept[name], self.lowered) for name in self.body.inputs if name in kept
+        ]
         for op in self.body.block.ops:
             step = self.lower_one(self._renamed(op))
-            if step.in_python or step.kind == "in_place":
-                reason = step.verdict.removeprefix("Python call: ")
+            if isinstance(step, (PythonStep, CallbackStep)):
+                reason = step.reason if isinstance(step, PythonStep) else step.verdict
                 raise NotNativeError(reason if op.bodies else f"{op.definition.label} inside it: {reason}")
             step.share = WHOLE
             steps.append(step)
-            steps += [self._keep(name, kept[name]) for name in op.outputs if name in kept]
+            steps += [self._keep(name, kept) for name in op.outputs if name in kept]
         return steps
 
-    def _keep(self, name: str, history: str) -> Step:
-        return Step(
-            Operator(assign, [self.names[name]], [history], {}), "keep", "compiled: kept for the gradient", WHOLE
-        )
+    def _keep(self, name: str, kept: Mapping[str, str]) -> Step:
+        return KeepStep(self.names[name], kept[name], self.lowered)
 
     def _renamed(self, op: Operator) -> Operator:
         for name in op.outputs:

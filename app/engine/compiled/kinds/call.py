@@ -1,0 +1,117 @@
+"""Steps that call a function with arrays: one that fills its outputs, a user's that returns them, or Python."""
+
+from __future__ import annotations
+
+from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.language import Array, Assign, Call, Infix, Not, Operand, OtherShape, Value
+from app.engine.compiled.steps import OUTSIDE, ROWS, WHOLE, Lowered, Share, Step, Use, values_taken
+from app.engine.compiled.trial import only_reads_arrays
+from app.engine.compiled.writer import HIGH, LOW, SHARED, Writer
+from app.graph.program import Operator
+from app.ops.form import Filling, Returning
+
+HAS_ROWS = Infix(LOW, "<", HIGH, "bool")
+"""Whether any rows of the batch are the thread's: a function need not cope with none."""
+
+
+class FillingStep(NativeStep):
+    """Calls a function that fills arrays with the outputs, and refuses some inputs."""
+
+    calls_function = True
+
+    def __init__(self, op: Operator, lowered: Lowered, share: Share):
+        super().__init__(op, lowered, "compiled", share)
+        self._form: Filling = op.definition.form
+
+    def _reads_own_rows(self, name: str) -> bool:
+        return True
+
+    @property
+    def reads_one_kept_row(self) -> bool:
+        others = [str(name) for name in self.op.inputs[1:]]
+        return not any(self.lowered.shapes[name] for name in others) and self.lowered.kept.isdisjoint(others)
+
+    def write(self, out: Writer) -> None:
+        function = out.called(self._form.function, self.op.type)
+        taken = values_taken(self.op)
+        values: list[Operand] = [out.share_of(name, self) for name in (*taken, *self.op.outputs)]
+        if taken[0] in self.lowered.kept:
+            values[0] = Call("kept_rows", (values[0], out.array(self.op.outputs[0])))
+        condition: Value = Not(Call(function, (*values, *out.settings(self.op))))
+        if self.share == ROWS:
+            condition = Infix(HAS_ROWS, "and", condition, "bool")
+        out.give_up_if(condition, reported=True)
+
+
+class ReturningStep(NativeStep):
+    """Calls a user's Numba function, which returns the outputs as new arrays."""
+
+    calls_function = True
+    has_known_cost = False
+    imports = ("copied", "read_only")
+
+    def __init__(self, op: Operator, lowered: Lowered, share: Share):
+        super().__init__(op, lowered, "compiled: calls your Numba function", share)
+        self._form: Returning = op.definition.form
+
+    def _reads_own_rows(self, name: str) -> bool:
+        return True
+
+    def write(self, out: Writer) -> None:
+        if self.share != ROWS:
+            self._write_call(out)
+            return
+        with out.when(HAS_ROWS):
+            self._write_call(out)
+
+    def _write_call(self, out: Writer) -> None:
+        function = out.called(self._form.function, self._form.function.__name__)
+        give = "read_only" if only_reads_arrays(self.op, self.lowered) else "copied"
+        values = [Call(give, (out.share_of(name, self),)) for name in values_taken(self.op)]
+        results = [Array(out.names.of(("result", n), f"{out.name(n)}_result")) for n in self.op.outputs]
+        out.add(Assign(results, [Call(function, (*values, *out.settings(self.op)))]))
+        for result, output in zip(results, self.op.outputs, strict=True):
+            out.give_up_if(OtherShape(result, out.share_of(output, self)), reported=True)
+            out.copy(result.name, output, self, source_begins_at=LOW if self.share == ROWS else None)
+
+
+class CallbackStep(NativeStep):
+    """Calls Python from compiled code, which changes values where they lie."""
+
+    calls_function = True
+    imports = ("call_python",)
+
+    def __init__(self, op: Operator, lowered: Lowered):
+        super().__init__(op, lowered, "Python that compiled code calls")
+
+    def shares(self, busy: object) -> list[Share]:
+        return [WHOLE]
+
+    @property
+    def uses(self) -> list[Use]:
+        return [*super().uses, Use(OUTSIDE, True, WHOLE)]
+
+    def write(self, out: Writer) -> None:
+        out.give_up_if(Call("call_python", (SHARED, Array("n"))))
+
+
+def lower_filling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of an operator with a function that fills its outputs."""
+    form: Filling = op.definition.form
+    if not form.fits(op.attributes, len(lowered.shapes[str(op.inputs[0])])):
+        raise NotNativeError("its compiled form does not cover these attributes")
+    return FillingStep(op, lowered, lowered.share_of_rows(op) if form.row_by_row else WHOLE)
+
+
+def lower_returning(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of an operator with a user's function that returns its outputs."""
+    form: Returning = op.definition.form
+    in_rows = form.row_by_row or (form.rows_if_alike and lowered.is_uniform(op))
+    return ReturningStep(op, lowered, lowered.share_of_rows(op) if in_rows else WHOLE)
+
+
+def lower_callback(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of Python that changes values in place."""
+    if op.outputs and op.outputs != op.inputs:
+        raise NotNativeError("its results have other names than its inputs")
+    return CallbackStep(op, lowered)

@@ -1,0 +1,38 @@
+"""What all kinds of steps have in common that are compiled."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from app.engine.compiled.steps import Step
+from app.engine.compiled.writer import Writer
+from app.graph.program import Operator
+
+LowerOne = Callable[[Operator], Step]
+"""Makes a step of an operator."""
+
+
+class NotNativeError(Exception):
+    """Why an operator has to run as a Python call."""
+
+
+class NativeStep(Step):
+    """A step that is compiled."""
+
+    imports: Sequence[str] = ()
+    """The functions of the runtime that its source calls, besides those that every source imports."""
+
+    @abstractmethod
+    def write(self, out: Writer) -> None:
+        """Add the statements that do it."""
+
+    @property
+    def comment(self) -> list[str]:
+        """What it computes, in the words of the Program."""
+        return [_short(op) for op in self.members]
+
+
+def _short(op: Operator) -> str:
+    text = str(op)
+    return text if len(text) <= 110 else text[:107] + "..."

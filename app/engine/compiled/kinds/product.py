@@ -1,0 +1,53 @@
+"""Steps that are a product of two matrices, which BLAS computes."""
+
+from __future__ import annotations
+
+from math import isqrt, prod
+
+from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
+from app.engine.compiled.language import ANY, Negative, Number, Value
+from app.engine.compiled.steps import Lowered, Step
+from app.engine.compiled.writer import Writer
+from app.graph.program import Operator
+from app.ops.form import Product
+
+
+class ProductStep(NativeStep):
+    """A product, or an optimiser's step by one: `c - scale * x @ y`."""
+
+    begins_part = True
+
+    def __init__(self, op: Operator, lowered: Lowered):
+        self._form: Product = op.definition.form
+        verdict = "compiled: BLAS" + (", the update in the same call" if self._form.step else "")
+        super().__init__(op, lowered, verdict, lowered.share_of_rows(op))
+
+    def _reads_own_rows(self, name: str) -> bool:
+        position = self.op.inputs.index(name) - (2 if self._form.step else 0)
+        return position < 0 or (position == 0 and not self._form.turns(self.op.attributes)[0])
+
+    def operations(self, n: int) -> int:
+        names = [str(name) for name in (*self.op.inputs[-2:], *self.op.outputs)]
+        return isqrt(prod(self.lowered.elements(name, n) for name in names))  # of (a, b) and (b, c) to (a, c): a b c
+
+    def write(self, out: Writer) -> None:
+        x, y = (out.array(str(name)) for name in self.op.inputs[-2:])
+        result = self.op.outputs[0]
+        scale: Value = Number(1.0, ANY)
+        keep = Number(0.0, ANY)
+        if self._form.step:
+            base, factor = (str(name) for name in self.op.inputs[:2])
+            scale, keep = Negative(out.number(factor), ANY), Number(1.0, ANY)
+            if base != result:
+                out.copy(out.name(base), result, self)
+        turn_x, turn_y = (Number(turn, "bool") for turn in self._form.turns(self.op.attributes))
+        function = "product32" if self.lowered.dtype(result) == "float32" else "product64"
+        out.do(function, x, turn_x, y, turn_y, out.array(result), *out.bounds(self), scale, keep)
+
+
+def lower_product(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of a product of two matrices of floats."""
+    x, y = (str(name) for name in op.inputs[-2:])
+    if (len(lowered.shapes[x]), len(lowered.shapes[y])) != (2, 2) or lowered.dtype(x) not in ("float32", "float64"):
+        raise NotNativeError("not a product of two float matrices")
+    return ProductStep(op, lowered)

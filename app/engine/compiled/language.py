@@ -1,0 +1,370 @@
+"""The loop language: what is generated for a Program, as a tree of typed values and statements.
+
+Every kind of step builds its part of the tree, and knows nothing of text. `printed` gives the tree as Python that a
+person can read and Numba can compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.ops.size import AnySize
+
+INDEX = "index"
+"""The type of indices: they cannot be negative, so that LLVM vectorises the loops over them."""
+COUNT = "count"
+"""The type of sizes, and of the bounds of a thread's share: Python's whole numbers."""
+ANY = ""
+"""The type of a setting of an operator, which Numba finds out."""
+
+INDENT = "    "
+WIDTH = 104
+"""How long a line of arguments becomes."""
+
+
+# Values
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that is known."""
+
+    value: Any
+    dtype: str
+
+    def __str__(self) -> str:
+        if self.dtype == "bool":
+            return str(bool(self.value))
+        text = repr(self.value)
+        if self.dtype in (ANY, COUNT):
+            return text
+        if text in ("inf", "-inf", "nan"):
+            text = f"np.{text}" if text[0] != "-" else "-np.inf"
+        return f"np.{self.dtype}({text})"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A number of elements, as n or 2 * n + 1."""
+
+    size: AnySize
+    dtype: str = COUNT
+
+    def __str__(self) -> str:
+        return str(self.size)
+
+
+@dataclass(frozen=True)
+class Local:
+    """A variable that holds one number."""
+
+    name: str
+    dtype: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Element:
+    """A number in an array: it can be read, and it can be written."""
+
+    array: str
+    index: tuple[Value, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.array}[{', '.join(map(str, self.index)) or '0'}]"
+
+
+@dataclass(frozen=True)
+class Infix:
+    """Two values with an operator between them."""
+
+    left: Value
+    operator: str
+    right: Value
+    dtype: str
+
+    def __str__(self) -> str:
+        own = _BINDING[self.operator]
+        left = f"({self.left})" if _binding(self.left) < own else str(self.left)
+        right = f"({self.right})" if _binding(self.right) <= own else str(self.right)
+        return f"{left} {self.operator} {right}"
+
+
+_BINDING = {"and": 1, "not": 2, "==": 3, "<": 3, "+": 4, "-": 4, "*": 5, "/": 5}
+"""How strongly operators bind what stands beside them."""
+
+
+def _binding(value: Value) -> int:
+    if isinstance(value, Infix):
+        return _BINDING[value.operator]
+    if isinstance(value, Not):
+        return _BINDING["not"]
+    if isinstance(value, Extent) and " " in str(value):
+        return _BINDING["+"]
+    return 9
+
+
+@dataclass(frozen=True)
+class Negative:
+    """The negative of a number in an array, or in a variable."""
+
+    value: Value
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"-{self.value}"
+
+
+@dataclass(frozen=True)
+class Not:
+    """Whether a condition does not hold."""
+
+    condition: Value
+    dtype: str = "bool"
+
+    def __str__(self) -> str:
+        return f"not {self.condition}"
+
+
+@dataclass(frozen=True)
+class OtherShape:
+    """Whether two arrays differ in shape."""
+
+    one: Array
+    other: Array
+    dtype: str = "bool"
+
+    def __str__(self) -> str:
+        return f"{self.one}.shape != {self.other}.shape"
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A value as one of another type."""
+
+    value: Value
+    dtype: str
+
+    def __str__(self) -> str:
+        names = {"bool": "bool", INDEX: "u"}
+        return f"{names.get(self.dtype) or f'np.{self.dtype}'}({self.value})"
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a function gives for values and arrays."""
+
+    function: str
+    arguments: tuple[Operand, ...]
+    dtype: str = ANY
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A whole array; or some of its rows, if bounds are given."""
+
+    name: str
+    rows: tuple[Value, Value] | None = None
+
+    def __str__(self) -> str:
+        if self.rows is None:
+            return self.name
+        low, high = map(str, self.rows)
+        return f"{self.name}[{low} : {high}]" if " " in low + high else f"{self.name}[{low}:{high}]"
+
+
+@dataclass(frozen=True)
+class View:
+    """The first elements of memory, as an array of a shape."""
+
+    memory: str
+    shape: tuple[AnySize, ...]
+
+    def __str__(self) -> str:
+        total: AnySize = 1
+        for size in self.shape:
+            total = total * size
+        shaped = f".reshape({', '.join(map(str, self.shape))})" if len(self.shape) > 1 else ""
+        return f"{self.memory}[: {total}]{shaped}"
+
+
+@dataclass(frozen=True)
+class Length:
+    """The number of elements of an array."""
+
+    array: str
+    dtype: str = COUNT
+
+    def __str__(self) -> str:
+        return f"{self.array}.size"
+
+
+@dataclass(frozen=True)
+class Flat:
+    """All elements of an array in a row."""
+
+    array: str
+
+    def __str__(self) -> str:
+        return f"{self.array}.reshape({self.array}.size)"
+
+
+Value = Number | Extent | Length | Local | Element | Infix | Negative | Not | OtherShape | Cast | Call
+Operand = Value | Array | View | Flat
+
+
+# Statements
+
+
+@dataclass
+class Comment:
+    """A line for people."""
+
+    text: str
+
+
+@dataclass
+class Blank:
+    """An empty line."""
+
+
+@dataclass
+class Assign:
+    """Values that become those of variables or elements; of one call, if there are more targets than values."""
+
+    targets: Sequence[Local | Element | Array]
+    values: Sequence[Operand]
+
+
+@dataclass
+class For:
+    """A loop over an index, from `low` to `high`."""
+
+    index: str
+    low: Value | None
+    high: Value
+    body: list[Statement] = field(default_factory=list)
+
+
+@dataclass
+class If:
+    """Statements that run if a condition holds, and others if not."""
+
+    condition: Value
+    body: list[Statement] = field(default_factory=list)
+    otherwise: list[Statement] = field(default_factory=list)
+
+
+@dataclass
+class Forever:
+    """Statements that run again and again, until a `Break`."""
+
+    body: list[Statement] = field(default_factory=list)
+
+
+@dataclass
+class Break:
+    """The way out of a loop."""
+
+
+@dataclass
+class Do:
+    """A call whose result nobody needs."""
+
+    call: Call
+
+
+@dataclass
+class Return:
+    """The way out of a function; True tells the caller to give up."""
+
+    give_up: bool
+
+
+@dataclass
+class AnyOf:
+    """Calls in turn until one gives up: then the caller does, too. There is one way out of them, as arrays are let go
+    of at each way out."""
+
+    calls: Sequence[tuple[Sequence[str], Call]]
+    """Each with comments."""
+
+
+Statement = Comment | Blank | Assign | For | If | Forever | Break | Do | Return | AnyOf
+
+
+@dataclass
+class Function:
+    """A function of the source."""
+
+    name: str
+    arguments: Sequence[str]
+    body: list[Statement]
+    is_called_by_python: bool = True
+    """Such a function is kept on disk; the others are compiled inside those."""
+
+
+# Printing
+
+
+def printed(function: Function) -> Iterator[str]:
+    """The lines of a function."""
+    how = "cache=True" if function.is_called_by_python else "no_cpython_wrapper=True, no_cfunc_wrapper=True"
+    yield f"@njit(nogil=True, {how}, error_model='numpy')"
+    yield f"def {function.name}("
+    line = ""
+    for argument in function.arguments:
+        if len(line) + len(argument) > WIDTH:
+            yield INDENT + line.rstrip()
+            line = ""
+        line += argument + ", "
+    yield INDENT + line.rstrip()
+    yield "):"
+    yield from _block(function.body, 1)
+
+
+def _block(statements: Iterable[Statement], depth: int) -> Iterator[str]:
+    indent = INDENT * depth
+    for statement in statements:
+        if isinstance(statement, Blank):
+            yield ""
+        elif isinstance(statement, Assign):
+            yield f"{indent}{', '.join(map(str, statement.targets))} = {', '.join(map(str, statement.values))}"
+        elif isinstance(statement, For):
+            bounds = [str(bound) for bound in (statement.low, statement.high) if bound is not None]
+            yield f"{indent}for {statement.index} in range({', '.join(bounds)}):"
+            yield from _block(statement.body, depth + 1)
+        elif isinstance(statement, If):
+            yield f"{indent}if {statement.condition}:"
+            yield from _block(statement.body, depth + 1) if statement.body else [f"{indent}{INDENT}pass"]
+            if statement.otherwise:
+                yield f"{indent}else:"
+                yield from _block(statement.otherwise, depth + 1)
+        elif isinstance(statement, Forever):
+            yield f"{indent}while True:"
+            yield from _block(statement.body, depth + 1)
+        elif isinstance(statement, AnyOf):
+            yield f"{indent}if ("
+            for number, (comments, call) in enumerate(statement.calls):
+                yield from (f"{indent}{INDENT}# {text}" for text in comments)
+                yield f"{indent}{INDENT}{'or ' if number else ''}{call}"
+            yield f"{indent}):"
+            yield f"{indent}{INDENT}return True"
+        else:
+            yield indent + _line(statement)
+
+
+def _line(statement: Comment | Break | Do | Return) -> str:
+    if isinstance(statement, Comment):
+        return f"# {statement.text}"
+    if isinstance(statement, Do):
+        return str(statement.call)
+    return "break" if isinstance(statement, Break) else f"return {statement.give_up}"

@@ -1,0 +1,140 @@
+"""From the operators of an optimised Program to its steps, each of the kind that its operator's form asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_filling, lower_returning
+from app.engine.compiled.kinds.control import lower_choice
+from app.engine.compiled.kinds.control import lower_loop as lower_while
+from app.engine.compiled.kinds.loop import lower_loop
+from app.engine.compiled.kinds.native import LowerOne, NotNativeError
+from app.engine.compiled.kinds.product import lower_product
+from app.engine.compiled.kinds.python import PythonStep
+from app.engine.compiled.kinds.reduction import lower_reduction
+from app.engine.compiled.kinds.view import ConstantStep, lower_alias, lower_constant
+from app.engine.compiled.shapes import UnknownSizeError, is_kept_of_iterations, shapes_of
+from app.engine.compiled.steps import Lowered, Step
+from app.graph.program import Operator, Program
+from app.ops.form import (
+    Alias,
+    Choice,
+    Constant,
+    Elementwise,
+    Filling,
+    Fused,
+    InPlace,
+    Loop,
+    Product,
+    Reduction,
+    Returning,
+    Spread,
+)
+
+KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
+    Elementwise: lower_loop,
+    Fused: lower_loop,
+    Spread: lower_loop,
+    Reduction: lower_reduction,
+    Product: lower_product,
+    Filling: lower_filling,
+    Returning: lower_returning,
+    InPlace: lower_callback,
+    Alias: lower_alias,
+    Constant: lower_constant,
+    Choice: lower_choice,
+    Loop: lower_while,
+}
+"""What makes a step of an operator, by its form. It raises `NotNativeError` where the operator must run in Python."""
+
+WhyNot = Callable[[Operator, Lowered], str]
+"""Says of a user's function why it cannot be compiled, or ''."""
+
+
+def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
+    """The steps of an optimised Program."""
+    lowered = Lowered(program, shapes_of(program))
+
+    def lower_one(op: Operator) -> Step:
+        form = op.definition.form
+        if isinstance(form, Fused):
+            lowered.inner.update((name, dtype) for name, dtype in form.dtypes.items() if name not in op.outputs)
+        reason = why_python(op, lowered, why_not)
+        if reason:
+            return PythonStep(op, lowered, reason)
+        try:
+            return KINDS[type(form)](op, lowered, lower_one)
+        except NotNativeError as error:
+            return PythonStep(op, lowered, str(error))
+
+    for op in program.global_block().ops:
+        lowered.steps.append(lower_one(op))
+        lowered.kept.update(name for name in op.outputs if is_kept_of_iterations(lowered.shapes[name]))
+    _leave_callbacks_to_python(lowered)
+    _make_arrays_of_constants(lowered, keep)
+    _gather_data(lowered)
+    _check_kept(lowered, keep)
+    return lowered
+
+
+def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
+    """Why an operator has to run as a Python call whatever its shapes are, or ''."""
+    if op.definition.form is None:
+        return "its function is plain Python" if op.definition.where else "no compiled form"
+    if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
+        return "its values are of a type that is not compiled"
+    return "an input is absent" if None in op.inputs else why_not(op, lowered)
+
+
+def _leave_callbacks_to_python(lowered: Lowered) -> None:
+    """Where something has to run between compiled parts, run there, too, what compiled code would have called."""
+    if any(step.in_python for step in lowered.steps):
+        reason = "it would be called by compiled code, were all compiled"
+        lowered.steps = [
+            PythonStep(step.op, lowered, reason) if isinstance(step, CallbackStep) else step for step in lowered.steps
+        ]
+
+
+def _make_arrays_of_constants(lowered: Lowered, keep: Collection[str]) -> None:
+    """Turn constants that something other than a loop reads into arrays, filled by a loop."""
+    needed = set(keep)
+    for step in lowered.everything:
+        if step.bodies:
+            needed.update(step.op.outputs)
+        elif not (step.takes_constants or isinstance(step, ConstantStep)):
+            needed.update(name for name in step.op.inputs if name)
+
+    def in_arrays(steps: list[Step], are_outermost: bool) -> None:
+        for place, step in enumerate(steps):
+            if isinstance(step, ConstantStep) and step.op.outputs[0] in needed:
+                steps[place] = step.as_array(are_outermost)
+            for inside in step.bodies.values():
+                in_arrays(inside, False)
+
+    in_arrays(lowered.steps, True)
+
+
+def _gather_data(lowered: Lowered) -> None:
+    """Note the data that must lie side by side; elementwise loops pick the rows of the others as they go."""
+    for outer in lowered.steps:
+        for step in outer.everything:
+            if outer.bodies or not step.picks_rows:
+                lowered.gathered.update(
+                    name
+                    for name in step.op.inputs
+                    if name and lowered.is_data(name) and lowered.has_batch_in_front(name)
+                )
+
+
+def _check_kept(lowered: Lowered, keep: Collection[str]) -> None:
+    """Refuse what would need to know how many iterations a loop has; only a row at a time is read of what it keeps."""
+    fetched = lowered.kept.intersection(keep)
+    if fetched:
+        raise UnknownSizeError(f"{fetched.pop()} has a row for each iteration of a loop")
+    for step in lowered.everything:
+        if step.bodies or step.in_python or step.reads_one_kept_row:
+            continue
+        for name in lowered.kept.intersection(step.reads):
+            raise UnknownSizeError(
+                f"{step.op.definition.label} reads {name}, a row for each iteration of a loop, at once"
+            )
