@@ -12,7 +12,7 @@ import pytest
 
 import app
 from app import static
-from app.engine.compiled import blas, crew
+from app.engine.compiled import blas, threads
 from app.engine.compiled.engine import compile_program
 from app.ops.spec import spec_of
 
@@ -151,12 +151,12 @@ def test_the_threads_of_blas_are_as_many_as_before():
 
 
 def test_workers_are_taken_by_one_at_a_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(crew, "_idle", [])
+    monkeypatch.setattr(threads, "_idle", [])
     done: list[int] = []
 
     def work(number: int) -> None:
         for _ in range(TIMES):
-            with crew.helping(done.append, 2):
+            with threads.helping(done.append, 2):
                 pass
 
     at_once(work)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.compiled import worth
+from app.engine.compiled import threads
 
 
 @pytest.fixture(autouse=True)
 def _all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is shared out among threads goes wrong, if it does, in small Programs as well as in large ones."""
-    monkeypatch.setattr(worth, "FOR_EACH", 1)
+    monkeypatch.setattr(threads, "FOR_EACH", 1)

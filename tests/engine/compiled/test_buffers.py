@@ -74,7 +74,7 @@ def test_what_another_thread_may_still_read_is_not_overwritten():
     low, plan = planned({total.name, y.name})
     order = [step.op.type for step in low.steps]
     assert order.index("sum") < order.index("exp")
-    assert not low.steps[order.index("exp")].meet
+    assert not low.steps[order.index("exp")].must_meet
     assert plan.place[h.name] != plan.place[y.name]
 
 

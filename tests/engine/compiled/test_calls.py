@@ -41,7 +41,7 @@ def assert_as_the_reference_engine(program: Program, fetch: list[str], x: np.nda
 def test_calls_made_again_see_what_was_put_into_the_data():
     program, fetch = built(app.tanh)
     native = CompiledProgram(program, fetch, whole=False)
-    assert not native.source.whole
+    assert not native.source.is_whole
     x = np.random.default_rng(0).standard_normal((5, 4), np.float32)
     calls, values = native.calls({"x": x}, Scope())
     assert_as_the_reference_engine(program, fetch, x, values)

@@ -70,7 +70,7 @@ def test_the_source_has_if_and_while_and_what_is_inside_them():
     (dx,) = static.gradients([y], [x])
     agree([y, dx])
     made = native([y, dx])
-    assert made.source.whole
+    assert made.source.is_whole
     text = made.source.text
     assert re.search(r"\n( +)while True:\n(?:\1    .*\n)+?\1    if not \w+\[0\]:\n\1        break\n", text)
     assert re.search(r"\n( +)if greater_than_out_0\[0\]:\n(?:\1    .*\n)+\1else:\n", text)
@@ -93,7 +93,7 @@ def test_a_loop_of_a_million_numbers_takes_no_time():
 def test_a_program_without_data_that_loops_is_compiled():
     i, s = while_loop(lambda i, s: i < 10, lambda i, s: [i + 1, s + i], [zero(), zero()])
     assert static.Executor(engine="compiled").run(fetch_list=[i, s]) == [10, 45]
-    assert native([i, s]).source.whole
+    assert native([i, s]).source.is_whole
 
 
 def test_new_values_are_written_over_old_ones_where_nothing_reads_those_any_more():
@@ -201,7 +201,7 @@ def test_a_compiled_custom_operator_is_part_of_the_loop():
         lambda i, v: i < 3, lambda i, v: [i + 1, bent(v) + static.py_func(doubled, v, like())], [zero(), x]
     )
     agree([y])
-    assert native([y]).source.whole
+    assert native([y]).source.is_whole
     assert "bent(" in native([y]).source.text
 
 
@@ -250,7 +250,7 @@ def test_second_derivatives_of_a_choice_are_native_and_those_of_a_loop_run_on_th
     (dx,) = static.gradients([y], [x])
     (ddx,) = static.gradients([dx * dx], [x])
     agree([ddx], rows(), -rows())
-    assert native([ddx]).source.whole
+    assert native([ddx]).source.is_whole
     _, z = while_loop(lambda i, v: i < 3, lambda i, v: [i + 1, app.sin(v) * x], [zero(), x])
     (dz,) = static.gradients([z], [x])
     (ddz,) = static.gradients([dz * dz], [x])
@@ -289,7 +289,7 @@ def test_gather_is_compiled():
     feed = {"x": rows(5), "index": np.array([4, -5, 0, 2, 1])}
     mine, expected = (static.Executor(engine=e).run(feed=feed, fetch_list=[y])[0] for e in ("compiled", "reference"))
     assert mine.tolist() == expected.tolist()
-    assert native([y]).source.whole
+    assert native([y]).source.is_whole
 
 
 def test_parts_that_call_different_functions_are_different():

@@ -29,7 +29,7 @@ def network(layers: int, width: int = 32) -> app.static.Variable:
 
 def test_an_iteration_of_a_small_network_meets_once():
     native = compiled(network(2).name)
-    assert [step.meet for step in native.lowered.steps].count(True) == 1
+    assert [step.must_meet for step in native.lowered.steps].count(True) == 1
 
 
 def test_an_input_of_which_only_the_shape_is_read_is_not_waited_for():

@@ -12,7 +12,7 @@ from numba import njit
 import app
 from app import static
 from app.custom import custom_op
-from app.engine.compiled import worth
+from app.engine.compiled import threads
 from app.engine.compiled.lower import lower
 from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
@@ -21,12 +21,12 @@ from app.engine.compiled.threads import threads_worth
 from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 
-FOR_EACH = worth.FOR_EACH  # before the tests of this room set it
+FOR_EACH = threads.FOR_EACH  # before the tests of this room set it
 
 
 @pytest.fixture(autouse=True)
 def _as_it_is(_all_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worth, "FOR_EACH", FOR_EACH)
+    monkeypatch.setattr(threads, "FOR_EACH", FOR_EACH)
 
 
 @custom_op(row_by_row=True)

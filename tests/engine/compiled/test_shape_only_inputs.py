@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app.engine.compiled.untaken import without_untaken
 from numba import njit
 
 import app
@@ -16,7 +15,7 @@ from app.custom import custom_op
 from app.custom.shelf.relu import relu
 from app.engine.compiled.buffers import plan_buffers
 from app.engine.compiled.lower import lower
-from app.engine.compiled.passes import PASSES
+from app.engine.compiled.passes import PASSES, drop_shape_only_inputs
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
@@ -81,7 +80,7 @@ def test_an_input_stays_where_nothing_that_is_read_has_its_shape():
     x, narrow = static.data("x", [None, 4]), static.data("narrow", [None, 1])
     x.stop_gradient = narrow.stop_gradient = False
     static.append_backward(app.mean(total(x, narrow)), parameter_list=[x, narrow])
-    program = without_untaken(static.default_main_program())
+    program = drop_shape_only_inputs(static.default_main_program())
     [gradient] = [op for op in program.global_block().ops if op.type == "total_grad"]
     shapes = [program.global_block().var(name).shape for name in gradient.inputs]
     assert shapes == [(-1, 1), (-1, 4)], "of x, narrow and the gradient of the sum, x is as good as the last"
@@ -93,7 +92,7 @@ def test_values_are_those_of_before():
     loss = app.mean(of_one_number(x) * x)
     [(_, gradient)] = static.append_backward(loss, parameter_list=[x])
     before = static.default_main_program()
-    after = without_untaken(before)
+    after = drop_shape_only_inputs(before)
     assert sum(len(op.inputs) for op in after.global_block().ops) < sum(
         len(o.inputs) for o in before.global_block().ops
     )
