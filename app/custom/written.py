@@ -10,7 +10,7 @@ from app.custom.references import ChangedOperatorError, Trusted, UnnamedOperator
 from app.custom.source import source_hash
 from app.errors import OperatorError, ProgramError
 from app.graph.plain import from_plain, to_plain
-from app.graph.written import DAMAGES
+from app.graph.serialise import DAMAGES
 from app.ops.definition import OpDef
 
 

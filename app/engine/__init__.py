@@ -1,8 +1,8 @@
 """Running Programs."""
 
 from app.engine.executor import Executor
-from app.engine.scope import Scope, global_scope, scope_guard
 from app.graph.program import Program
+from app.graph.scope import Scope, global_scope, scope_guard
 from app.graph.state import Kept
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from app.engine import reference
 from app.engine.reference import stacked
-from app.engine.scope import Scope, global_scope
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
-from app.graph.contents import OfPrograms
+from app.graph.cache import OfPrograms
 from app.graph.defaults import default_main_program
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program, Variable
+from app.graph.scope import Scope, global_scope
 from app.ops.spec import UNKNOWN
 
 

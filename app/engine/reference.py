@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.scope import Scope
 from app.errors import ProgramError
+from app.graph.interpret import run_operator
 from app.graph.program import Block, Program
-from app.graph.running import run_operator
+from app.graph.scope import Scope
 
 
 class ReferenceEngine:

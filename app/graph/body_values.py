@@ -7,8 +7,8 @@ from typing import Any
 
 from app.errors import OperatorError
 from app.graph import names
-from app.graph.backward import BlockCall
 from app.graph.body import Body
+from app.graph.gradients import BlockCall
 from app.graph.program import Block, Operator
 from app.graph.variable import Variable
 from app.ops.creation import fill_constant, zeros_like

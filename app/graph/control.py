@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import DtypeError, ShapeError
 from app.graph.body import Body
-from app.graph.running import run_body
+from app.graph.interpret import run_body
 from app.ops.definition import operator
 from app.ops.form import Choice, Loop
 from app.ops.spec import UNKNOWN, Spec

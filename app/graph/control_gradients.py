@@ -13,12 +13,12 @@ from typing import Any
 
 from app.graph import names
 from app.graph.autodiff import reverse_walk
-from app.graph.backward import BlockCall, active_names
 from app.graph.body import Body
 from app.graph.body_values import BodyCall, BodyValues, BranchValues, IterationValues
 from app.graph.control import cond, while_loop
+from app.graph.control_building import active_carried, append_cond, append_while, traced
+from app.graph.gradients import BlockCall, active_names
 from app.graph.program import Block, Operator
-from app.graph.sub_blocks import active_carried, append_cond, append_while, traced
 from app.graph.variable import Variable
 from app.ops.arithmetic import add
 from app.ops.creation import fill_constant, zeros_like

@@ -12,11 +12,11 @@ import numpy as np
 from app.errors import ProgramError
 from app.graph import names
 from app.graph.body import Body
+from app.graph.build import tell
 from app.graph.places import users_line
-from app.graph.printing import format_block
+from app.graph.show import format_block
 from app.graph.state import Kept
 from app.graph.variable import Parameter, Variable
-from app.graph.watchers import tell
 from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
 from app.ops.dtype import get_default_dtype, is_float
@@ -362,7 +362,7 @@ class Program(Kept):
         self.schedulers: dict[str, Any] = {}
         """Learning-rate variables by name, with what says their value (`get_lr()`) before each run."""
         self.made: dict[Any, Any] = {}
-        """What was made of the Program as it was then (see `app.graph.contents`)."""
+        """What was made of the Program as it was then (see `app.graph.cache`)."""
         self._current = 0
         self._random_count = 0
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 
+from app.graph.build import watching
 from app.graph.defaults import default_startup_program
-from app.graph.printing import format_operator
 from app.graph.program import Block, Operator, Program
+from app.graph.show import format_operator
 from app.graph.variable import Variable
-from app.graph.watchers import watching
 
 
 @dataclass

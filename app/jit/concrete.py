@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.scope import Scope
 from app.errors import ProgramError
 from app.graph.program import Program
+from app.graph.scope import Scope
 from app.graph.variable import Variable
 from app.jit.effects import Effects, Outputs
 from app.jit.gradient import GradientProgram, TracedOperator

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.engine.scope import Scope
 from app.errors import InPlaceError, OperatorError
 from app.graph import names
-from app.graph.backward import gradients
+from app.graph.gradients import gradients
 from app.graph.passes.rewrite import is_pure, with_operators
 from app.graph.program import BACKWARD, Operator, Program
+from app.graph.scope import Scope
 from app.jit.running import Runner
 from app.ops.definition import OpDef, apply
 from app.ops.rules import Reads

@@ -7,8 +7,8 @@ from typing import Any
 from app.errors import ProgramError
 from app.graph.plain import from_plain
 from app.graph.program import Operator, Program
+from app.graph.serialise import DAMAGES
 from app.graph.variable import Parameter as ProgramParameter
-from app.graph.written import DAMAGES
 from app.jit.api import not_to_static, to_static
 from app.nn.layer import Layer
 from app.ops.definition import apply

@@ -10,8 +10,8 @@ import numpy as np
 
 from app.errors import AppError, ShapeError
 from app.graph import names
-from app.graph.backward import append_backward
 from app.graph.defaults import default_startup_program, in_dynamic_mode
+from app.graph.gradients import append_backward
 from app.graph.program import OPTIMIZE, Program, Variable
 from app.nn.parameter import initialise
 from app.ops.creation import fill_constant

@@ -19,7 +19,7 @@ from app.custom.written import OperatorTable, read_operators
 from app.errors import FileError, MissingFileError, ProgramError
 from app.files import read_file, write_whole
 from app.graph import Program
-from app.graph.written import DAMAGES, from_data, to_data
+from app.graph.serialise import DAMAGES, from_data, to_data
 
 FORMAT, VERSION = "opsmith.model", 1
 MODEL, WEIGHTS = ".json", ".safetensors"

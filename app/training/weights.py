@@ -11,7 +11,7 @@ import numpy as np
 
 from app.errors import FileError
 from app.files import read_file, write_whole
-from app.graph.written import DAMAGES
+from app.graph.serialise import DAMAGES
 from app.saving import pack
 
 WEIGHTS = "weights-*.safetensors"

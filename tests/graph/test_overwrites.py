@@ -177,7 +177,7 @@ def test_passes_take_an_overwritten_name_for_two_values():
 
 
 def test_a_written_program_and_a_clone_have_one_writer_for_each_name():
-    from app.graph.written import from_data, to_data
+    from app.graph.serialise import from_data, to_data
 
     x = data()
     h = app.exp(x)
@@ -201,7 +201,7 @@ def test_a_clone_for_use_does_not_take_an_old_value_for_one_that_the_backward_pa
 
 
 def test_a_file_with_two_writers_of_a_name_is_read_as_two_values():
-    from app.graph.written import from_data, to_data
+    from app.graph.serialise import from_data, to_data
 
     x = data()
     h = app.exp(x)

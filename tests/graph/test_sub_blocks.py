@@ -13,7 +13,7 @@ from app import static
 from app.graph import static_mode
 from app.graph.passes import PIPELINE, optimise
 from app.graph.passes.dead_code import dead_code
-from app.graph.written import from_data, to_data
+from app.graph.serialise import from_data, to_data
 from app.static.nn import cond, while_loop
 
 

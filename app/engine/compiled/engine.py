@@ -13,11 +13,11 @@ from app.engine.compiled.program import CompiledProgram
 from app.engine.compiled.sizes import UnknownSizeError
 from app.engine.compiled.teamwork import Teamwork
 from app.engine.reference import ReferenceEngine, stacked
-from app.engine.scope import Scope
 from app.engine.team import Team
 from app.errors import ProgramError
-from app.graph.contents import OfPrograms
+from app.graph.cache import OfPrograms
 from app.graph.program import Program
+from app.graph.scope import Scope
 
 _compiled: OfPrograms[tuple[str, ...], CompiledProgram | str] = OfPrograms()
 

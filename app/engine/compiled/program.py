@@ -27,13 +27,13 @@ from app.engine.compiled.teamwork import Run, Teamwork
 from app.engine.compiled.verdict import why_not
 from app.engine.compiled.workspace import Workspace, Workspaces
 from app.engine.compiled.worth import threads_worth
-from app.engine.scope import Scope
 from app.engine.team import Team
 from app.errors import AppError, OperatorError, ShapeError
+from app.graph.interpret import run_operator
 from app.graph.passes import optimise
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Program
-from app.graph.running import run_operator
+from app.graph.scope import Scope
 
 _ALL_ROWS = np.zeros(0, np.int64)
 """The rows of a batch that is fed as it is: none have to be looked up."""

@@ -11,9 +11,9 @@ from app.engine.compiled import blas
 from app.engine.compiled.buffers import Plan
 from app.engine.compiled.exchanges import Written, exchanges
 from app.engine.compiled.lowered import WHOLE, Lowered
-from app.engine.scope import Scope
 from app.engine.settled import Settled
 from app.engine.team import Parted, Team
+from app.graph.scope import Scope
 
 
 class Teamwork:

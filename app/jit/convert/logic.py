@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.custom.py_func import py_func
+from app.graph.control_building import Traced, append_cond, traced
 from app.graph.passes.rewrite import is_pure_in
 from app.graph.program import Block, Operator
-from app.graph.sub_blocks import Traced, append_cond, traced
 from app.jit.convert.build import expression, statements
 from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, one_element, place_of, tracer
 from app.ops.definition import REGISTRY

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.data import Dataset
 from app.errors import AppError, FileError
-from app.graph.written import DAMAGES
+from app.graph.serialise import DAMAGES
 from app.training.checkpoints import elsewhere
 from app.training.checkpoints.checkpoint import Checkpoint
 from app.training.comparison import Start

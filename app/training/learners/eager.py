@@ -12,13 +12,13 @@ from app.data import Batches
 from app.dist import world
 from app.dist.agreement import check_agreement
 from app.dist.shards import shards
+from app.engine.watch_eager import Looking
 from app.nn import functional
 from app.nn.parallel import Averaging
 from app.ops import random
 from app.ops.look import Look
 from app.ops.loss import accuracy
 from app.tensor import Tensor, no_grad
-from app.tensor.looking import Looking
 from app.training.activation import Activation
 from app.training.config import Config
 from app.training.learners.activity import Activity, counted, summed_up

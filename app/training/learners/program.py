@@ -16,7 +16,7 @@ from app.dist.pieces import InPieces, in_pieces, programs_of
 from app.dist.rewriting import Place, Shape
 from app.dist.running import RankExecutor
 from app.engine import Scope
-from app.engine.looking import looks_at
+from app.engine.watch import looks_at
 from app.graph import Program, names, program_guard, static_mode
 from app.nn import functional
 from app.ops import random

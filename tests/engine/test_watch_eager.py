@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import app
+from app.engine.watch_eager import Looking
 from app.tensor import Parameter
-from app.tensor.looking import Looking
 
 
 class Twice(app.autograd.PyLayer):

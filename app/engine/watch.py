@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from app.engine.reference import Values
-from app.engine.scope import Scope
 from app.errors import AppError
+from app.graph.interpret import run_operator
 from app.graph.program import Operator, Program
-from app.graph.running import run_operator
+from app.graph.scope import Scope
 from app.ops.look import Look
 from app.ops.spec import UNKNOWN
 

@@ -7,7 +7,7 @@ import pytest
 
 import app
 from app.engine import Executor, Scope
-from app.engine.looking import looks_at
+from app.engine.watch import looks_at
 from app.errors import OperatorError, ShapeError
 from app.graph import Program, names, program_guard, static_mode
 from app.static import data

@@ -10,7 +10,7 @@ import pytest
 import app
 from app import static
 from app.errors import ProgramError
-from app.graph.written import from_data, to_data
+from app.graph.serialise import from_data, to_data
 
 
 def built() -> static.Program:

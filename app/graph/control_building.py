@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from app.errors import ProgramError
 from app.graph import names
-from app.graph.backward import active_names
 from app.graph.body import Body
 from app.graph.control import cond, while_loop
+from app.graph.gradients import active_names
 from app.graph.program import Block, Program
 from app.graph.variable import Variable
 from app.ops.definition import OpDef

@@ -12,7 +12,7 @@ import pytest
 
 import app
 from app import static
-from app.graph.contents import OfPrograms
+from app.graph.cache import OfPrograms
 from app.graph.program import Operator, Program
 from app.ops.definition import REGISTRY
 
