@@ -21,7 +21,7 @@ from app.ops.definition import OpDef, apply
 from app.ops.rules import Reads
 from app.ops.spec import Spec
 from app.tensor import Tensor, grad
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 if TYPE_CHECKING:
     from app.jit.concrete import ConcreteProgram
@@ -126,7 +126,7 @@ class TracedOperator(OpDef):
 
     def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
         gradients: list[Any] = [None] * len(call.needs)
-        found = self._replayed(call, douts) if recording.on else self.of_gradient.run(self._fed(call, douts))
+        found = self._replayed(call, douts) if modes().on else self.of_gradient.run(self._fed(call, douts))
         for place, gradient in zip(self.of_gradient.wanted, found, strict=True):
             gradients[place] = gradient
         return gradients

@@ -14,7 +14,7 @@ from app.nn.layer import Layer
 from app.ops.definition import apply
 from app.static.model_file import SavedModel
 from app.tensor import Parameter, Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 
 class TranslatedLayer(Layer):
@@ -77,7 +77,7 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
 def _apply(operator: Operator, values: dict[str, Any], kept: set[str]) -> None:
     """Apply an operator of a Program to values: run it now, or append it to what is being traced."""
     inputs = [None if name is None else values[name] for name in operator.inputs]
-    attributes, tracer = operator.attributes, recording.tracer
+    attributes, tracer = operator.attributes, modes().tracer
     if tracer is not None and operator.bodies:
         attributes = operator.copied_into(tracer.program.current_block()).attributes
     into = [values[name] for name in operator.outputs] if kept.intersection(operator.outputs) else None

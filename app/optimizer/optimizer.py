@@ -22,7 +22,7 @@ from app.optimizer.groups import Group, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
 from app.tensor import Tensor, no_grad
 from app.tensor.memory import keep_freed_memory
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 SCHEDULER = "LR_Scheduler"
 
@@ -120,7 +120,7 @@ class Optimizer:
         """Change every parameter that has a gradient."""
         if self.groups is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to change")
-        tracer = recording.tracer
+        tracer = modes().tracer
         rates: dict[tuple[float, str], Any] = {}
         for group in self.groups:
             pairs = [(p, p.grad) for p in group.params if p.grad is not None and not p.stop_gradient]

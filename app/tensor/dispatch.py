@@ -13,10 +13,9 @@ from app.ops.definition import REGISTRY, OpDef, kernel_error
 from app.ops.methods import ValueMethods
 from app.ops.plans import Plan
 from app.ops.spec import spec_of
-from app.tensor.inplace import write
+from app.tensor.inplace import note_view, write
 from app.tensor.modes import modes
 from app.tensor.tape import Node
-from app.tensor.views import relate
 
 
 def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
@@ -54,18 +53,13 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
     return swapped if python.startswith("__r") else method
 
 
-def active_tracer() -> Any:
-    """What operators of this thread are handed to instead of being run; None where no function is traced here."""
-    return modes().tracer
-
-
 def as_applied(value: Any) -> Any:
     """An argument, or a list of them, as an operator takes it: while a function is traced, with Variables for Tensors.
 
     Every hook for users' operators asks this first, so a captured Tensor becomes an input of the operator in the
     Program. Otherwise the operator would run its function on the Tensor's numbers, and the Program would not know it.
     """
-    tracer = active_tracer()
+    tracer = modes().tracer
     return value if tracer is None else _stood_for(value, tracer)
 
 
@@ -156,7 +150,7 @@ class RunsOperators(ValueMethods):
                         tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
         if definition.views:
             for slot, tensor in enumerate(tensors):
-                relate(tensor, inputs[0], definition, attributes, slot)
+                note_view(tensor, inputs[0], definition, attributes, slot)
         return tensors
 
 

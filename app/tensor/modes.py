@@ -41,30 +41,10 @@ modes = _modes.get
 set_modes, reset_modes = _modes.set, _modes.reset
 
 
-class _Recording:
-    """The modes of the thread that asks, to be read and set one by one; `modes` is faster."""
-
-    __slots__ = ()
-
-    @property
-    def on(self) -> bool:
-        return modes().on
-
-    @on.setter
-    def on(self, on: bool) -> None:
-        now = modes()
-        set_modes(now.recorded if on else now.unrecorded)
-
-    @property
-    def tracer(self) -> Any:
-        return modes().tracer
-
-    @tracer.setter
-    def tracer(self, tracer: Any) -> None:
-        set_modes(Modes(modes().on, tracer))
-
-
-recording = _Recording()
+def _switch(on: bool) -> None:
+    """Set whether this thread records, until it is set again."""
+    now = modes()
+    set_modes(now.recorded if on else now.unrecorded)
 
 
 class set_grad_enabled:  # noqa: N801 - Paddle's name
@@ -72,18 +52,18 @@ class set_grad_enabled:  # noqa: N801 - Paddle's name
 
     def __init__(self, mode: bool):
         self._mode = bool(mode)
-        self._outside = recording.on
-        recording.on = self._mode
+        self._outside = modes().on
+        _switch(self._mode)
 
     def __call__(self, function: Any) -> Any:
-        recording.on = self._outside  # a decorator switches when the function is called, not before
+        _switch(self._outside)  # a decorator switches when the function is called, not before
         return (enable_grad if self._mode else no_grad)()(function)
 
     def __enter__(self) -> None:
-        recording.on = self._mode
+        _switch(self._mode)
 
     def __exit__(self, *error: Any) -> None:
-        recording.on = self._outside
+        _switch(self._outside)
 
 
 class _Switched(ContextDecorator):

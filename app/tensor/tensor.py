@@ -17,12 +17,10 @@ from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical, get_default_dtype, name_of
 from app.ops.methods import ValueMethods
 from app.tensor.backward import run_backward
-from app.tensor.dispatch import RunsOperators, active_tracer, as_applied
-from app.tensor.hooks import HookHandle, add_hook, retain
-from app.tensor.inplace import ChangesInPlace, add_methods, write
+from app.tensor.dispatch import RunsOperators, as_applied
+from app.tensor.inplace import View, add_methods, become, set_item, set_value, write
 from app.tensor.modes import modes
-from app.tensor.tape import Hooks, Node
-from app.tensor.views import View
+from app.tensor.tape import HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
 
 
 def _in_place(name: str) -> Any:
@@ -30,7 +28,7 @@ def _in_place(name: str) -> Any:
     return lambda self, other: self.become(definition(self, other))
 
 
-class Tensor(ChangesInPlace, RunsOperators):
+class Tensor(RunsOperators):
     """An array on which operators run at once. With `stop_gradient=False` they are recorded for `backward`."""
 
     __slots__ = (
@@ -119,7 +117,7 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     def _known(self) -> np.ndarray:
         """The numbers, for Python; a function that is being traced depends on them from then on."""
-        tracer = active_tracer()
+        tracer = modes().tracer
         if tracer is not None:
             tracer.note_numbers(self)
         return self._array
@@ -201,7 +199,7 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     def retain_grads(self) -> None:
         """Keep the gradient in `.grad`, although an operator made this Tensor."""
-        retain(self)
+        retain_gradient(self)
 
     def detach(self) -> Tensor:
         """The same numbers, in the same memory, with no gradient flowing back through them."""
@@ -236,8 +234,40 @@ class Tensor(ChangesInPlace, RunsOperators):
         copied: Tensor = self.assign()  # type: ignore[attr-defined]
         return copied
 
+    # Changes in place. Operators add more of these, with an underscore: `x.exp_()`
+
+    @property
+    def inplace_version(self) -> int:
+        """How often the memory of this Tensor was changed in place."""
+        return version_of(self._array)
+
+    def set_value(self, value: Any) -> None:
+        """Replace the numbers by others of the same shape; no gradient flows through this."""
+        set_value(self, value)
+
+    def become(self, result: Any) -> Any:
+        """Take the numbers, and the tape position, of a result."""
+        return become(self, result)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        set_item(self, index, value)
+
+    def copy_(self, other: Any, blocking: bool = True) -> Tensor:
+        """Take the numbers of another value, broadcast to this shape."""
+        self[...] = other
+        return self
+
+    def fill_(self, value: Any) -> Tensor:
+        """Replace every number by one."""
+        self[...] = value
+        return self
+
+    def zero_(self) -> Tensor:
+        """Replace every number by zero."""
+        return self.fill_(0)
+
     def take_place_of(self, result: Tensor) -> None:
-        """Become the same value as a result: its numbers, and its place in the record."""
+        """Become the same value as a result, with its memory and its tape position."""
         self._array, self._node, self._slot = result._array, result._node, result._slot
         self._view, self.stop_gradient = result._view, result.stop_gradient
 
@@ -280,8 +310,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
 def _is_symbolic(data: Any) -> bool:
     """Whether the numbers, or some of them, are known only when a Program runs."""
     if isinstance(data, Tensor):
-        return active_tracer() is not None
-    if isinstance(data, (list, tuple)) and active_tracer() is not None:
+        return modes().tracer is not None
+    if isinstance(data, (list, tuple)) and modes().tracer is not None:
         return any(map(_is_symbolic, data))
     return isinstance(data, ValueMethods)
 
