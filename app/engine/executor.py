@@ -11,7 +11,7 @@ import numpy as np
 from app.engine import reference
 from app.engine.reference import stacked
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
-from app.graph.cache import OfPrograms
+from app.graph.cache import ProgramCache
 from app.graph.defaults import default_main_program
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program, Variable
@@ -145,7 +145,7 @@ def _fetch_name(program: Program, item: Variable | str) -> str:
     return name
 
 
-_pruned: OfPrograms[tuple[tuple[str, ...], tuple[Operator, ...]], Program] = OfPrograms()
+_pruned: ProgramCache[tuple[tuple[str, ...], tuple[Operator, ...]], Program] = ProgramCache()
 
 
 def _prune(program: Program, fetch: Sequence[str], wanted: Collection[Operator]) -> Program:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import ProgramError
-from app.graph.interpret import run_operator
+from app.graph.interpret import run_operators
 from app.graph.program import Block, Program
 from app.graph.scope import Scope
 
@@ -20,8 +20,7 @@ class ReferenceEngine:
         """Run a Program once; gives the fetched values."""
         block = program.global_block()
         values = Values(block, feed, scope)
-        for operator in block.ops:
-            run_operator(operator, values)
+        run_operators(block.ops, values)
         return [values[name] for name in fetch]
 
     def run_many(

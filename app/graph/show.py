@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.graph.body import Body
-    from app.graph.program import Block, Operator
+    from app.graph.program import Block, Body, Operator
 
 INDENT = "    "
 

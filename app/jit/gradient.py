@@ -81,7 +81,7 @@ class GradientProgram:
             maker = makers.get(name)
             if name in self.feeds:
                 continue
-            if maker is not None and not maker.inputs and is_pure(both, maker):
+            if maker is not None and not maker.inputs and is_pure(both.global_block(), maker):
                 copied.append(maker)
                 continue
             if maker is not None and name in concrete.inputs:

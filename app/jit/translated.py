@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.errors import ProgramError
-from app.graph.plain import from_plain
 from app.graph.program import Operator, Program
-from app.graph.serialise import DAMAGES
+from app.graph.serialise import DAMAGE_ERRORS, value_from_data
 from app.graph.variable import Parameter as ProgramParameter
 from app.jit.api import not_to_static, to_static
 from app.nn.layer import Layer
@@ -28,7 +27,7 @@ class TranslatedLayer(Layer):
         try:
             for program, notes in self._programs.values():
                 self._add(program, notes, model)
-        except DAMAGES as error:
+        except DAMAGE_ERRORS as error:
             raise ProgramError(f"what is said of the model's parameters cannot be read: {error!r}") from error
         to_static(self.eval())
 
@@ -92,7 +91,7 @@ def _filled(written: Any, values: dict[str, Any]) -> Any:
     if kind == "value":
         return values[content]
     if kind == "plain":
-        return from_plain(content)
+        return value_from_data(content)
     if kind == "dict":
-        return {from_plain(key): _filled(item, values) for key, item in content}
+        return {value_from_data(key): _filled(item, values) for key, item in content}
     return (list if kind == "list" else tuple)(_filled(item, values) for item in content)

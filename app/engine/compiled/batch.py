@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from app.engine.compiled.sizes import Guess, InPython, always, guess
-from app.graph.passes.bodies import rewritten
-from app.graph.passes.rewrite import with_operators
+from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
 from app.ops.form import ToShape

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from app.engine.compiled.lowered import WHOLE, Lowered, Step
 from app.engine.compiled.sizes import ONE, shapes_inside
-from app.graph.body import Body
-from app.graph.program import Operator
+from app.graph.program import Body, Operator
 from app.ops.creation import assign
 from app.ops.form import Alias, Choice, Constant, Elementwise, Fused, Loop
 

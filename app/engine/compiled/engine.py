@@ -15,11 +15,11 @@ from app.engine.compiled.teamwork import Teamwork
 from app.engine.reference import ReferenceEngine, stacked
 from app.engine.team import Team
 from app.errors import ProgramError
-from app.graph.cache import OfPrograms
+from app.graph.cache import ProgramCache
 from app.graph.program import Program
 from app.graph.scope import Scope
 
-_compiled: OfPrograms[tuple[str, ...], CompiledProgram | str] = OfPrograms()
+_compiled: ProgramCache[tuple[str, ...], CompiledProgram | str] = ProgramCache()
 
 
 def compile_program(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from app.engine.compiled.lowered import Lowered
 from app.engine.compiled.lowering import why_python
 from app.engine.compiled.sizes import Shape, shapes_inside, shapes_of
-from app.graph.passes.bodies import rewritten
-from app.graph.passes.rewrite import with_operators
+from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.program import Operator, Program
 from app.ops.form import Elementwise, Returning
 

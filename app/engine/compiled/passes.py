@@ -12,8 +12,7 @@ from app.engine.compiled.sizes import Shape, shapes_inside, shapes_of
 from app.engine.compiled.untaken import without_untaken
 from app.engine.compiled.verdict import why_not
 from app.graph.passes import Pass, fusion, pipeline
-from app.graph.passes.bodies import rewritten
-from app.graph.passes.rewrite import with_operators
+from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.program import Operator, Program
 
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.engine.compiled.sizes import Guess, InPython, Shape, always, guess
-from app.graph.passes.bodies import rewritten
-from app.graph.passes.rewrite import with_operators
+from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.program import Operator, Program
 from app.ops.form import Elementwise
 
