@@ -17,7 +17,8 @@ import numpy as np
 from app.graph import names
 from app.graph.defaults import program_guard, static_mode
 from app.graph.interpret import run_operators
-from app.graph.program import Program, Variable
+from app.graph.program import Program
+from app.graph.variable import Variable
 from app.listed import as_list
 from app.ops.definition import OpDef
 from app.ops.dtype import FLOATS

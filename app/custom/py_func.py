@@ -26,7 +26,8 @@ from app.custom.untouched import guarded
 from app.errors import DtypeError, OperatorError
 from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
-from app.graph.program import Block, Variable
+from app.graph.program import Block
+from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor

@@ -17,7 +17,8 @@ from app.dist.shards import Shard, pieces_of, shards
 from app.engine import Executor, Scope
 from app.engine.settled import Settled
 from app.engine.reference import stacked
-from app.graph.program import Program, Variable
+from app.graph.program import Program
+from app.graph.variable import Variable
 
 Names = Sequence[Variable | str]
 

@@ -178,7 +178,8 @@ def _write_array(array: np.ndarray) -> dict[str, Json]:
 def _read_array(data: Json, blocks: Sequence[Block]) -> np.ndarray:
     if data["dtype"] not in NAMES:
         raise ValueError(f"an array of {data['dtype']}")
-    return np.array(value_from_data(data["values"]), data["dtype"]).reshape(data["shape"])
+    array: np.ndarray = np.array(value_from_data(data["values"]), data["dtype"]).reshape(data["shape"])
+    return array
 
 
 def _write_body(body: Body) -> dict[str, Json]:

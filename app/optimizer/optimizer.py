@@ -12,7 +12,8 @@ from app.errors import AppError, ShapeError
 from app.graph import names
 from app.graph.defaults import default_startup_program, in_dynamic_mode
 from app.graph.gradients import append_backward
-from app.graph.program import OPTIMIZE, Program, Variable
+from app.graph.program import OPTIMIZE, Program
+from app.graph.variable import Variable
 from app.nn.parameter import initialise
 from app.ops.creation import fill_constant
 from app.ops.definition import OpDef, apply

@@ -316,7 +316,7 @@ def grad(
     around = list(around) if isinstance(around, set) else as_list(around)
     tracer = modes().tracer
     if tracer is not None:
-        made = tracer.grad(outputs, inputs, starts, create_graph, around)
+        made: list[Any] = tracer.grad(outputs, inputs, starts, create_graph, around)
         for position, gradient in enumerate(made):
             if gradient is None and not allow_unused:
                 raise GradientError(_UNUSED.format(position=position, shape=list(inputs[position].shape)))

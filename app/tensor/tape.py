@@ -155,12 +155,12 @@ class Node:
         self.released = False
         self.hooks: dict[int, Hooks] | None = None
         """The hooks of each output, by its number."""
-        input_specs: list[Any] = []
+        input_specs: list[tuple[tuple[int, ...], np.dtype[Any]] | None] = []
         for array in arrays:
             input_specs.append(None if array is None else (array.shape, array.dtype))
         self.input_specs = input_specs
         """Shape and type of each input, None for an absent one."""
-        output_specs: list[Any] = []
+        output_specs: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         for array in outputs:
             output_specs.append((array.shape, array.dtype))
         self.output_specs = output_specs
@@ -199,17 +199,16 @@ class Node:
         return array
 
     def like(self, index: int) -> np.ndarray:
-        shape, dtype = self.input_specs[index] or ((), np.float32)
-        return np.ndarray(shape, dtype, _ZEROS, strides=(0,) * len(shape))
+        shape, dtype = self.input_specs[index] or _NUMBER
+        array: np.ndarray = np.ndarray(shape, dtype, _ZEROS, strides=(0,) * len(shape))
+        return array
 
     def input_shape(self, index: int) -> tuple[int, ...]:
         known = self.input_specs[index]
-        shape: tuple[int, ...] = () if known is None else known[0]
-        return shape
+        return () if known is None else known[0]
 
     def output_shape(self, index: int) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.output_specs[index][0]
-        return shape
+        return self.output_specs[index][0]
 
     def zeros(self, index: int) -> np.ndarray:
         return np.zeros(*self.output_specs[index])
@@ -232,6 +231,8 @@ class Node:
             saved[:] = [a.copy() if isinstance(a, np.ndarray) and owner_of(a) is owner else a for a in saved]
 
 
+_NUMBER = (), np.dtype(np.float32)
+"""Shape and type that stand for those of an absent input."""
 _ZEROS = bytes(16)
 """The memory of arrays whose shape and type alone are read."""
 

@@ -8,7 +8,8 @@ import numpy as np
 
 import app
 from app import static
-from app.graph.program import FORWARD, Parameter
+from app.graph.program import FORWARD
+from app.graph.variable import Parameter
 
 
 def trained() -> tuple[static.Program, Any]:

@@ -11,7 +11,8 @@ from app.engine.compiled.on_numbers import with_functions_on_numbers
 from app.engine.compiled.sizes import Shape, shapes_inside, shapes_of
 from app.engine.compiled.untaken import without_untaken
 from app.engine.compiled.verdict import why_not
-from app.graph.passes import Pass, fusion, pipeline
+from app.graph.passes import Pass, pipeline
+from app.graph.passes.fusion import fusion
 from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.program import Operator, Program
 
