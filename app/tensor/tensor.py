@@ -16,9 +16,10 @@ from app.ops.composed import FUNCTIONS
 from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical, get_default_dtype, name_of
 from app.ops.methods import ValueMethods
+from app.tensor import inplace
 from app.tensor.backward import run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
-from app.tensor.inplace import View, add_methods, become, set_item, set_value, write
+from app.tensor.inplace import View, add_methods, write
 from app.tensor.modes import modes
 from app.tensor.tape import HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
 
@@ -243,16 +244,7 @@ class Tensor(RunsOperators):
         """How often the memory of this Tensor was changed in place."""
         return version_of(self._array)
 
-    def set_value(self, value: Any) -> None:
-        """Replace the numbers by others of the same shape; no gradient flows through this."""
-        set_value(self, value)
-
-    def become(self, result: Any) -> Any:
-        """Take the numbers, and the tape position, of a result."""
-        return become(self, result)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        set_item(self, index, value)
+    set_value, become, __setitem__ = inplace.set_value, inplace.become, inplace.set_item
 
     def copy_(self, other: Any, blocking: bool = True) -> Tensor:
         """Take the numbers of another value, broadcast to this shape."""
