@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from app.graph.build import constant
 from app.graph.defaults import default_main_program, in_dynamic_mode
-from app.graph.program import constant
 from app.graph.variable import Variable
 from app.ops import creation as ops
 from app.ops import drawing

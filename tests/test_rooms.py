@@ -22,6 +22,7 @@ NAMED_FROM_BELOW = {
     "app.custom.pylayer": "a call of a PyLayer, and its context, know the operator that the class became",
     "app.graph.program": "variables, bodies, watchers and the printer know the Block that they belong to",
     "app.jit.concrete": "the gradient of a traced function knows the function that it belongs to",
+    "app.tensor.tensor": "the tape, changes in place and backward passes know the Tensor",
     "app.ops.definition": "a gradient rule knows the operator that it belongs to",
 }
 """Files whose types are named, for the type checker alone, by files that they import, each with why."""

@@ -11,11 +11,11 @@ import numpy as np
 
 from app import static
 from app.checking.finding import Found
-from app.engine.scope import Scope, scope_guard
 from app.errors import OperatorError, silent_end
 from app.graph import names
 from app.graph.defaults import program_guard
 from app.graph.program import Program
+from app.graph.scope import Scope, scope_guard
 from app.listed import as_list
 from app.ops.definition import OpDef
 from app.tensor import Tensor, grad

@@ -16,8 +16,9 @@ import numpy as np
 
 from app.graph import names
 from app.graph.defaults import program_guard, static_mode
-from app.graph.program import Program, Variable
-from app.graph.running import run_operator
+from app.graph.interpret import run_operators
+from app.graph.program import Program
+from app.graph.variable import Variable
 from app.listed import as_list
 from app.ops.definition import OpDef
 from app.ops.dtype import FLOATS
@@ -115,8 +116,7 @@ def _does_the_same(
             examples = body.examples(specs)
             values.update((n, _copied(a)) for n, a in zip(found.inputs, examples, strict=True) if n is not None)
             expected = definition.kernel(*map(_copied, examples), **settings)
-            for op in found.program.global_block().ops:
-                run_operator(op, values)
+            run_operators(found.program.global_block().ops, values)
     except Exception:  # the function's, on numbers that it was not made for
         return False
     results = expected if isinstance(expected, tuple) else (expected,)

@@ -11,8 +11,7 @@ import numpy as np
 from app.errors import CustomOperatorError
 from app.tensor import Tensor
 from app.tensor.modes import modes
-from app.tensor.tape import Node, on_tape
-from app.tensor.versions import check_unchanged, latest
+from app.tensor.tape import Node, check_unchanged, latest, on_tape
 
 if TYPE_CHECKING:
     from app.custom.pylayer import LayerDefinition
@@ -92,10 +91,12 @@ class PyLayerContext:
         """A value at the place of each input that wants a gradient; its numbers are not those of the input."""
         node = None if self._node is None else self._node()
         inputs: list[Tensor] = []
-        for index, source in enumerate(() if node is None else node.sources):
-            if type(source) is tuple:
-                source = on_tape(self._kind, node.like(index), source)  # type: ignore[union-attr]
-            if source is not None:
+        if node is None:
+            return inputs
+        for index, source in enumerate(node.sources):
+            if isinstance(source, tuple):
+                inputs.append(on_tape(self._kind, node.like(index), source))
+            elif source is not None:
                 inputs.append(source)
         return inputs
 

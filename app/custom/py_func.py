@@ -26,13 +26,14 @@ from app.custom.untouched import guarded
 from app.errors import DtypeError, OperatorError
 from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
-from app.graph.program import Block, Variable
+from app.graph.program import Block
+from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
 from app.ops.size import AnySize
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
-from app.tensor.dispatch import active_tracer, as_applied
-from app.tensor.modes import recording
+from app.tensor.dispatch import as_applied
+from app.tensor.modes import modes
 
 _ALSO_INPUT = (
     "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give it an out of "
@@ -107,7 +108,7 @@ def _declared_specs(label: str, outs: list[Any]) -> tuple[Spec, ...]:
 
 def _in_program(values: list[Any]) -> bool:
     """Whether they are a Program's: a Variable is among them, or a function is traced, or the mode is static."""
-    if any(isinstance(v, Variable) for v in values) or active_tracer() is not None:
+    if any(isinstance(v, Variable) for v in values) or modes().tracer is not None:
         return True
     return not (in_dynamic_mode() or any(isinstance(v, Tensor) for v in values))
 
@@ -136,9 +137,9 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
         if definition.differentiable and any(as_applied(out) is v for v in variables):
             raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=getattr(out, "name", f"output {i}")))
     made = block.append_op(definition, variables, {}, results)
-    tracer = active_tracer()
+    tracer = modes().tracer
     for i, (out, result) in enumerate(zip(outs, made, strict=True)):
-        if tracer is not None and not recording.on:
+        if tracer is not None and not modes().on:
             result.stop_gradient = True
         if isinstance(out, Tensor):
             if not result.stop_gradient:

@@ -16,11 +16,9 @@ from app.ops.definition import OpDef
 from app.ops.dtype import name_of
 from app.tensor import Tensor
 from app.tensor.dispatch import as_applied
-from app.tensor.inplace import refuse_leaf
+from app.tensor.inplace import check_changeable, note_view_of_inputs, record_change
 from app.tensor.modes import modes
-from app.tensor.tape import Node
-from app.tensor.versions import note_change
-from app.tensor.views import note_sharing, rebase
+from app.tensor.tape import Node, note_change
 
 
 class LayerDefinition(OpDef):
@@ -109,13 +107,13 @@ class PyLayer:
         if isinstance(result, Tensor):
             own = _placed(result, 0, node, context, handed, changed)
             if handed or own._array.base is not None:
-                note_sharing(own, [tensor for _, tensor in inputs], definition.label)
+                note_view_of_inputs(own, [tensor for _, tensor in inputs], definition.label)
             return own
         if not outputs:
             return result
         placed = {id(t): _placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)}
         for own in placed.values():
-            note_sharing(own, [tensor for _, tensor in inputs], definition.label)
+            note_view_of_inputs(own, [tensor for _, tensor in inputs], definition.label)
         return like(result, [placed.get(id(r), r) for r in result])
 
 
@@ -171,7 +169,7 @@ def _changed_inputs(
             raise CustomOperatorError(
                 f"{definition.label}: a Tensor that was marked as dirty was not returned as output of forward"
             )
-        refuse_leaf(tensor)
+        check_changeable(tensor)
         note_change(tensor._array)
     return changed
 
@@ -193,5 +191,5 @@ def _placed(
     if not changed or all(output is not tensor for tensor in changed):
         return own
     if node is not None:
-        rebase(output, own)
+        record_change(output, own)
     return output

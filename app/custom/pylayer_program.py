@@ -19,7 +19,7 @@ from app.custom.origin import Origin
 from app.custom.probe import infer_by_running
 from app.custom.symbolic import backward_of, examples_for, forward_of
 from app.errors import OperatorError
-from app.graph.program import Variable
+from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
 from app.ops.spec import Spec
 from app.reading import parameters_of

@@ -9,8 +9,7 @@ from app.custom.origin import HOOKS
 from app.custom.references import ChangedOperatorError, Trusted, UnnamedOperatorError, reference_to
 from app.custom.source import source_hash
 from app.errors import OperatorError, ProgramError
-from app.graph.plain import from_plain, to_plain
-from app.graph.written import DAMAGES
+from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef
 
 
@@ -34,7 +33,7 @@ class OperatorTable:
         if origin is None:
             raise OperatorError(f"{definition.label} cannot be written to a file: nothing says what it was made of")
         try:
-            settings = {name: to_plain(value) for name, value in origin.settings.items()}
+            settings = {name: value_to_data(value) for name, value in origin.settings.items()}
         except ProgramError as error:
             raise OperatorError(f"{definition.label} was made with what cannot be written to a file: {error}") from None
         functions = {name: self._function(thing, definition) for name, thing in origin.functions.items()}
@@ -61,7 +60,7 @@ def read_operators(
     trusted = Trusted(custom_ops)
     try:
         needed = list(dict.fromkeys(_references(entries)))
-    except DAMAGES as error:
+    except DAMAGE_ERRORS as error:
         raise ProgramError(f"{file}: its custom operators cannot be read: {type(error).__name__} {error}") from error
     unnamed = [reference for reference in needed if not trusted.covers(reference)]
     if unnamed:
@@ -98,9 +97,9 @@ class _Reading:
     def operator(self, entry: Any) -> OpDef:
         try:
             functions = {name: self._function(written) for name, written in entry["functions"].items()}
-            settings = {name: from_plain(value) for name, value in entry.get("settings", {}).items()}
+            settings = {name: value_from_data(value) for name, value in entry.get("settings", {}).items()}
             return HOOKS[entry["hook"]](functions, settings, entry["where"])
-        except DAMAGES as error:
+        except DAMAGE_ERRORS as error:
             if isinstance(error, OperatorError):
                 raise
             raise ProgramError(f"{self.file}: a custom operator cannot be read: {error!r}") from error

@@ -12,7 +12,8 @@ from typing import Literal, Protocol
 
 from app.dist import operators as together
 from app.errors import ProgramError
-from app.graph.program import BACKWARD, OPTIMIZE, Block, Operator, Parameter, Program
+from app.graph.program import BACKWARD, OPTIMIZE, Block, Operator, Program
+from app.graph.variable import Parameter
 from app.ops.arithmetic import multiply
 from app.ops.creation import fill_constant
 from app.ops.definition import OpDef

@@ -13,7 +13,8 @@ from app.dist.rewriting import Place, is_share, share_said_by
 from app.dist.settled import Settled
 from app.dist.shards import Shard, shards
 from app.engine import Executor, Scope
-from app.graph.program import Program, Variable
+from app.graph.program import Program
+from app.graph.variable import Variable
 
 Names = Sequence[Variable | str]
 

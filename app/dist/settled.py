@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.engine.scope import Scope
+from app.graph.scope import Scope
 
 Rooms = Callable[[Sequence[np.ndarray]], list[np.ndarray] | None]
 """Gives arrays such as some, in memory that all see; None, if there is no such memory. All processes call it alike."""

@@ -1,18 +1,18 @@
 """Running Programs."""
 
+from collections.abc import Sequence
+
 from app.engine.executor import Executor
-from app.engine.scope import Scope, global_scope, scope_guard
-from app.graph.program import Program
-from app.graph.state import Kept
+from app.graph.program import EXPLANATIONS, Program
+from app.graph.scope import Scope, global_scope, scope_guard
 
 
-def _explain(program: Program, fetch: list[str], source: bool) -> str:
+def _explain(program: Program, fetch: Sequence[str], source: bool) -> str:
     from app.engine.compiled.explain import explain  # imported late, as Numba is
 
     return explain(program, fetch, source)
 
 
-Program.explainer = staticmethod(_explain)
-Kept.scope_of = staticmethod(lambda scope: global_scope() if scope is None else scope)
+EXPLANATIONS["compiled"] = _explain
 
 __all__ = ["Executor", "Scope", "global_scope", "scope_guard"]

@@ -1,4 +1,4 @@
-"""The Executor: feeds a Program, runs it with an engine, and fetches results."""
+"""The Executor: it feeds a Program, runs it with an engine, and fetches results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 
 from app.engine import reference
 from app.engine.reference import stacked
-from app.engine.scope import Scope, global_scope
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
-from app.graph.contents import OfPrograms
+from app.graph.cache import ProgramCache
 from app.graph.defaults import default_main_program
 from app.graph.passes.rewrite import with_operators
-from app.graph.program import Operator, Program, Variable
+from app.graph.program import Operator, Program
+from app.graph.scope import Scope, global_scope
+from app.graph.variable import Variable
 from app.ops.spec import UNKNOWN, plain_sizes
 
 
@@ -23,12 +24,12 @@ class Engine(Protocol):
     """Runs Programs on values that the Executor has checked."""
 
     def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
-        """Run a Program once; gives the fetched values."""
+        """Run a Program once; returns the fetched values."""
 
     def run_many(
         self, program: Program, dataset: Any, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
     ) -> list[np.ndarray]:
-        """Run a Program on each batch of a dataset; gives each fetched variable's value at every batch."""
+        """Run a Program on each batch of a dataset; returns the values of each fetched variable at all batches."""
 
 
 def _compiled() -> Engine:
@@ -42,7 +43,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {"reference": reference.ReferenceEngi
 
 
 class Executor:
-    """Runs Programs. `engine` chooses how; the results are the same."""
+    """Runs Programs with the engine of that name; the results are the same with every engine."""
 
     def __init__(self, place: Any = None, engine: str = "reference"):
         if engine not in ENGINES:
@@ -62,13 +63,13 @@ class Executor:
         use_program_cache: bool = False,
         use_prune: bool = False,
     ) -> list[Any]:
-        """Run a Program once with the values fed, and give the values of the variables asked for.
+        """Run a Program once with the values fed; returns the values of the variables in `fetch_list`.
 
-        Lists in `fetch_list` are flattened. With `use_prune` only those operators run that the variables asked for
-        depend on, so that nothing is updated, and the operators in `fetch_list`, as `minimize` gives them.
+        Lists in `fetch_list` are flattened. With `use_prune` only the operators run that these variables depend on, and
+        those that are in `fetch_list`, as `minimize` returns them; so nothing else is updated.
 
-        What holds a Program as its `program` and names an `engine`, as a CompiledProgram does, runs with that one. The
-        parameters that are not used have a use in Paddle.
+        An object with a `program` and an `engine`, such as a CompiledProgram, runs with that engine. The parameters
+        that have no effect exist for Paddle's programs.
         """
         engine = self._engine_of(program)
         program = getattr(program, "program", program) or default_main_program()
@@ -97,16 +98,16 @@ class Executor:
         fetch_list: Sequence[Variable | str] = (),
         scope: Scope | None = None,
     ) -> list[np.ndarray]:
-        """Run a Program on every batch of a dataset; gives, for each variable asked for, its value at each batch.
+        """Run a Program on every batch of a dataset; returns each variable in `fetch_list` at all batches.
 
-        A dataset that has `arrays`, `order` and `batch_size`, as `app.data.Batches` has, may be run in one native call.
+        A dataset with `arrays`, `order` and `batch_size`, such as `app.data.Batches`, may be run in one native call.
         """
         scope = scope or global_scope()
         feeds = [_fetch_name(program, item) for item in _listed(feed_list)]
         fetch = [_fetch_name(program, item) for item in _listed(fetch_list)]
         if not hasattr(dataset, "arrays") or any(rate.advances for rate in program.schedulers.values()):
             return stacked([self._run_batch(program, feeds, batch, fetch, scope) for batch in dataset], len(fetch))
-        for batch in dataset:  # the first stands for all: they come from the same arrays
+        for batch in dataset:  # checking one is enough: all batches come from the same arrays
             _checked_batch(program, feeds, batch)
             break
         _refresh(program, scope)
@@ -118,7 +119,7 @@ class Executor:
         return _run_once(self._engine, program, _checked_batch(program, feeds, batch), fetch, scope)
 
     def close(self) -> None:
-        """Nothing is held open; the method is there for programs that call it."""
+        """Do nothing; it exists for programs that call it."""
 
 
 def _run_once(
@@ -132,7 +133,7 @@ def _run_once(
 
 
 def _refresh(program: Program, scope: Scope) -> None:
-    """Set learning rates to what their schedules say now."""
+    """Set learning rates to the values of their schedules."""
     for name, rate in program.schedulers.items():
         scope.values[name] = np.asarray(rate.get_lr(), program.global_block().var(name).dtype)
 
@@ -145,11 +146,11 @@ def _fetch_name(program: Program, item: Variable | str) -> str:
     return name
 
 
-_pruned: OfPrograms[tuple[tuple[str, ...], tuple[Operator, ...]], Program] = OfPrograms()
+_pruned: ProgramCache[tuple[tuple[str, ...], tuple[Operator, ...]], Program] = ProgramCache()
 
 
 def _prune(program: Program, fetch: Sequence[str], wanted: Collection[Operator]) -> Program:
-    """The Program without operators on which neither what is fetched nor one that is wanted depends."""
+    """The Program with only the operators that the fetched variables and the wanted operators depend on."""
     block = program.global_block()
     unknown = [op for op in wanted if not any(op is other for other in block.ops)]
     if unknown:
@@ -163,7 +164,7 @@ def _prune(program: Program, fetch: Sequence[str], wanted: Collection[Operator])
 
 
 def _flat(items: Any) -> list[Any]:
-    """What a nest of lists names. Of what `minimize` gives, the operators and pairs of variables, the operators."""
+    """The items of nested lists. Of the operators and pairs of variables that `minimize` returns, the operators."""
     if isinstance(items, tuple) and items and isinstance(items[0], list) and any(map(_is_operator, items[0])):
         return items[0]
     if isinstance(items, (list, tuple)):
@@ -209,7 +210,7 @@ def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.nda
 
 
 def _in_declared_shape(array: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, bool]:
-    """An array under a declared shape, and whether its numbers fill that: row by row, where rows are open."""
+    """An array in a declared shape, and whether it fits; if the number of rows is open, it keeps its rows."""
     known = math.prod(size for size in shape if size != UNKNOWN)
     opens = shape.count(UNKNOWN)
     if opens > 1 or known == 0 or array.size % known or (not opens and array.size != known):
@@ -219,7 +220,7 @@ def _in_declared_shape(array: np.ndarray, shape: tuple[int, ...]) -> tuple[np.nd
 
 
 def _fitting(variable: Variable, value: Any) -> np.ndarray:
-    """What was fed, as an array of the shape and type that the variable declares."""
+    """A value that was fed, as an array of the shape and type that the variable declares."""
     try:
         array = np.asarray(value)
     except AppError:

@@ -7,38 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.scope import Scope
 from app.errors import ProgramError
+from app.graph.interpret import run_operators
 from app.graph.program import Block, Program
-from app.graph.running import run_operator
+from app.graph.scope import Scope
 
 
 class ReferenceEngine:
-    """Runs every operator in order; persistable results stay in the scope, the others are forgotten."""
+    """Runs every operator in order; persistable results are stored in the scope, the others are dropped."""
 
     def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
-        """Run a Program once; gives the fetched values."""
+        """Run a Program once; returns the fetched values."""
         block = program.global_block()
         values = Values(block, feed, scope)
-        for operator in block.ops:
-            run_operator(operator, values)
+        run_operators(block.ops, values)
         return [values[name] for name in fetch]
 
     def run_many(
         self, program: Program, dataset: Any, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
     ) -> list[np.ndarray]:
-        """Run a Program on each batch of a dataset; gives each fetched variable's value at every batch."""
+        """Run a Program on each batch of a dataset; returns the values of each fetched variable at all batches."""
         rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
         return stacked(rows, len(fetch))
 
 
 def stacked(rows: Sequence[Sequence[Any]], width: int) -> list[np.ndarray]:
-    """For each variable its values at every batch, side by side; as objects where the last has fewer rows."""
+    """For each variable its values at all batches, stacked; an array of objects if their shapes differ."""
     columns = [[np.asarray(row[i]) for row in rows] for i in range(width)]
-    return [_side_by_side(values) for values in columns]
+    return [_stack(values) for values in columns]
 
 
-def _side_by_side(values: list[np.ndarray]) -> np.ndarray:
+def _stack(values: list[np.ndarray]) -> np.ndarray:
     if len({value.shape for value in values}) < 2:
         return np.array(values)
     column = np.empty(len(values), object)

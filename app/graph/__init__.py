@@ -1,7 +1,6 @@
 """Programs as data, and what rewrites them."""
 
 from app.graph import control_gradients, names
-from app.graph.backward import append_backward, gradients
 from app.graph.defaults import (
     default_main_program,
     default_startup_program,
@@ -13,6 +12,7 @@ from app.graph.defaults import (
     static_mode,
     static_unless_chosen,
 )
+from app.graph.gradients import append_backward, gradients
 from app.graph.program import Block, Operator, Program
 from app.graph.variable import Parameter, Variable
 

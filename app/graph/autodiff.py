@@ -1,7 +1,7 @@
-"""The one reverse walk: it turns gradients of results into gradients of what they were computed from.
+"""The one reverse walk: from gradients of results to gradients of the values that they were computed from.
 
-It serves the eager tape and Programs alike, as it only asks each call for the names of its inputs and outputs
-and lets the operator's definition make the gradients, out of whatever kind of value the call holds.
+The eager tape and Programs share it: it asks each call only for the keys of its inputs and outputs, and the operator's
+definition makes the gradients out of whatever kind of value the call holds.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from app.ops.rules import Call
 
 
 class Recorded(Call, Protocol):
-    """A call that knows where its values stand."""
+    """A call with a key for each of its values."""
 
     @property
     def input_keys(self) -> Sequence[Hashable]:
-        """What the gradients of the inputs are kept under."""
+        """The keys of the inputs, under which their gradients are stored."""
 
     @property
     def output_keys(self) -> Sequence[Hashable]:
-        """What the gradients of the outputs are kept under."""
+        """The keys of the outputs."""
 
 
 def reverse_walk(
@@ -29,10 +29,10 @@ def reverse_walk(
     gradients: dict[Hashable, Any],
     complete: Callable[[Hashable, Any], Any] | None = None,
 ) -> None:
-    """Walk `calls`, the last first, adding to `gradients`.
+    """Walk `calls`, given in reverse order, and add to `gradients`.
 
-    A gradient is complete when the call that made its value is reached: `complete` then sees it, and may change
-    it. What remains in `gradients` at the end belongs to values that no call made.
+    A gradient is complete when the walk reaches the call that made its value: `complete` then sees it, and may return
+    another. At the end `gradients` has those of the values that no call made.
     """
     for call in calls:
         douts, arrived = [], False

@@ -1,20 +1,28 @@
-"""The operators of control flow: what they compute, given the bodies that are their attributes."""
+"""Control flow: the operators that choose between bodies and repeat one, and how they are built from functions.
+
+A function is traced into a sub-block, and the variables that it reads from outside become inputs of the operator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from app.errors import DtypeError, ShapeError
-from app.graph.body import Body
-from app.graph.running import run_body
-from app.ops.definition import operator
+from app.errors import DtypeError, ProgramError, ShapeError
+from app.graph import names
+from app.graph.gradients import active_names
+from app.graph.interpret import run_body
+from app.graph.program import Block, Body, Program
+from app.graph.variable import Variable
+from app.ops.definition import OpDef, operator
+from app.ops.dtype import is_float
 from app.ops.form import Choice, Loop
 from app.ops.spec import UNKNOWN, Spec
 
-# Choosing between two bodies
+# The operator that chooses between two bodies
 
 
 def _specs_of_choice(*values: Spec, true: Body, false: Body, results: int) -> list[Spec]:
@@ -23,21 +31,21 @@ def _specs_of_choice(*values: Spec, true: Body, false: Body, results: int) -> li
 
 
 def _shared_spec(specs: Sequence[Spec]) -> Spec:
-    """What is known of a value that is one of several: sizes that differ are unknown."""
+    """What is known of a value that is one of several: sizes that differ become unknown."""
     sizes = zip(*(spec.shape for spec in specs), strict=True)
     return Spec(tuple(size[0] if len(set(size)) == 1 else UNKNOWN for size in sizes), specs[0].dtype)
 
 
 @operator(_specs_of_choice, many_outputs=True, optional_gradients=True, form=Choice())
 def cond(*values: Any, true: Body, false: Body, results: int) -> Any:
-    """Run one body or the other on all values but the first, which says which.
+    """Run one of two bodies on all values but the first, which chooses.
 
-    The first `results` outputs are what was asked for; those after them are kept for the gradient, and are zeros where
+    The first `results` outputs are those that the user asked for. The others are for the gradient, and are zeros if
     the body that runs does not have them.
     """
     chosen, other = (true, false) if _truth(values[0]) else (false, true)
-    given = run_body(chosen, values[1:])
-    return tuple(_absent(other, i) if value is None else value for i, value in enumerate(given))
+    outputs = run_body(chosen, values[1:])
+    return tuple(_zeros_for(other, i) if value is None else value for i, value in enumerate(outputs))
 
 
 def _truth(value: Any) -> bool:
@@ -51,8 +59,8 @@ def _truth(value: Any) -> bool:
     return bool(np.asarray(value).reshape(())[()])
 
 
-def _absent(body: Body, index: int) -> Any:
-    """What stands for a value that only a body which does not run has: nothing reads its numbers."""
+def _zeros_for(body: Body, index: int) -> Any:
+    """Zeros for an output that only the body which does not run has; nothing reads them."""
     variable = body.output(index)
     if variable is None or variable.dtype == "object":
         return None
@@ -66,7 +74,7 @@ def _(onnx: Any, values: Any, true: Body, false: Body, results: int) -> Any:
     return [*onnx.either(condition, then, otherwise), *[None] * (len(true.outputs) - results)]
 
 
-# Repeating a body
+# The operator that repeats a body
 
 
 def _specs_of_loop(*values: Spec, cond: Body, body: Body, results: int, counter: int = -1) -> list[Spec]:
@@ -77,37 +85,37 @@ def _specs_of_loop(*values: Spec, cond: Body, body: Body, results: int, counter:
 
 @operator(_specs_of_loop, many_outputs=True, optional_gradients=True, form=Loop())
 def while_loop(*values: Any, cond: Body, body: Body, results: int, counter: int = -1) -> Any:
-    """While `cond` says so of all values, replace the first `results` of them by what `body` makes of all.
+    """While `cond` is true of all values, replace the first `results` of them, the carried ones, by outputs of `body`.
 
-    What `body` gives after the results is kept of each iteration, one below the other, for the gradient. `counter` says
-    which of the results counts iterations, where one was added for that.
+    Further outputs of `body` are stacked, a row for each iteration, for the gradient. `counter` is the position of the
+    result that counts iterations, if one was added for that; otherwise -1.
     """
     carried, others = values[:results], values[results:]
-    kept: list[list[Any]] = [[] for _ in body.outputs[results:]]
+    stacks: list[list[Any]] = [[] for _ in body.outputs[results:]]
     while _truth(run_body(cond, (*carried, *others))[0]):
-        given = run_body(body, (*carried, *others))
-        carried = tuple(given[:results])
-        for rows, value in zip(kept, given[results:], strict=True):
+        outputs = run_body(body, (*carried, *others))
+        carried = tuple(outputs[:results])
+        for rows, value in zip(stacks, outputs[results:], strict=True):
             rows.append(value)
     specs = [body.block.var(str(name)).spec for name in body.outputs[results:]]
-    return (*carried, *map(_below_each_other, kept, specs))
+    return (*carried, *map(_stack, stacks, specs))
 
 
 @while_loop.in_onnx
 def _(onnx: Any, values: Any, cond: Body, body: Body, results: int) -> Any:
-    def says(carried: Any) -> Any:
-        (answer,) = onnx.run(cond, [*carried, *values[results:]])
-        return onnx.Reshape(answer, []) if answer.rank else answer
+    def condition(carried: Any) -> Any:
+        (is_true,) = onnx.run(cond, [*carried, *values[results:]])
+        return onnx.Reshape(is_true, []) if is_true.rank else is_true
 
-    def makes(carried: Any) -> Any:
+    def step(carried: Any) -> Any:
         return onnx.run(body, [*carried, *values[results:]])[:results]
 
-    found = onnx.repeated(values[:results], says, makes)
+    found = onnx.repeated(values[:results], condition, step)
     return [*found, *[None] * (len(body.outputs) - results)]
 
 
-def _below_each_other(rows: list[Any], spec: Spec) -> Any:
-    """An array with a row for each iteration. A value that was absent in one is broadcast to the shape of others."""
+def _stack(rows: list[Any], spec: Spec) -> np.ndarray:
+    """An array with a row for each iteration; zeros for a branch that did not run are broadcast to the other rows."""
     shapes = {np.shape(row) for row in rows}
     try:
         shape = np.broadcast_shapes(*shapes) if shapes else tuple(max(size, 0) for size in spec.shape)
@@ -121,3 +129,202 @@ def _below_each_other(rows: list[Any], spec: Spec) -> Any:
     for i, row in enumerate(rows):
         together[i] = row
     return together
+
+
+# Building
+
+
+class Traced:
+    """The block that a function appended operators to, and the Variables that the function returned."""
+
+    def __init__(self, block: Block, results: Sequence[Variable]):
+        self.block = block
+        self.results = list(results)
+
+    @property
+    def changed(self) -> list[str]:
+        """The variables of outer blocks that operators in this block write."""
+        return _unique(n for op in self.block.ops for n in op.outputs if n not in self.block.vars)
+
+    def close(self, formals: Sequence[str], changed: Sequence[str]) -> list[str]:
+        """Give each value one writer; returns the names of the results, and then of the values that were changed.
+
+        A variable that is written over has another name from there on. `formals` are the names of the inputs.
+        """
+        latest: dict[str, str] = {}
+        defined = {*formals, *changed}
+        for op in self.block.ops:
+            op.inputs = tuple(latest.get(n, n) if n else n for n in op.inputs)
+            op.outputs = tuple(self._new_version(n, defined, latest) for n in op.outputs)
+        return [latest.get(name, name) for name in (*(v.name for v in self.results), *changed)]
+
+    def _new_version(self, name: str, defined: set[str], latest: dict[str, str]) -> str:
+        if name in defined:
+            old = self.block.var(name)
+            new = self.block.create_var(names.generate(name), old.shape, old.dtype, stop_gradient=old.stop_gradient)
+            latest[name] = new.name
+        defined.add(latest.get(name, name))
+        return latest.get(name, name)
+
+    def reads_from_outside(self, outputs: Sequence[str | None]) -> list[str]:
+        """The variables of outer blocks that are read here, or returned as they are."""
+        reads = (n for op in self.block.ops for n in op.inputs if n is not None)
+        return _unique(n for n in (*reads, *outputs) if n is not None and n not in self.block.vars)
+
+    def declare(self, inputs: Sequence[str], outside: Block) -> None:
+        """Give the block variables of its own for its inputs from outside, with the same names."""
+        for name in inputs:
+            found = outside.find_var(name)
+            if found is None:
+                raise ProgramError(
+                    f"block {self.block.idx} reads {name}, which is made in another branch or loop; "
+                    "return it from the function that makes it"
+                )
+            create_formal(self.block, name, found, found.stop_gradient)
+
+
+def create_formal(block: Block, name: str, like: Variable, stop_gradient: bool) -> Variable:
+    """The variable of a body that stands for a value from outside."""
+    return block.create_var(name, like.shape, like.dtype, stop_gradient=stop_gradient)
+
+
+def traced(program: Program, function: Callable[[Block], Iterable[Variable]]) -> Traced:
+    """Call a function that appends operators to a new block, inside the current one."""
+    with program.sub_block() as block:
+        return Traced(block, list(function(block)))
+
+
+def append_cond(pred: Variable, true: Traced, false: Traced) -> list[Variable]:
+    """Append the operator that chooses between two traced functions; returns its results.
+
+    A variable of outside that one of them writes becomes an output too.
+    """
+    program = pred.program
+    block = program.current_block()
+    sides = (true, false)
+    changed = _unique(n for side in sides for n in side.changed)
+    outputs: list[list[str | None]] = [list(side.close((), changed)) for side in sides]
+    for given, side in zip(outputs, sides, strict=True):
+        new = {i for i, name in enumerate(given) if name not in side.block.vars and not _has_value(block, str(name))}
+        given[:] = [None if i in new else name for i, name in enumerate(given)]
+    taken = _unique(n for side, given in zip(sides, outputs, strict=True) for n in side.reads_from_outside(given))
+    for side in sides:
+        side.declare(taken, block)
+    bodies = [Body(side.block, taken, given) for side, given in zip(sides, outputs, strict=True)]
+    attributes = {"true": bodies[0], "false": bodies[1], "results": len(outputs[0])}
+    specs = cond.infer_outputs([], attributes)
+    flags = [all(v is None or v.stop_gradient for v in (b.output(i) for b in bodies)) for i in range(len(specs))]
+    fresh = [
+        block.create_var(_output_name(cond), spec.shape, spec.dtype, stop_gradient=flag)
+        for spec, flag in zip(specs[: len(true.results)], flags, strict=False)
+    ]
+    written = [block.var(name) for name in changed]
+    inputs = [pred, *(block.var(name) for name in taken)]
+    return block.append_op(cond, inputs, attributes, [*fresh, *written])[: len(fresh)]
+
+
+def append_while(
+    initial: Sequence[Variable], condition_of: Callable[..., Variable], step: Callable[..., Sequence[Variable]]
+) -> list[Variable]:
+    """Append the operator that repeats `step` on values while `condition_of` is true; returns the final values.
+
+    A variable of outside that `step` writes is carried from one iteration to the next too.
+    """
+    program = initial[0].program
+    block = program.current_block()
+    given_names = [names.generate(v.name) for v in initial]
+
+    def formals(inside: Block) -> list[Variable]:
+        pairs = zip(given_names, initial, strict=True)
+        return [create_formal(inside, name, v, not is_float(v.dtype)) for name, v in pairs]
+
+    condition = traced(program, lambda inside: [condition_of(*formals(inside))])
+    if condition.changed:
+        raise ProgramError(f"the condition of a loop changes {condition.changed[0]}; change it in the loop's body")
+    with _with_gradients(block) as constants:
+        body = traced(program, lambda inside: step(*formals(inside)))
+        changed = body.changed
+        for name in changed:
+            constants.pop(name, None)
+    outputs = body.close(given_names, changed)
+    condition_outputs = condition.close(given_names, ())
+    taken = _unique((*condition.reads_from_outside(condition_outputs), *body.reads_from_outside(outputs)))
+    taken = [*changed, *(name for name in taken if name not in changed)]
+    for side in (condition, body):
+        side.declare(taken, block)
+    inputs = [*given_names, *taken]
+    repeated = Body(body.block, inputs, outputs)
+    attributes: dict[str, Any] = {
+        "cond": Body(condition.block, inputs, condition_outputs),
+        "body": repeated,
+        "results": len(outputs),
+        "counter": -1,
+    }
+    values = [*initial, *(block.var(name) for name in taken)]
+    active = active_carried(repeated, [not v.stop_gradient for v in values], len(outputs))
+    for side in (condition, body):
+        for name in given_names:
+            side.block.var(name).stop_gradient = name not in active
+    specs = while_loop.infer_outputs([], attributes)
+    fresh = [
+        block.create_var(_output_name(while_loop), spec.shape, spec.dtype, stop_gradient=name not in active)
+        for spec, name in zip(specs, given_names, strict=False)
+    ]
+    written = [block.var(name) for name in changed]
+    return block.append_op(while_loop, values, attributes, [*fresh, *written])[: len(fresh)]
+
+
+@contextmanager
+def _with_gradients(block: Block) -> Iterator[dict[str, Variable]]:
+    """While a loop's body is built, let gradients flow through every value that was computed outside.
+
+    Further down the body may write to such a variable a value that has a gradient, which the next iteration reads. The
+    variables that are still in the dictionary at the end are constants again.
+    """
+    around = [b for b in block.program.blocks if block.is_within(b)]
+    constants = {
+        v.name: v
+        for b in around
+        for v in b.vars.values()
+        if v.stop_gradient and not (v.is_data or v.persistable or v.dtype == "object") and is_float(v.dtype)
+    }
+    given = list(constants.values())
+    for variable in given:
+        variable.stop_gradient = False
+    try:
+        yield constants
+    except BaseException:
+        constants = {v.name: v for v in given}
+        raise
+    finally:
+        for variable in constants.values():
+            variable.stop_gradient = True
+
+
+def active_carried(body: Body, needs: Sequence[bool], carried: int) -> set[str]:
+    """The variables of a loop's body that depend, in some iteration, on inputs whose gradients are wanted."""
+    sources = {name for name, need in zip(body.inputs, needs, strict=True) if need}
+    while True:
+        active = active_names(body.block, sources)
+        more = {body.inputs[i] for i in range(carried) if body.outputs[i] in active} - sources
+        if not more:
+            return active
+        sources |= more
+
+
+def _has_value(block: Block, name: str) -> bool:
+    """Whether a variable of outside has a value before the operator that is being built."""
+    variable = block.var(name)
+    home = variable.block
+    given = (
+        variable.persistable or variable.is_data or (all(name not in op.outputs for op in home.ops) and home.idx > 0)
+    )
+    return given or any(name in op.outputs for op in home.ops)
+
+
+def _output_name(definition: OpDef) -> str:
+    return names.generate(f"{definition.name}.out")
+
+
+def _unique(found: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(found))

@@ -1,8 +1,8 @@
-"""Gradients of control flow: again control flow, whose bodies the one reverse walk makes.
+"""Gradients of control flow: control flow again, with bodies that the one reverse walk makes.
 
-What the backward part reads of the forward part is kept by the forward operator, as further outputs: nothing is
-computed twice, and what draws random numbers or is a user's Python has run once. A loop inside a body is the
-exception: it is run again, as what it keeps of each iteration has no size under which it could be handed out.
+A gradient reads values of the forward bodies. The forward operator returns these as further outputs, so nothing is
+computed twice, and random numbers and users' Python functions are called once. A loop inside a body is the exception:
+it runs again, because the rows that it keeps have no size that is known before it runs.
 """
 
 from __future__ import annotations
@@ -11,26 +11,225 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
+from app.errors import OperatorError
 from app.graph import names
 from app.graph.autodiff import reverse_walk
-from app.graph.backward import BlockCall, active_names
-from app.graph.body import Body
-from app.graph.body_values import BodyCall, BodyValues, BranchValues, IterationValues
-from app.graph.control import cond, while_loop
-from app.graph.program import Block, Operator
-from app.graph.sub_blocks import active_carried, append_cond, append_while, traced
+from app.graph.control import active_carried, append_cond, append_while, cond, traced, while_loop
+from app.graph.gradients import BlockCall, active_names
+from app.graph.program import Block, Body, Operator
 from app.graph.variable import Variable
 from app.ops.arithmetic import add
 from app.ops.creation import fill_constant, zeros_like
+from app.ops.form import Loop
 from app.ops.gathering import gather
 from app.ops.logic import greater_equal
+from app.ops.spec import UNKNOWN
 from app.ops.update import increment
 
 Gradients = list[Variable | None]
 
 
-def _walked(body: Body, seeds: dict[Any, Any], sources: Collection[str], values: BodyValues) -> dict[Any, Any]:
-    """The gradients of what a body takes, by name, from those of values in it."""
+# Values of the forward bodies
+
+
+class ForwardValues:
+    """The values of a forward body, as Variables of the block that is being built.
+
+    Reading one that is not returned yet creates the Variable for it. `return_read_values` then makes the forward
+    operator return these values, once the gradient has been built.
+    """
+
+    first_input = 0
+    """The position of the body's first input among those of the operator."""
+
+    def __init__(self, call: BlockCall, body_name: str):
+        self.call = call
+        self.body: Body = call.operator.attributes[body_name]
+        self._makers = {name: op for op in self.body.block.ops for name in op.outputs}
+        self._built: list[tuple[str, Block, Variable]] = []
+        self._loops: list[tuple[Operator, Block, Operator]] = []
+        self._returned = {
+            str(name): call.operator.outputs[place]
+            for place, name in reversed(list(enumerate(self.body.outputs)))
+            if name is not None and (place >= call.operator.attributes["results"] or self.result_is_value(place))
+        }
+        """The outputs of the operator by the names that their values have in the body."""
+        self._read: dict[str, str] = {}
+        """The outputs that are still to be added, by the names in the body."""
+
+    def __call__(self, name: str) -> Variable:
+        """The Variable for a name. It is built once, and again in a block that cannot see the first one."""
+        here = _current_block(self.call.block)
+        for known, block, variable in self._built:
+            if known == name and here.is_within(block):
+                return variable
+        self._built.append((name, here, self._build(name)))
+        return self._built[-1][-1]
+
+    def _build(self, name: str) -> Variable:
+        if name in self.body.inputs:
+            return self.input(name)
+        maker = self._makers.get(name)
+        if maker is not None and _is_constant(maker):
+            return _current_block(self.call.block).append_op(maker.definition, [], maker.attributes)[0]
+        if maker is not None and _is_stack(maker, name):
+            return _current_block(self.call.block).var(self.repeated(maker).outputs[maker.outputs.index(name)])
+        return self.returned(name)
+
+    def repeated(self, loop: Operator) -> Operator:
+        """A copy of a loop of the body in the block that is being built."""
+        here = _current_block(self.call.block)
+        for known, block, copied in self._loops:
+            if known is loop and here.is_within(block):
+                return copied
+        copied = self._append_copy(loop)
+        self._loops.append((loop, here, copied))
+        return copied
+
+    def _append_copy(self, loop: Operator) -> Operator:
+        _refuse_random(loop, loop)
+        block = _current_block(self.call.block)
+        copied = loop.copied_into(block)
+        copied.inputs = tuple(self(str(name)).name for name in loop.inputs)
+        made = [self.body.block.var(name) for name in loop.outputs]
+        copied.outputs = tuple(
+            block.create_var(names.generate(v.name), v.shape, v.dtype, stop_gradient=v.stop_gradient).name for v in made
+        )
+        copied.role = block.program.role
+        block.ops.append(copied)
+        return copied
+
+    def input(self, name: str) -> Variable:
+        """The value of an input of the body."""
+        variable = self.call.input(self.first_input + self.body.inputs.index(name))
+        assert variable is not None
+        return variable
+
+    def returned(self, name: str) -> Variable:
+        """A value that the forward operator returns, or will return for this purpose."""
+        if name not in self._returned:
+            inner = self.body.block.var(name)
+            output = self.call.block.create_var(
+                names.generate(f"{name}.kept"),
+                self.shape_returned(inner),
+                inner.dtype,
+                stop_gradient=inner.stop_gradient,
+            )
+            self._returned[name] = self._read[name] = output.name
+        return self.call.value(self._returned[name])
+
+    def return_read_values(self) -> None:
+        """Make the forward operator return the values that were read and that it did not return before."""
+        op = self.call.operator
+        op.outputs = (*op.outputs, *self._read.values())
+        self.add_outputs(tuple(self._read))
+        self._read = {}
+
+    def result_is_value(self, place: int) -> bool:
+        """Whether a result of the operator is the value itself, and stays it."""
+        return False
+
+    def shape_returned(self, inner: Variable) -> tuple[int, ...]:
+        """The shape in which the operator returns a value."""
+        return inner.shape
+
+    def add_outputs(self, added: tuple[str, ...]) -> None:
+        """Make the body return more values."""
+        self.body.outputs = (*self.body.outputs, *added)
+
+
+class BranchValues(ForwardValues):
+    """The values of a branch. The other branch returns None for those that are added."""
+
+    first_input = 1
+
+    def input(self, name: str) -> Variable:
+        op = self.call.operator
+        changed = op.inputs[1 + self.body.inputs.index(name)] in op.outputs  # only the branch knows the value before
+        return self.returned(name) if changed else super().input(name)
+
+    def result_is_value(self, place: int) -> bool:
+        result = self.call.operator.outputs[place]
+        return result not in self.call.operator.inputs and not self.call.block.var(result).persistable
+
+    def add_outputs(self, added: tuple[str, ...]) -> None:
+        for body in self.call.operator.bodies.values():
+            body.outputs = (*body.outputs, *(added if body is self.body else [None] * len(added)))
+
+
+class IterationValues(ForwardValues):
+    """The values of one iteration of a loop, which returns stacks with a row for each iteration."""
+
+    def __init__(self, call: BlockCall, index: Variable):
+        super().__init__(call, "body")
+        self.index = index
+
+    def input(self, name: str) -> Variable:
+        carried = self.body.inputs.index(name) < self.call.operator.attributes["results"]
+        return self.returned(name) if carried else super().input(name)
+
+    def returned(self, name: str) -> Variable:
+        row: Variable = gather(super().returned(name), self.index)
+        return row
+
+    def shape_returned(self, inner: Variable) -> tuple[int, ...]:
+        return (UNKNOWN, *inner.shape)
+
+
+class BodyCall(BlockCall):
+    """An operator of a forward body, as gradient rules see it. If they need only a shape, no value is returned."""
+
+    def __init__(self, block: Block, operator: Operator, needs: Sequence[bool], values: ForwardValues):
+        super().__init__(block, operator, needs, values)
+        self.values = values
+
+    def like(self, index: int) -> Variable | None:
+        name = self.input_keys[index]
+        return None if name is None else self._in_shape_of(name)
+
+    def zeros(self, index: int) -> Variable:
+        zeros: Variable = zeros_like(self._in_shape_of(self.output_keys[index]))
+        return zeros
+
+    def _in_shape_of(self, name: str) -> Variable:
+        variable = self.block.var(name)
+        if UNKNOWN in variable.shape or variable.dtype == "object":
+            return self.value(name)
+        attributes = {"shape": variable.shape, "value": 0, "dtype": variable.dtype}
+        return _current_block(self.block).append_op(fill_constant, [], attributes)[0]
+
+
+def _current_block(block: Block) -> Block:
+    return block.program.current_block()
+
+
+def _is_constant(op: Operator) -> bool:
+    """Whether an operator gives the same at every run, so that it can be there twice."""
+    return not op.inputs and len(op.outputs) == 1 and "seed" not in op.attributes and not op.definition.where
+
+
+def _is_stack(op: Operator, name: str) -> bool:
+    """Whether an output of a loop has a row for each iteration."""
+    return isinstance(op.definition.form, Loop) and op.outputs.index(name) >= op.attributes["results"]
+
+
+def _refuse_random(loop: Operator, op: Operator) -> None:
+    for body in op.bodies.values():
+        for inner in body.block.ops:
+            if "seed" in inner.attributes and inner.attributes["seed"] is None:
+                raise OperatorError(
+                    f"{inner.definition.label}, which gives {inner.outputs[0]}, draws random numbers in a loop inside "
+                    f"a loop or a branch. For its gradient {loop.definition.label} runs again, and would draw others: "
+                    "draw them outside, or set random_seed of the Program"
+                )
+            _refuse_random(loop, inner)
+
+
+# The reverse walk over a body
+
+
+def _walked(body: Body, seeds: dict[Any, Any], sources: Collection[str], values: ForwardValues) -> dict[Any, Any]:
+    """The gradients of the inputs of a body by name, from those of values in it."""
     block, active = body.block, active_names(body.block, sources)
     calls = [
         BodyCall(block, op, [name in active for name in op.inputs], values)
@@ -38,10 +237,11 @@ def _walked(body: Body, seeds: dict[Any, Any], sources: Collection[str], values:
         if not active.isdisjoint(op.outputs)
     ]
     reverse_walk(reversed(calls), seeds)
+    values.return_read_values()
     return seeds
 
 
-def _plus(seeds: dict[Any, Any], name: str | None, gradient: Variable | None) -> None:
+def _add_gradient(seeds: dict[Any, Any], name: str | None, gradient: Variable | None) -> None:
     if name is not None and gradient is not None:
         seeds[name] = add(seeds[name], gradient) if name in seeds else gradient
 
@@ -50,7 +250,7 @@ def _reaches(body: Body, name: str, targets: Collection[str | None]) -> bool:
     return not active_names(body.block, [name]).isdisjoint(filter(None, targets))
 
 
-# A choice
+# Gradient of a choice
 
 
 def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Gradients:
@@ -71,7 +271,7 @@ def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
         body = bodies[name]
         seeds: dict[Any, Any] = {}
         for i in arrived:
-            _plus(seeds, body.outputs[i], douts[i])
+            _add_gradient(seeds, body.outputs[i], douts[i])
         sources = [body.inputs[place] for place in wanted]
         found = _walked(body, seeds, sources, BranchValues(call, name))
         return [
@@ -87,14 +287,14 @@ def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
     return gradients
 
 
-# A loop
+# Gradient of a loop
 
 
 def _gradient_of_loop(call: BlockCall, douts: Sequence[Variable | None]) -> Gradients:
     if isinstance(call, BodyCall):
-        call = BlockCall(call.block.program.current_block(), call.values.run_again(call.operator), call.needs)
+        call = BlockCall(call.block.program.current_block(), call.values.repeated(call.operator), call.needs)
     places = [i for i, need in enumerate(call.needs) if need]
-    counted = _counting_iterations(call, douts)
+    counted = _count_iterations(call, douts)
     backward = _BackwardLoop(*counted)
     found = backward.gradients()
     shift = len(counted[0].needs) - len(call.needs)  # a counter stands after the other results
@@ -106,7 +306,7 @@ def _gradient_of_loop(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
 
 
 class _BackwardLoop:
-    """The loop that walks the iterations of another one in reverse, from the gradients of what that one gave."""
+    """The loop that walks the iterations of another one in reverse, from the gradients of the outputs of that one."""
 
     def __init__(self, call: BlockCall, douts: Sequence[Variable | None]):
         self.call = call
@@ -116,17 +316,17 @@ class _BackwardLoop:
         active = active_carried(self.body, call.needs, self.results)
         self.carried = [i for i in range(self.results) if self.body.inputs[i] in active]
         self.kept = [i for i in range(self.results, len(douts)) if douts[i] is not None]
-        """What was kept of each iteration and has a gradient itself, in second derivatives."""
+        """The stacks that have a gradient themselves, as in second derivatives."""
         targets = [self.body.outputs[i] for i in (*self.carried, *self.kept)]
         self.shared = [
             i
             for i in range(self.results, len(self.body.inputs))
             if call.needs[i] and _reaches(self.body, self.body.inputs[i], targets)
         ]
-        """Inputs that all iterations read: their gradient is a sum."""
+        """Inputs that all iterations read: their gradient is a sum over these."""
 
     def gradients(self) -> dict[int, Variable]:
-        """The gradients of the forward loop's inputs, by their places."""
+        """The gradients of the forward loop's inputs, by their positions."""
         if not self.carried and not self.shared:
             return {}
         call = self.call
@@ -142,9 +342,9 @@ class _BackwardLoop:
         arriving, sums = values[: len(self.carried)], values[len(self.carried) :]
         seeds: dict[Any, Any] = {}
         for i, gradient in zip(self.carried, arriving, strict=True):
-            _plus(seeds, body.outputs[i], gradient)
+            _add_gradient(seeds, body.outputs[i], gradient)
         for i in self.kept:
-            _plus(seeds, body.outputs[i], gather(self.douts[i], index))
+            _add_gradient(seeds, body.outputs[i], gather(self.douts[i], index))
         sources = [body.inputs[i] for i in (*self.carried, *self.shared)]
         found = _walked(body, seeds, sources, IterationValues(self.call, index))
         before = [
@@ -163,10 +363,8 @@ def _is_left(index: Variable, *others: Variable) -> Variable:
     return left
 
 
-def _counting_iterations(
-    call: BlockCall, douts: Sequence[Variable | None]
-) -> tuple[BlockCall, Sequence[Variable | None]]:
-    """The call of a loop that counts its iterations, in a further result; gradients of the outputs to match."""
+def _count_iterations(call: BlockCall, douts: Sequence[Variable | None]) -> tuple[BlockCall, Sequence[Variable | None]]:
+    """Make a loop count its iterations in a further result; returns its call, and gradients for its outputs now."""
     op, block = call.operator, call.block
     if op.attributes["counter"] >= 0:
         return call, douts

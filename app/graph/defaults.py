@@ -1,7 +1,7 @@
-"""The Programs that statements build into, and whether values are made eagerly or in a Program.
+"""The default Programs, and whether layers and constants are created eagerly or in a Program.
 
-What a `with` block chooses holds for the thread that is in it, or the asyncio task; what `enable_static` and
-`disable_static` choose outside of such blocks holds for the process.
+A `with` block holds for the thread or the asyncio task that is in it; `enable_static` and `disable_static` outside of
+such blocks hold for the process.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ _building = ContextVar("building", default=(Program(), Program()))
 
 _static: bool | None = None  # None: nothing was chosen
 _static_here: ContextVar[bool | None] = ContextVar("static_here", default=None)
-"""What the block chose that this thread is in; None outside of any."""
+"""The choice of the block that this thread is in; None outside of any."""
 
 
 def default_main_program() -> Program:
-    """The Program that is being built: what is run many times."""
+    """The Program that is being built, to be run many times."""
     return _building.get()[0]
 
 
 def default_startup_program() -> Program:
-    """The Program that gives parameters their first values: what is run once."""
+    """The Program that initialises parameters, to be run once."""
     return _building.get()[1]
 
 
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Build into these Programs inside the block, in this thread."""
+    """Inside the block, use these as the default Programs of this thread."""
     outside = _building.get()
     _building.set((main_program, startup_program or outside[1]))
     try:
@@ -41,12 +41,12 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
 
 
 def enable_static() -> None:
-    """Make what has no value to go by (layers, constants) part of the default Programs."""
+    """Create layers and constants in the default Programs from now on."""
     _choose(True)
 
 
 def disable_static() -> None:
-    """Make what has no value to go by (layers, constants) eagerly; so it is where nothing is chosen."""
+    """Create layers and constants eagerly from now on, as is the default."""
     _choose(False)
 
 
@@ -64,7 +64,7 @@ def _chosen() -> bool | None:
 
 
 def in_dynamic_mode() -> bool:
-    """Whether values are made eagerly."""
+    """Whether layers and constants are created eagerly."""
     return not _chosen()
 
 
@@ -79,17 +79,17 @@ def _mode(static: bool) -> Iterator[None]:
 
 
 def static_mode() -> AbstractContextManager[None]:
-    """Make layers and constants part of the default Programs inside the block, in this thread."""
+    """Inside the block, create layers and constants in the default Programs, in this thread."""
     return _mode(True)
 
 
 def dynamic_mode() -> AbstractContextManager[None]:
-    """Make layers and constants eagerly inside the block, in this thread."""
+    """Inside the block, create layers and constants eagerly, in this thread."""
     return _mode(False)
 
 
 @contextmanager
 def static_unless_chosen() -> Iterator[None]:
-    """The same as `static_mode` in a program that never chose a mode, as it is in Paddle 1."""
+    """`static_mode`, unless the user has chosen a mode: static is the default of Paddle 1."""
     with static_mode() if _chosen() is None else nullcontext():
         yield

@@ -1,4 +1,4 @@
-"""Names that no other variable has: `fc_0.w_0`, `fc_0.w_1` …"""
+"""Unique names of variables: `fc_0.w_0`, `fc_0.w_1` …"""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextvars import ContextVar
 _lock = threading.Lock()
 _of_process: Counter[str] = Counter()
 _counters = ContextVar("counters", default=_of_process)
-"""How many names each key has given: counted by all threads together, except inside of `guard`."""
+"""How many names were generated from each key: by all threads together, except inside `guard`."""
 _prefix = ContextVar("prefix", default="")
 
 
 def generate(key: str) -> str:
-    """`key` with a number that was not given out before."""
+    """`key` with a number that was not used before."""
     prefix, counters = _prefix.get(), _counters.get()
     key = key if key.startswith(prefix) else prefix + key
     with _lock:
@@ -27,7 +27,7 @@ def generate(key: str) -> str:
 
 @contextmanager
 def guard() -> Iterator[None]:
-    """Count from 0 inside the block, in this thread, so that a Program built twice gets the same names."""
+    """Count from 0 inside the block, in this thread, so that a Program that is built twice gets the same names."""
     outside = _counters.get()
     _counters.set(Counter())
     try:
@@ -38,7 +38,7 @@ def guard() -> Iterator[None]:
 
 @contextmanager
 def prefixed(prefix: str) -> Iterator[None]:
-    """Put `prefix` before every name that this thread makes inside the block, and after the prefixes around it."""
+    """Put `prefix` before every name that this thread generates inside the block, after the prefixes around it."""
     outside = _prefix.get()
     _prefix.set(outside + prefix)
     try:

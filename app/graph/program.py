@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from app.errors import ProgramError
+from app.errors import ProgramError, ShapeError
 from app.graph import names
-from app.graph.body import Body
-from app.graph.places import users_line
-from app.graph.printing import format_block
-from app.graph.state import Kept
+from app.graph.build import (
+    as_variable,
+    check_readable,
+    keep_old_value,
+    prepare_write,
+    replace_name,
+    tell_watchers,
+    user_location,
+)
+from app.graph.scope import Scope, global_scope
+from app.graph.show import format_block
 from app.graph.variable import Parameter, Variable
-from app.graph.watchers import tell
-from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
-from app.ops.dtype import get_default_dtype, is_float
+from app.ops.dtype import is_float
 from app.ops.settings import is_usual, same_settings, shown
 from app.ops.size import AnySize
-from app.ops.spec import UNKNOWN, Spec
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
+
+
+class Body:
+    """A sub-block as the attribute of an operator. It reads only its inputs, each under a name of its own."""
+
+    def __init__(self, block: Block, inputs: Sequence[str], outputs: Sequence[str | None]):
+        self.block = block
+        self.inputs = tuple(inputs)
+        """The variables of the block that stand for the values given, in order."""
+        self.outputs = tuple(outputs)
+        """The variables that are returned, in order; None stands for one that another body of the operator has."""
+
+    def output(self, index: int) -> Variable | None:
+        """The variable that is returned at that position."""
+        name = self.outputs[index]
+        return None if name is None else self.block.var(name)
+
+    def __repr__(self) -> str:
+        return f"block {self.block.idx}"
+
+    def equals(self, other: Body) -> bool:
+        """Whether the other does the same; which numbers the blocks have does not matter."""
+        return (self.inputs, self.outputs) == (other.inputs, other.outputs) and self.block.equals(other.block)
 
 
 class Operator:
@@ -66,19 +94,20 @@ class Operator:
         return list(self.attributes)
 
     def attr(self, name: str) -> Any:
-        """The setting of that name."""
+        """The attribute of that name."""
         return self.attributes[name]
 
     @property
     def bodies(self) -> dict[str, Body]:
-        """What runs inside the operator, by the name of the attribute; most operators have nothing."""
+        """The bodies that run inside the operator, by the names of the attributes; most operators have none."""
         return {name: value for name, value in self.attributes.items() if isinstance(value, Body)}
 
     def copied_into(self, block: Block, for_test: bool = False) -> Operator:
         """A copy for another block; what runs inside is copied into that block's Program, too."""
         copied = Operator(self.definition, self.inputs, self.outputs, self.attributes, self.role, self.place)
         for name, body in self.bodies.items():
-            copied.attributes[name] = body.copied(lambda inner: inner.copied_into(block.program, block.idx, for_test))
+            inside = body.block.copied_into(block.program, block.idx, for_test)
+            copied.attributes[name] = Body(inside, body.inputs, body.outputs)
         if for_test and "training" in copied.attributes:
             copied.attributes["training"] = False
         return copied
@@ -92,13 +121,20 @@ class Operator:
 
     __repr__ = __str__
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Operator):
-            return False
+    def equals(self, other: Operator) -> bool:
+        """Whether the other does the same with variables of the same names."""
         mine, theirs = ((op.definition, op.inputs, op.outputs, op.role) for op in (self, other))
-        return mine == theirs and same_settings(self.attributes, other.attributes)
+        bodies, other_bodies = self.bodies, other.bodies
+        return (
+            mine == theirs
+            and bodies.keys() == other_bodies.keys()
+            and all(body.equals(other_bodies[name]) for name, body in bodies.items())
+            and same_settings(self._plain_attributes, other._plain_attributes)
+        )
 
-    __hash__ = object.__hash__
+    @property
+    def _plain_attributes(self) -> dict[str, Any]:
+        return {name: value for name, value in self.attributes.items() if not isinstance(value, Body)}
 
 
 class Block:
@@ -153,7 +189,7 @@ class Block:
     def _add(self, variable: Variable) -> Variable:
         taken = self.vars.setdefault(variable.name, variable)
         if taken is variable:
-            tell(self, variable)
+            tell_watchers(self, variable)
         if taken.spec != variable.spec:
             raise ProgramError(f"variable {taken.name} is there already as {taken.spec}; it cannot be {variable.spec}")
         return taken
@@ -167,50 +203,14 @@ class Block:
         self.vars[new] = variable
         if old in self.program.schedulers:
             self.program.schedulers[new] = self.program.schedulers.pop(old)
-        self._replace_name(old, new)
-
-    def _replace_name(self, old: str, new: str) -> None:
-        """Use another name in the operators here, and in those of blocks inside that have no variable of that name."""
-        for block in self.program.blocks:
-            if block is self or (old not in block.vars and block.is_within(self)):
-                for op in block.ops:
-                    if old in op.inputs or old in op.outputs:
-                        op.inputs = tuple(new if name == old else name for name in op.inputs)
-                        op.outputs = tuple(new if name == old else name for name in op.outputs)
-
-    def _keep_old_value(self, variable: Variable) -> str:
-        """Let the value that a variable has so far go on under another name, as it gets a new one; gives that name.
-
-        Every name then stands for one value: gradients, passes and engines need not ask for which.
-        """
-        version = 0
-        while f"{variable.name}@{version}" in self.vars:
-            version += 1
-        old = copy.copy(variable)
-        old.name = f"{variable.name}@{version}"
-        variable.gradient = None
-        self.vars[old.name] = old
-        self._replace_name(variable.name, old.name)
-        return old.name
+        replace_name(self, old, new)
 
     def all_parameters(self) -> list[Parameter]:
         return [v for v in self.vars.values() if isinstance(v, Parameter)]
 
     def as_variable(self, value: Any) -> Variable | None:
         """A value as a variable of this block: a number or an array becomes a constant."""
-        if value is None or isinstance(value, Variable):
-            return value
-        captured = self.program.captured(value)
-        if captured is not None:
-            return captured
-        if isinstance(value, (bool, int, float)):
-            value = np.asarray(value, get_default_dtype() if isinstance(value, float) else None)
-        if not hasattr(value, "__array__") or hasattr(value, "apply_operator"):
-            raise ProgramError(
-                f"a {type(value).__name__} cannot be an input of an operator in a Program: "
-                "give a Variable, a number or a NumPy array"
-            )
-        return constant(self, value)
+        return as_variable(self, value)
 
     def append_op(
         self,
@@ -221,7 +221,7 @@ class Block:
     ) -> list[Variable]:
         """Append an operator; its outputs are `into`, or new variables of the inferred shapes and types."""
         attributes = dict(definition.attributes if attributes is None else attributes)
-        self._refuse_values_of_other_blocks(definition, inputs)
+        check_readable(self, definition, inputs)
         specs = definition.infer_outputs([None if v is None else v.spec for v in inputs], attributes)
         wanted = definition.differentiable and any(v is not None and not v.stop_gradient for v in inputs)
         flows = [wanted and spec.dtype != "object" and is_float(spec.dtype) for spec in specs]
@@ -238,73 +238,28 @@ class Block:
                 for i, (spec, flow) in enumerate(zip(specs, flows, strict=True))
             ]
         else:
-            place = users_line()
+            place = user_location()
             for variable, spec, flow in zip(into, specs, flows, strict=True):
-                before = self._about_to_write(definition, variable, spec, flow, reads)
+                before = prepare_write(self, definition, variable, spec, flow, reads)
                 reads = [before if name == variable.name else name for name in reads]
         outputs = [v.name for v in into]
         self.ops.append(Operator(definition, reads, outputs, attributes, self.program.role, place))
-        tell(self, self.ops[-1])
+        tell_watchers(self, self.ops[-1])
         if written_over:
             for variable in into:
                 variable.changed()
         return list(into)
 
     def add_op(self, operator: Operator) -> None:
-        """Append an operator that was made elsewhere, on variables that are there."""
+        """Append an operator that exists already, on variables of this block."""
         for name in operator.outputs:
             if name in self.vars and not self.vars[name].persistable and any(name in op.outputs for op in self.ops):
-                old = self._keep_old_value(self.vars[name])
+                old = keep_old_value(self, self.vars[name])
                 operator.inputs = tuple(old if given == name else given for given in operator.inputs)
         self.ops.append(operator)
 
-    def _about_to_write(
-        self, definition: OpDef, variable: Variable, spec: Spec, flows: bool, reads: Sequence[str | None]
-    ) -> str:
-        """Make a variable ready for the value that an operator gives it; gives the name of the value that it has now.
-
-        What a Program keeps between runs is changed in place. Any other variable is a new value from here on.
-        """
-        if not isinstance(variable, Variable):
-            raise ProgramError(
-                f"{definition.label} runs when the Program does, so it cannot write to a {type(variable).__name__}, "
-                "which has its value now; give it a Variable"
-            )
-        if not _may_become(variable.spec, spec):
-            raise ProgramError(
-                f"{definition.label} gives {spec}, which cannot be written to {variable.name} of {variable.spec}: "
-                "a variable keeps its number of axes, its sizes and its element type; use a new variable"
-            )
-        known = any(variable.name in op.outputs for op in variable.block.ops)
-        if variable.persistable or variable.block is not self:  # in a branch or a loop, `Traced.close` names the values
-            if flows and known and not variable.persistable:
-                variable.stop_gradient = False
-            return variable.name
-        if variable.is_data:
-            if variable.name in reads or any(variable.name in op.inputs for op in self.ops):
-                raise ProgramError(
-                    f"{definition.label} cannot write to {variable.name}, which is fed and was read before; "
-                    "write to a variable of its own, such as app.assign(x)"
-                )
-            variable.is_data = False
-        old = self._keep_old_value(variable) if known else variable.name
-        variable.stop_gradient = not flows or (variable.stop_gradient and not known)
-        if known:
-            variable.shape = spec.shape
-        return old
-
-    def _refuse_values_of_other_blocks(self, definition: OpDef, inputs: Sequence[Variable | None]) -> None:
-        for variable in inputs:
-            if variable is None or variable.block is self or variable.block.idx == 0:
-                continue
-            if variable.program is self.program and not self.is_within(variable.block):
-                raise ProgramError(
-                    f"{definition.label} cannot read {variable.name} here: it is made inside block "
-                    f"{variable.block.idx}, in a branch or a loop; return it from the function that makes it"
-                )
-
     def copied_into(self, program: Program, parent_index: int = -1, for_test: bool = False) -> Block:
-        """A copy that is appended to another Program; `for_test`, without backward pass and update."""
+        """A copy that is appended to another Program; with `for_test`, without backward pass and update."""
         copied = Block(program, len(program.blocks), parent_index)
         program.blocks.append(copied)
         operators = _of_the_forward_pass(self) if for_test else self.ops
@@ -316,16 +271,18 @@ class Block:
                 copied.vars[name].block = copied
         return copied
 
-    def says_the_same(self, other: Block) -> bool:
+    def equals(self, other: Block) -> bool:
         """Whether the other block has the same variables and operators."""
-        return self.ops == other.ops and list(map(str, self.vars.values())) == list(map(str, other.vars.values()))
+        variables, others = (list(map(str, block.vars.values())) for block in (self, other))
+        same = variables == others and len(self.ops) == len(other.ops)
+        return same and all(op.equals(other_op) for op, other_op in zip(self.ops, other.ops, strict=True))
 
     def __str__(self) -> str:
         return format_block(self)
 
 
 def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
-    """The operators that remain without the backward pass and the update, and what looks at these alone."""
+    """The operators without the backward pass, the update, and those that read only what these two make."""
     gone: set[str] = set()
     for op in block.ops:
         if op.role == FORWARD and gone.isdisjoint(filter(None, op.inputs)):
@@ -334,38 +291,41 @@ def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
             gone.update(name for name in op.outputs if not block.var(name).persistable)
 
 
-def _may_become(known: Spec, new: Spec) -> bool:
-    """Whether a variable can be given such a value, as far as sizes are known."""
-    alike = len(known.shape) == len(new.shape) and known.dtype == new.dtype
-    return alike and all(a == b or UNKNOWN in (a, b) for a, b in zip(known.shape, new.shape, strict=True))
+class Schedule(Protocol):
+    """What says the value of a learning-rate variable before each run."""
+
+    def get_lr(self) -> float:
+        """The learning rate now."""
+
+    def advance(self) -> None:
+        """Note that the Program ran once."""
+
+    @property
+    def advances(self) -> bool:
+        """Whether a run changes the rate."""
 
 
-def constant(block: Block, array: Any) -> Variable:
-    """Append the operator that gives the numbers of an array."""
-    array = np.asarray(array)
-    form = {"shape": array.shape, "dtype": array.dtype.name}
-    if array.size != 1:
-        return block.append_op(assign_value, [], {"values": tuple(array.ravel().tolist()), **form})[0]
-    value = array.item()
-    if isinstance(value, float):
-        value = float(str(array.dtype.type(value)))  # the shortest number that the type rounds to the same
-    return block.append_op(fill_constant, [], {"value": value, **form})[0]
+Explain = Callable[["Program", Sequence[str], bool], str]
+
+EXPLANATIONS: dict[str, Explain] = {}
+"""By the name of an engine, what says how it would run a Program; an engine that can tell adds itself."""
 
 
-class Program(Kept):
+class Program:
     """Blocks, of which the first is the whole and the others belong to control flow."""
 
     def __init__(self) -> None:
         self.blocks = [Block(self, 0)]
         self.random_seed: int | None = None
-        """Where it is a number, the random operators that are appended draw the same numbers at every run."""
+        """If this is a number, the random operators that are appended draw the same numbers at every run."""
         self.role = FORWARD
-        self.schedulers: dict[str, Any] = {}
-        """Learning-rate variables by name, with what says their value (`get_lr()`) before each run."""
-        self.made: dict[Any, Any] = {}
-        """What was made of the Program as it was then (see `app.graph.contents`)."""
+        self.random_count = 0
+        """How many random streams were given out."""
+        self.schedulers: dict[str, Schedule] = {}
+        """What sets learning-rate variables before each run, by the names of the variables."""
+        self.cached: dict[Any, Any] = {}
+        """What was made from the Program as it was then (see `app.graph.cache`)."""
         self._current = 0
-        self._random_count = 0
 
     def global_block(self) -> Block:
         return self.blocks[0]
@@ -381,10 +341,10 @@ class Program(Kept):
         return len(self.blocks)
 
     variable_class: ClassVar[type[Variable]] = Variable
-    """What its variables are."""
+    """The class of its variables."""
 
     def captured(self, value: Any) -> Variable | None:
-        """The variable that stands for a value from outside; a Program knows none, unless it says otherwise."""
+        """The variable that stands for a value from outside, such as a Tensor; None, unless a subclass knows one."""
         return None
 
     def list_vars(self) -> Iterator[Variable]:
@@ -396,7 +356,7 @@ class Program(Kept):
 
     @contextmanager
     def sub_block(self) -> Iterator[Block]:
-        """Append operators to a new block, inside the current one, meanwhile."""
+        """Inside the block, append operators to a new Block within the current one."""
         block = Block(self, len(self.blocks), self._current)
         self.blocks.append(block)
         outside, self._current = self._current, block.idx
@@ -410,7 +370,7 @@ class Program(Kept):
 
     @contextmanager
     def appending(self, role: str) -> Iterator[None]:
-        """Mark the operators that are appended meanwhile as part of the backward pass or of the update."""
+        """Inside the block, mark the operators that are appended as part of the backward pass or of the update."""
         outside, self.role = self.role, role
         try:
             yield
@@ -418,16 +378,16 @@ class Program(Kept):
             self.role = outside
 
     def next_seed(self) -> tuple[int, int] | None:
-        """The random stream for the operator that is appended next; None where every run shall differ."""
+        """The random stream for the operator that is appended next; None if every run is to differ."""
         if self.random_seed is None:
             return None
-        self._random_count += 1
-        return self.random_seed, self._random_count
+        self.random_count += 1
+        return self.random_seed, self.random_count
 
     def clone(self, for_test: bool = False) -> Program:
-        """A copy of its own; `for_test`, without the operators of the backward pass and the update.
+        """A copy; with `for_test`, without the operators of the backward pass and the update.
 
-        Operators that do something else in training, as dropout does, then do what they do in use.
+        Operators that behave differently in training, such as dropout, then behave as they do in use.
         """
         copied = self._copy_without_blocks()
         copied.schedulers = {} if for_test else copied.schedulers
@@ -435,7 +395,7 @@ class Program(Kept):
         return copied
 
     def clone_without_operators(self) -> Program:
-        """A copy that has the variables of the global block, and nothing that computes them."""
+        """A copy that has the variables of the global block and no operators."""
         copied = self._copy_without_blocks()
         copied.blocks = [Block(copied, 0)]
         for name, variable in self.global_block().vars.items():
@@ -446,18 +406,48 @@ class Program(Kept):
     def _copy_without_blocks(self) -> Program:
         copied = Program()
         copied.blocks = []
-        copied.random_seed, copied._random_count = self.random_seed, self._random_count
+        copied.random_seed, copied.random_count = self.random_seed, self.random_count
         copied.schedulers = dict(self.schedulers)
         return copied
 
-    explainer: ClassVar[Callable[..., str] | None] = None
-    """What says how a Program would be run natively; the engine that can tell sets it."""
+    def explain(self, fetch_list: Sequence[Variable | str] = (), source: bool = True, engine: str = "compiled") -> str:
+        """How an engine would run each operator, and why; then the source that it generates."""
+        if engine not in EXPLANATIONS:
+            known = ", ".join(EXPLANATIONS) or "none: import app.engine"
+            raise ProgramError(f"there is no engine {engine!r} that explains Programs; there are {known}")
+        return EXPLANATIONS[engine](self, [item if isinstance(item, str) else item.name for item in fetch_list], source)
 
-    def explain(self, fetch_list: Sequence[Variable | str] = (), source: bool = True) -> str:
-        """For each operator how it would run natively, and why; then the source that is generated."""
-        if Program.explainer is None:
-            raise ProgramError("no engine that explains Programs is loaded: import app.engine")
-        return Program.explainer(self, [item if isinstance(item, str) else item.name for item in fetch_list], source)
+    # What persists between runs
+
+    def state_dict(self, mode: str = "all", scope: Scope | None = None) -> dict[str, np.ndarray]:
+        """Copies of the persistable values by name: of parameters ("param"), of the others ("opt"), or of all."""
+        if mode not in ("all", "param", "opt"):
+            raise ProgramError(f"state_dict: mode is 'all', 'param' or 'opt', not {mode!r}")
+        kept = (v for v in self._persistable() if mode in ("all", "param" if isinstance(v, Parameter) else "opt"))
+        scope = global_scope() if scope is None else scope
+        return {v.name: np.array(scope.value(v.name)) for v in kept}
+
+    def set_state_dict(self, state_dict: Mapping[str, Any], scope: Scope | None = None) -> None:
+        """Set the values that `state_dict` returned. If a shape does not fit, nothing changes.
+
+        Values that are not in the dictionary stay; names that the Program does not have are warned of.
+        """
+        known = {v.name: v for v in self._persistable()}
+        unknown = [name for name in state_dict if name not in known]
+        if unknown:
+            warnings.warn(f"Program.set_state_dict: {', '.join(unknown)}: not in this Program", stacklevel=2)
+        found = {name: np.asarray(state_dict[name]) for name in known if name in state_dict}
+        for name, value in found.items():
+            if value.shape != known[name].shape:
+                raise ShapeError(
+                    f"Program.set_state_dict: {name} has shape {list(known[name].shape)}, "
+                    f"the state dict has {list(value.shape)}; nothing was changed"
+                )
+        scope = global_scope() if scope is None else scope
+        scope.values.update({name: value.astype(known[name].dtype) for name, value in found.items()})
+
+    def _persistable(self) -> list[Variable]:
+        return [v for v in self.list_vars() if v.persistable]
 
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
         """The Program as text, as `print` shows it."""
@@ -466,7 +456,6 @@ class Program(Kept):
     def __str__(self) -> str:
         return str(self.global_block())
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Program) and self.global_block().says_the_same(other.global_block()))
-
-    __hash__ = object.__hash__
+    def equals(self, other: Program) -> bool:
+        """Whether the other Program has the same variables and operators; `==` says whether it is the same object."""
+        return self.global_block().equals(other.global_block())

@@ -1,4 +1,4 @@
-"""Watching a network being built: what each statement of a program put into the startup and the main Program."""
+"""What each statement of a user's program added to the startup and the main Program."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 
+from app.graph.build import watching
 from app.graph.defaults import default_startup_program
-from app.graph.printing import format_operator
 from app.graph.program import Block, Operator, Program
+from app.graph.show import format_operator
 from app.graph.variable import Variable
-from app.graph.watchers import watching
 
 
 @dataclass
 class Added:
-    """What a statement put into one Program: each with the block that it stands in."""
+    """The variables and operators that a statement added to one Program, each with its block."""
 
     variables: list[tuple[Block, Variable]] = field(default_factory=list)
     operators: list[tuple[Block, Operator]] = field(default_factory=list)
@@ -29,10 +29,10 @@ class Added:
         if isinstance(item, Operator):
             self.operators.append((block, item))
         elif block.idx == 0 or block.program.block(block.parent_idx).find_var(item.name) is None:
-            self.variables.append((block, item))  # one that is known outside the block only stands for that
+            self.variables.append((block, item))  # otherwise it is an input from the outer block
 
     def lines(self, name: str) -> list[str]:
-        """A line for each, as a printed Program has it, after the name of the Program, or of a block inside it."""
+        """A line for each, as in a printed Program, after the name of the Program or of a block inside it."""
         shown = [(block, str(variable)) for block, variable in self.variables]
         shown += [(block, format_operator(op)) for block, op in self.operators]
         return [f"{f'block {block.idx}' if block.idx else name:8} {line}" for block, line in shown]
@@ -40,7 +40,7 @@ class Added:
 
 @dataclass
 class Statement:
-    """A statement that was run, with what it added."""
+    """A statement that ran, with what it added."""
 
     file: str
     line: int
@@ -57,14 +57,13 @@ class Statement:
 
 
 class Watched:
-    """The statements that added something, in order. One that runs again and again, as in a loop, stands there once
-    for each time that others came in between."""
+    """The statements that added something, in order. A statement in a loop is listed again if others ran in between."""
 
     def __init__(self, files: tuple[str, ...]):
         self.files = set(files)
         self.statements: list[Statement] = []
         self.startup: Program | None = None
-        """The startup Program that was added to."""
+        """The startup Program that something was added to."""
         self._watching: AbstractContextManager[None] = watching(self._note)
 
     def __enter__(self) -> Watched:
@@ -90,22 +89,22 @@ class Watched:
             statement.main.add(block, added)
 
     def _place(self, frame: FrameType | None) -> tuple[str, int]:
-        """The file and line that is being run, of the innermost function in one of the files."""
+        """The file and line of the innermost running function that is in one of the files."""
         while frame is not None and frame.f_code.co_filename not in self.files:
             frame = frame.f_back
         return ("elsewhere", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def watch(*files: str) -> Watched:
-    """Note, inside a `with` block, which statements of these files put what into Programs; of the caller's, if none.
+    """Inside a `with` block, note what the statements of these files, or of the caller's, add to Programs.
 
-    `print(watched)` shows it, and `watched.statements` holds it.
+    `print(watched)` shows it, and `watched.statements` has it.
     """
     return Watched(files or (sys._getframe(1).f_code.co_filename,))
 
 
 def _statement(file: str, line: int) -> tuple[int, str]:
-    """The first line of the innermost statement at a line, and its text; of a block, its head alone."""
+    """The first line and the text of the innermost statement at a line; of a compound statement, only its head."""
     source = linecache.getlines(file)
     if not 0 < line <= len(source):
         return line, ""
@@ -126,10 +125,10 @@ def _extents(file: str, source: str) -> dict[int, tuple[int, int]]:
 def _find_extents(source: str) -> dict[int, tuple[int, int]]:
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # the file was changed since it was run
+    except SyntaxError:  # the file has changed since it was run
         return {}
     found: dict[int, tuple[int, int]] = {}
-    for node in ast.walk(tree):  # from the outside inwards, so that the innermost stays
+    for node in ast.walk(tree):  # outer statements first, so that the innermost remains
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = body[0].lineno - 1 if body else node.end_lineno or node.lineno

@@ -1,4 +1,4 @@
-"""What a Program computes with: Variables, which are names for values that will be, and Parameters among them."""
+"""Variables: names for the values that a Program computes; and Parameters, which training changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Variable(ValueMethods):
-    """A name for a value that an Executor will compute: shape (-1 is any size), element type and flags."""
+    """A name for a value that an Executor will compute, with shape (-1 is any size), element type and flags."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class Variable(ValueMethods):
         self.stop_gradient = stop_gradient
         self.is_data = is_data
         self.any_rank = False
-        """Whether what is fed is brought to the declared shape, where it has other axes and as many numbers."""
+        """Whether an array of another rank may be fed, and is reshaped to the declared shape."""
         self.gradient: str | None = None
-        """The name of its gradient, once there is one; one gradient may be that of several variables."""
+        """The name of its gradient, if there is one; several variables may share it."""
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes of the axes. One that is open equals -1, and cannot be computed with (see `OpenSize`)."""
+        """The sizes of the axes. An open one equals -1, and cannot be computed with (see `OpenSize`)."""
         return self._shape
 
     @shape.setter
@@ -64,12 +64,12 @@ class Variable(ValueMethods):
 
     @property
     def grad_name(self) -> str:
-        """The name of the gradient of this variable, or that which it gets."""
+        """The name that the gradient of this variable has, or will get."""
         return self.gradient or self.name + "@GRAD"
 
     @property
     def flags(self) -> list[str]:
-        """What sets this variable apart, in the words in which it is printed."""
+        """The flags that are set, as they are printed."""
         marks = {"data": self.is_data, "persistable": self.persistable, "stop_gradient": self.stop_gradient}
         return [word for word, holds in marks.items() if holds]
 
@@ -89,7 +89,7 @@ class Variable(ValueMethods):
         raise self._valueless("branch on it", self._advice_on_truth())
 
     def _advice_on_truth(self) -> str:
-        """What to write instead of asking for the truth of this; it depends on what gave it."""
+        """What to write instead of using this as a condition, depending on the operator that made it."""
         maker = next((op for op in reversed(self.block.ops) if self.name in op.outputs), None)
         if maker is None or maker.definition is not REGISTRY["equal"]:
             return ", or choose with app.where or app.static.nn.cond"
@@ -114,13 +114,13 @@ class Variable(ValueMethods):
         )
 
     def detach(self) -> Variable:
-        """The same value, with no gradient flowing back through it."""
-        copied = self.assign()  # type: ignore[attr-defined]
+        """The same value, through which no gradient flows."""
+        copied: Variable = self.assign()  # type: ignore[attr-defined]
         copied.stop_gradient = True
         return copied
 
     def changed(self) -> None:
-        """Note that an operator has given it another value."""
+        """Called when an operator has written another value to it; a subclass may note that."""
 
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
@@ -139,7 +139,7 @@ class Parameter(Variable):
         self, block: Block, name: str, shape: Sequence[AnySize], dtype: Any = "float32", trainable: bool = True
     ):
         super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
-        self.attr: Any = None  # the ParamAttr that it was made with
+        self.attr: Any = None  # the ParamAttr that it was created with
 
     @property
     def trainable(self) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.scope import Scope
 from app.errors import ProgramError
 from app.graph.program import Program
+from app.graph.scope import Scope
 from app.graph.variable import Variable
 from app.jit.effects import Effects, Outputs
 from app.jit.gradient import GradientProgram, TracedOperator
@@ -18,9 +18,8 @@ from app.jit.tracer import Captured
 from app.ops.spec import UNKNOWN
 from app.tensor import Tensor
 from app.tensor.inplace import write
-from app.tensor.modes import recording
-from app.tensor.tape import Node
-from app.tensor.versions import note_change
+from app.tensor.modes import modes
+from app.tensor.tape import Node, note_change
 
 
 class ConcreteProgram:
@@ -115,7 +114,7 @@ class ConcreteProgram:
         self.datasets[:] = datasets
         holders = [*tensors, *[c.holder for c in self.captured]]
         needs: tuple[bool, ...] = ()
-        if recording.on and self._differentiable:
+        if modes().on and self._differentiable:
             needs = tuple([not t.stop_gradient for t in holders])
         if True in needs:
             made = self._run_recorded(holders, needs)

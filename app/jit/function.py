@@ -24,7 +24,7 @@ from app.jit.tracer import Tracer
 from app.nn.layer import Layer
 from app.reading import parameters_of
 from app.static.inputs import InputSpec
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 MOST_TRACES = 32
 """How many traces a function keeps; the one that was not used for longest goes first."""
@@ -82,7 +82,7 @@ class StaticFunction:
     # Calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if recording.tracer is not None:  # part of a function that is being traced
+        if modes().tracer is not None:  # part of a function that is being traced
             return converted(self.eager)(*args, **kwargs)
         if not enabled["to_static"]:
             return self.eager(*args, **kwargs)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.engine.scope import Scope
 from app.errors import InPlaceError, OperatorError
 from app.graph import names
-from app.graph.backward import gradients
+from app.graph.gradients import gradients
 from app.graph.passes.rewrite import is_pure, with_operators
 from app.graph.program import BACKWARD, Operator, Program
+from app.graph.scope import Scope
 from app.jit.running import Runner
 from app.ops.definition import OpDef, apply
 from app.ops.rules import Reads
 from app.ops.spec import Spec
 from app.tensor import Tensor, grad
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 if TYPE_CHECKING:
     from app.jit.concrete import ConcreteProgram
@@ -81,7 +81,7 @@ class GradientProgram:
             maker = makers.get(name)
             if name in self.feeds:
                 continue
-            if maker is not None and not maker.inputs and is_pure(both, maker):
+            if maker is not None and not maker.inputs and is_pure(both.global_block(), maker):
                 copied.append(maker)
                 continue
             if maker is not None and name in concrete.inputs:
@@ -126,7 +126,7 @@ class TracedOperator(OpDef):
 
     def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
         gradients: list[Any] = [None] * len(call.needs)
-        found = self._replayed(call, douts) if recording.on else self.of_gradient.run(self._fed(call, douts))
+        found = self._replayed(call, douts) if modes().on else self.of_gradient.run(self._fed(call, douts))
         for place, gradient in zip(self.of_gradient.wanted, found, strict=True):
             gradients[place] = gradient
         return gradients

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from app.engine.reference import ReferenceEngine, stacked
-from app.engine.scope import Scope
 from app.errors import ProgramError
 from app.graph.program import Program
+from app.graph.scope import Scope
 
 BACKENDS = ("compiled", "reference")
 """The engines that run traced functions."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.errors import ProgramError
-from app.graph.plain import to_plain
 from app.graph.program import Program
+from app.graph.serialise import value_to_data
 from app.jit.concrete import ConcreteProgram
 from app.jit.function import StaticFunction, static_layer
 from app.jit.tracer import Captured
@@ -117,11 +117,11 @@ def _written(nest: Any, label: str) -> Any:
     if isinstance(nest, _Made):
         return {"value": nest.name}
     if isinstance(nest, dict):
-        return {"dict": [[to_plain(key), _written(item, label)] for key, item in nest.items()]}
+        return {"dict": [[value_to_data(key), _written(item, label)] for key, item in nest.items()]}
     if isinstance(nest, (list, tuple)):
         return {"list" if isinstance(nest, list) else "tuple": [_written(item, label) for item in nest]}
     try:
-        return {"plain": to_plain(nest)}
+        return {"plain": value_to_data(nest)}
     except ProgramError as error:
         raise ProgramError(f"{label} gives what cannot be written to a file: {error}") from None
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from app.errors import DtypeError, GradientError, ProgramError, ShapeError
 from app.graph import names
-from app.graph.backward import gradients
 from app.graph.defaults import program_guard, static_mode
+from app.graph.gradients import gradients
 from app.graph.program import FORWARD, Program
 from app.graph.variable import Variable
 from app.jit.variable import Memory, TracedParameter, TracedVariable

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from app.errors import ProgramError
-from app.graph.plain import from_plain
 from app.graph.program import Operator, Program
+from app.graph.serialise import DAMAGE_ERRORS, value_from_data
 from app.graph.variable import Parameter as ProgramParameter
-from app.graph.written import DAMAGES
 from app.jit.api import not_to_static, to_static
 from app.nn.layer import Layer
 from app.ops.definition import apply
 from app.static.model_file import SavedModel
 from app.tensor import Parameter, Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 
 class TranslatedLayer(Layer):
@@ -28,7 +27,7 @@ class TranslatedLayer(Layer):
         try:
             for program, notes in self._programs.values():
                 self._add(program, notes, model)
-        except DAMAGES as error:
+        except DAMAGE_ERRORS as error:
             raise ProgramError(f"what is said of the model's parameters cannot be read: {error!r}") from error
         to_static(self.eval())
 
@@ -77,7 +76,7 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
 def _apply(operator: Operator, values: dict[str, Any], kept: set[str]) -> None:
     """Apply an operator of a Program to values: run it now, or append it to what is being traced."""
     inputs = [None if name is None else values[name] for name in operator.inputs]
-    attributes, tracer = operator.attributes, recording.tracer
+    attributes, tracer = operator.attributes, modes().tracer
     if tracer is not None and operator.bodies:
         attributes = operator.copied_into(tracer.program.current_block()).attributes
     into = [values[name] for name in operator.outputs] if kept.intersection(operator.outputs) else None
@@ -92,7 +91,7 @@ def _filled(written: Any, values: dict[str, Any]) -> Any:
     if kind == "value":
         return values[content]
     if kind == "plain":
-        return from_plain(content)
+        return value_from_data(content)
     if kind == "dict":
-        return {from_plain(key): _filled(item, values) for key, item in content}
+        return {value_from_data(key): _filled(item, values) for key, item in content}
     return (list if kind == "list" else tuple)(_filled(item, values) for item in content)

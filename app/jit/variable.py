@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from app.errors import ProgramError
 from app.graph.variable import Parameter, Variable
 from app.ops.definition import REGISTRY, OpDef
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 CHOOSE = (
     "Python wants to know whether it is true here, where it was not converted: in code whose source cannot be "
@@ -61,7 +61,7 @@ class TracedVariable(Variable):
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:
-        tracer = None if self._tracer is None else recording.tracer
+        tracer = None if self._tracer is None else modes().tracer
         if tracer is None:
             return super().apply_operator(definition, inputs, attributes, into)
         return tracer.apply(definition, inputs, attributes, into)
@@ -206,7 +206,7 @@ class TracedVariable(Variable):
 
     def set_value(self, value: Any) -> None:
         """Replace the numbers by others of the same shape; no gradient flows through this."""
-        if not self.stop_gradient and recording.on:
+        if not self.stop_gradient and modes().on:
             raise ProgramError(
                 f"set_value on {self.name}, of which a gradient is wanted, in a function that is being traced; "
                 "do it inside app.no_grad(), or give the name a new value"

@@ -18,8 +18,8 @@ from app.dist import world as worlds
 from app.dist.errors import DistError
 from app.dist.messages import BUCKET, in_messages
 from app.nn.layer import Layer
-from app.tensor.backward import afterwards
-from app.tensor.versions import note_change
+from app.tensor.backward import call_after_backward
+from app.tensor.tape import note_change
 
 
 class Averaging:
@@ -69,7 +69,7 @@ class Averaging:
 
     def _arriving(self, gradient: Any) -> None:
         if self.on:
-            afterwards(self.average)
+            call_after_backward(self.average)
 
     def average(self) -> None:
         """Replace the gradients by their averages; one that no rank has stays None."""

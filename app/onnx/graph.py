@@ -8,8 +8,7 @@ from typing import Any
 
 from app.custom.composed import Composition, composition
 from app.errors import AppError, ExportError
-from app.graph.body import Body
-from app.graph.program import Block, Operator
+from app.graph.program import Block, Body, Operator
 from app.listed import as_list
 from app.onnx.flow import FlowNodes
 from app.onnx.library import DOMAIN, Library

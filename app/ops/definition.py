@@ -222,6 +222,13 @@ class OpDef:
         except Exception as error:
             raise _explained(self.label, error) from error
 
+    def run(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """Run the kernel; an error says what the operator was given."""
+        try:
+            return self.kernel(*inputs, **attributes)
+        except Exception as error:
+            raise kernel_error(self, inputs, attributes, error) from error
+
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Sort the arguments of a call into input values and attributes."""
         if self.variadic is not None:
@@ -303,10 +310,7 @@ def _on_arrays(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str
     if definition.prepare is not None and not definition.plans.leaves(inputs):
         given, inputs = inputs, definition.prepared(inputs)
         definition.plans.learn(kinds_of(given), given, inputs)
-    try:
-        return definition.kernel(*inputs, **attributes)
-    except Exception as error:
-        raise kernel_error(definition, inputs, attributes, error) from error
+    return definition.run(inputs, attributes)
 
 
 # Making definitions

@@ -10,9 +10,10 @@ import numpy as np
 
 from app.errors import AppError, ShapeError
 from app.graph import names
-from app.graph.backward import append_backward
 from app.graph.defaults import default_startup_program, in_dynamic_mode
-from app.graph.program import OPTIMIZE, Program, Variable
+from app.graph.gradients import append_backward
+from app.graph.program import OPTIMIZE, Program
+from app.graph.variable import Variable
 from app.nn.parameter import initialise
 from app.ops.creation import fill_constant
 from app.ops.definition import OpDef, apply
@@ -22,7 +23,7 @@ from app.optimizer.groups import Group, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
 from app.tensor import Tensor, no_grad
 from app.tensor.memory import keep_freed_memory
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 SCHEDULER = "LR_Scheduler"
 
@@ -120,7 +121,7 @@ class Optimizer:
         """Change every parameter that has a gradient."""
         if self.groups is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to change")
-        tracer = recording.tracer
+        tracer = modes().tracer
         rates: dict[tuple[float, str], Any] = {}
         for group in self.groups:
             pairs = [(p, p.grad) for p in group.params if p.grad is not None and not p.stop_gradient]

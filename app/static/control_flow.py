@@ -10,7 +10,7 @@ import numpy as np
 
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.graph import Program, Variable, default_main_program, in_dynamic_mode
-from app.graph.sub_blocks import append_cond, append_while, traced
+from app.graph.control import append_cond, append_while, traced
 from app.listed import as_list
 from app.ops.composed import of_package
 from app.ops.logic import equal

@@ -19,7 +19,7 @@ from app.custom.written import OperatorTable, read_operators
 from app.errors import FileError, MissingFileError, ProgramError
 from app.files import read_file, write_whole
 from app.graph import Program
-from app.graph.written import DAMAGES, from_data, to_data
+from app.graph.serialise import DAMAGE_ERRORS, program_from_data, program_to_data
 
 FORMAT, VERSION = "opsmith.model", 1
 MODEL, WEIGHTS = ".json", ".safetensors"
@@ -61,7 +61,7 @@ def write_model(prefix: Any, model: SavedModel) -> None:
     arrays = {name: np.array(value, order="C") for name, value in model.values.items() if name in kept}
     weights = pack(arrays, {"format": "opsmith.weights"})  # one word alone: more have no fixed order
     table = OperatorTable()
-    programs = {name: to_data(program, table.number_of) for name, program in _programs(model).items()}
+    programs = {name: program_to_data(program, table.number_of) for name, program in _programs(model).items()}
     data = {
         "format": FORMAT,
         "version": VERSION,
@@ -117,13 +117,13 @@ def read_model(
     call = f"{how}({str(prefix)!r}"
     operators = read_operators(data.get("custom_operators"), str(path), custom_ops, accept_changed, call)
     try:
-        program = from_data(data["program"], operators)
-        training = from_data(data["training_program"], operators) if "training_program" in data else None
+        program = program_from_data(data["program"], operators)
+        training = program_from_data(data["training_program"], operators) if "training_program" in data else None
         inputs, outputs = (
             [program.global_block().var(name).name for name in data[key]] for key in ("inputs", "outputs")
         )
         model = SavedModel(program, inputs, outputs, {}, training, data.get("notes", {}))
-    except (*DAMAGES, ProgramError) as error:
+    except (*DAMAGE_ERRORS, ProgramError) as error:
         raise ProgramError(f"{path}: {error}") from error
     model.values = _values(weights, weights_path, list(_programs(model).values()))
     return model
@@ -146,7 +146,7 @@ def _checked(path: Path, content: bytes) -> dict[str, Any]:
     try:
         data = json.loads(content.decode("utf-8"))
         kind, version = data["format"], data["version"]
-    except DAMAGES as error:
+    except DAMAGE_ERRORS as error:
         raise FileError(f"{path} is not a saved model, or is damaged: {type(error).__name__} {error}") from error
     if kind != FORMAT:
         raise FileError(f"{path} is not a saved model, or is damaged: its format is {kind!r}, expected {FORMAT!r}")
@@ -173,7 +173,7 @@ def _values(weights: bytes, path: Path, programs: Sequence[Program]) -> dict[str
 
     try:
         values: Mapping[str, np.ndarray] = unpack(weights)
-    except (SafetensorError, *DAMAGES) as error:
+    except (SafetensorError, *DAMAGE_ERRORS) as error:
         raise FileError(f"{path} is no file of weights: {error}") from error
     for variable in (v for program in programs for v in program.list_vars() if v.persistable):
         if variable.name not in values:

@@ -1,6 +1,6 @@
 """Backward passes of eager values: into the `.grad` of leaves, or as the result of `grad`.
 
-Values are known here by what they hold: an array, the place on the tape that it came from, and the class of results.
+Without `create_graph` gradients are arrays on their way, with it they are Tensors on the tape.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,27 +24,30 @@ from app.errors import (
     ShapeError,
     silent_end,
 )
-from app.graph.autodiff import reverse_walk
+from app.graph.autodiff import Recorded, reverse_walk
 from app.listed import as_list
 from app.tensor.modes import modes, reset_modes, set_modes
-from app.tensor.tape import GraphCall, Hooks, Node, leading_to, on_tape, reachable
-from app.tensor.versions import note_change
+from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
+
+if TYPE_CHECKING:
+    from app.tensor.tape import Key
+    from app.tensor.tensor import Tensor
 
 Complete = Callable[[Any, Any], Any]
 
 
 def _walk(
-    tensors: Sequence[Any],
+    tensors: Sequence[Tensor],
     starts: Sequence[Any],
     retain_graph: bool,
     create_graph: bool,
     complete: Complete | None = None,
-    wanted: Container[Hashable] | None = None,
-    blocked: Container[Hashable] = (),
+    wanted: Container[Key] | None = None,
+    blocked: Container[Key] = (),
 ) -> dict[Any, Any]:
-    """Walk back from `tensors`, as far as `wanted` where that is given, on ways around `blocked`.
+    """Walk back from `tensors`; with `wanted`, only as far as these keys; never through `blocked`.
 
-    Gives the gradients of where the walk ended, as arrays or, with `create_graph`, as Tensors.
+    Returns the gradients of the values where the walk ended, by their keys.
     """
     if len(starts) != len(tensors):
         raise GradientArgumentError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
@@ -63,9 +66,9 @@ def _walk(
             if node.hooks is not None:
                 complete = partial(_after_hooks, kind, complete)
                 break
-        calls: Iterable[Any] = nodes
+        calls: Iterable[Recorded] = nodes
         if create_graph:
-            calls = [GraphCall(node, partial(on_tape, kind)) for node in nodes]
+            calls = [DifferentiableNode(node, kind) for node in nodes]
         reverse_walk(calls, gradients, complete)
     finally:
         reset_modes(outside)
@@ -75,7 +78,7 @@ def _walk(
     return gradients
 
 
-def _start(tensor: Any, start: Any, create_graph: bool, place: int) -> Any:
+def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Any:
     array = tensor._array
     if tensor.stop_gradient:
         raise GradientError(
@@ -109,7 +112,7 @@ def _counted(values: Sequence[Any], what: str) -> str:
 # Hooks
 
 
-def _after_hooks(kind: Any, complete: Complete | None, key: tuple[Node, int], gradient: Any) -> Any:
+def _after_hooks(kind: Callable[..., Tensor], complete: Complete | None, key: tuple[Node, int], gradient: Any) -> Any:
     node, slot = key
     hooks = None if node.hooks is None else node.hooks.get(slot)
     if hooks:
@@ -117,8 +120,8 @@ def _after_hooks(kind: Any, complete: Complete | None, key: tuple[Node, int], gr
     return gradient if complete is None else complete(key, gradient)
 
 
-def run_hooks(hooks: Hooks, gradient: Any, kind: Any) -> Any:
-    """The gradient after each function has seen it, as a Tensor, and may have returned another one."""
+def run_hooks(hooks: Hooks, gradient: Any, kind: Callable[..., Tensor]) -> Any:
+    """The gradient after every hook; each sees it as a Tensor, and may return another one."""
     arrays = not hasattr(gradient, "_array")
     tensor = kind(np.asarray(gradient)) if arrays else gradient
     for hook in list(hooks.values()):
@@ -134,8 +137,8 @@ def run_hooks(hooks: Hooks, gradient: Any, kind: Any) -> Any:
     return tensor._array if arrays else tensor
 
 
-def _check_hook(hook: Callable[[Any], Any], gradient: Any, changed: Any) -> None:
-    """Refuse what cannot take the place of a gradient."""
+def _check_hook(hook: Hook, gradient: Any, changed: Any) -> None:
+    """Raise an error if what a hook returned cannot replace the gradient."""
     code = getattr(hook, "__code__", None)
     name = getattr(hook, "__qualname__", type(hook).__name__)
     label = f"hook {name!r}" if code is None else f"hook {name!r} ({code.co_filename}:{code.co_firstlineno})"
@@ -149,30 +152,30 @@ def _check_hook(hook: Callable[[Any], Any], gradient: Any, changed: Any) -> None
         raise DtypeError(f"{label} has changed the type of a gradient of {dtype}: it returned {other}; use .astype")
 
 
-# What arrives at leaves
+# Gradients of leaves
 
 
-def _holders(array: np.ndarray) -> int:
+def _references(array: np.ndarray) -> int:
     return sys.getrefcount(array)
 
 
 def _alone() -> int:
-    """What `_holders` counts for an array that nobody else holds, with this Python."""
+    """What `_references` counts for an array that only a dictionary held, in this version of Python."""
     gradients = {0: np.zeros(1)}
     gradient = gradients.pop(0)
-    return _holders(gradient)
+    return _references(gradient)
 
 
 _ALONE = _alone()
 
 
-def _deliver(leaf: Any, gradients: dict[Any, Any]) -> None:
-    """Add a gradient to that of a leaf; the leaf's own array is changed in place, and shared with nobody."""
+def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Any]) -> None:
+    """Add a gradient to the `.grad` of a leaf, in place if it has one. Its array is shared with nothing else."""
     gradient = gradients.pop(leaf)
     if leaf._hooks:
         gradient = run_hooks(leaf._hooks, gradient, leaf.result_class)
     if not isinstance(gradient, np.ndarray):
-        if hasattr(gradient, "_array"):  # on the tape: made to be differentiated again
+        if hasattr(gradient, "_array"):  # a Tensor on the tape, with create_graph
             with _adding:
                 leaf.grad = gradient.clone() if leaf.grad is None else leaf.grad + gradient
             return
@@ -180,7 +183,7 @@ def _deliver(leaf: Any, gradients: dict[Any, Any]) -> None:
     dtype = leaf._array.dtype
     if gradient.dtype is not dtype and dtype.kind == "f":
         gradient = gradient.astype(dtype, copy=False)
-    alone = gradient.base is None and gradient.flags.writeable and _holders(gradient) <= _ALONE
+    alone = gradient.base is None and gradient.flags.writeable and _references(gradient) <= _ALONE
     _begin_adding()
     try:
         before = leaf.grad
@@ -197,7 +200,7 @@ def _deliver(leaf: Any, gradients: dict[Any, Any]) -> None:
 
 
 _adding = threading.RLock()
-"""Held while a gradient is added to that of a leaf, as other threads may have gradients for the same leaf."""
+"""Held while a gradient is added to a `.grad`: other threads may have gradients for the same leaf."""
 _begin_adding, _end_adding = _adding.acquire, _adding.release  # in half the time of `with`
 
 
@@ -208,9 +211,9 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `.grad` of every leaf that wants one, or of `inputs` alone.
+    """Add the gradients of `tensors` to the `.grad` of every leaf that wants one, or of `inputs` only.
 
-    With `create_graph` these can be differentiated again. From a Tensor with `stop_gradient=True` nothing flows.
+    With `create_graph` they can be differentiated again. No gradient flows from a Tensor with `stop_gradient=True`.
     """
     tensors = as_list(tensors)
     starts = [None] * len(tensors) if grad_tensors is None else as_list(grad_tensors)
@@ -218,12 +221,12 @@ def backward(
 
 
 def run_backward(
-    tensors: Sequence[Any], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any = None
+    tensors: Sequence[Tensor], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any = None
 ) -> None:
-    """`backward`, of lists."""
+    """The same as `backward`, for lists."""
     if not _some_want_gradients(tensors):
         return
-    outside = len(_waiting_here()) if _waiting else 0  # what a pass that this one is part of will do
+    outside = len(_waiting_here()) if _waiting else 0  # those of a backward pass that this one runs inside of
     try:
         _run_backward(tensors, starts, retain_graph, create_graph, inputs)
         while _waiting and len(_waiting_here()) > outside:
@@ -233,15 +236,15 @@ def run_backward(
             _forget_waiting(outside)
 
 
-def afterwards(function: Callable[[], None]) -> None:
-    """Have a function called, once, when the backward pass that now runs has brought all gradients to their leaves."""
+def call_after_backward(function: Callable[[], None]) -> None:
+    """Call a function once when the backward pass that is running has set every `.grad`."""
     waiting = _waiting.setdefault(get_ident(), [])
     if function not in waiting:
         waiting.append(function)
 
 
 _waiting: dict[int, list[Callable[[], None]]] = {}
-"""What is to be called after backward passes, by the thread that runs them; empty nearly always."""
+"""The functions to call after backward passes, by the thread that runs these; nearly always empty."""
 
 
 def _waiting_here() -> list[Callable[[], None]]:
@@ -249,7 +252,7 @@ def _waiting_here() -> list[Callable[[], None]]:
 
 
 def _forget_waiting(outside: int) -> None:
-    """Leave what waited before a pass."""
+    """Drop the functions that were added since there were `outside` of them."""
     here = _waiting_here()
     del here[outside:]
     if not here:
@@ -257,24 +260,24 @@ def _forget_waiting(outside: int) -> None:
 
 
 def _run_backward(
-    tensors: Sequence[Any], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
+    tensors: Sequence[Tensor], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
     if inputs is not None:
         inputs = _tensors_among(inputs, "inputs")
-        found = _found(tensors, inputs, starts, bool(retain_graph), create_graph)
+        found = _gradients_of(tensors, inputs, starts, bool(retain_graph), create_graph)
         for tensor in inputs:
             gradient = found.get(tensor.source)
             if gradient is not None:
-                _deliver(tensor, {tensor: gradient if create_graph else np.array(gradient)})
+                _add_to_leaf(tensor, {tensor: gradient if create_graph else np.array(gradient)})
         return
     ends = _walk(tensors, starts, bool(retain_graph), create_graph)
     for key in list(ends):
         if key.__class__ is not tuple:
-            _deliver(key, ends)
+            _add_to_leaf(key, ends)
 
 
-def _some_want_gradients(tensors: Sequence[Any]) -> bool:
-    """Whether there is anything to do; where there is not, that is an error for strict classes of Tensors."""
+def _some_want_gradients(tensors: Sequence[Tensor]) -> bool:
+    """Whether there is anything to do. If not, this warns; for PyTorch's Tensors it is an error, raised later."""
     for tensor in tensors:
         if not tensor.stop_gradient or tensor.as_in_pytorch:
             return True
@@ -301,9 +304,9 @@ def grad(
     allow_unused: bool = False,
     no_grad_vars: Any = None,
 ) -> list[Any]:
-    """The gradients of the sum of `outputs` with respect to `inputs`; no `.grad` is touched.
+    """The gradients of the sum of `outputs` with respect to `inputs`; no `.grad` changes.
 
-    With `create_graph` the result can be differentiated again.
+    With `create_graph` they can be differentiated again.
     """
     outputs, inputs = _tensors_among(outputs, "outputs"), _tensors_among(inputs, "inputs")
     if not only_inputs:
@@ -313,7 +316,7 @@ def grad(
     around = list(around) if isinstance(around, set) else as_list(around)
     tracer = modes().tracer
     if tracer is not None:
-        made = tracer.grad(outputs, inputs, starts, create_graph, around)
+        made: list[Any] = tracer.grad(outputs, inputs, starts, create_graph, around)
         for position, gradient in enumerate(made):
             if gradient is None and not allow_unused:
                 raise GradientError(_UNUSED.format(position=position, shape=list(inputs[position].shape)))
@@ -321,7 +324,7 @@ def grad(
     blocked = _tensors_among(around, "no_grad_vars") if around else []
     keep = create_graph if retain_graph is None else retain_graph
     outside = len(_waiting_here()) if _waiting else 0
-    found = _found(outputs, inputs, starts, keep, create_graph, blocked)
+    found = _gradients_of(outputs, inputs, starts, keep, create_graph, blocked)
     kind = outputs[0].result_class
     results: list[Any] = []
     for position, tensor in enumerate(inputs):
@@ -341,15 +344,15 @@ def grad(
     return results
 
 
-def _found(
-    outputs: Sequence[Any],
-    inputs: Sequence[Any],
+def _gradients_of(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
     starts: Sequence[Any],
     retain_graph: bool,
     create_graph: bool,
-    blocked: Sequence[Any] = (),
+    blocked: Sequence[Tensor] = (),
 ) -> dict[Any, Any]:
-    """The gradients of inputs, before the hooks of leaves, by where the inputs stand."""
+    """The gradients of inputs by their keys, before the hooks of leaves."""
     wanted, around = {tensor.source for tensor in inputs}, {tensor.source for tensor in blocked}
     found: dict[Any, Any] = {}
 

@@ -1,4 +1,4 @@
-"""How an operator runs on Tensors: at once, and with a record of it if a gradient may be asked for."""
+"""How an operator runs on Tensors: at once, with a record if a gradient may be wanted."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from app.ops.definition import REGISTRY, OpDef, kernel_error
 from app.ops.methods import ValueMethods
 from app.ops.plans import Plan
 from app.ops.spec import spec_of
-from app.tensor.inplace import write
+from app.tensor.inplace import note_view, write
 from app.tensor.modes import modes
 from app.tensor.tape import Node
-from app.tensor.views import relate
 
 
 def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
-    """A method for Python's operator of two values, for an operator that needs no checks before it runs.
+    """The method of a Python operator with two operands, for an operator that needs no checks before it runs.
 
-    Where nothing is recorded it goes straight to the kernel, if values like these were met before: functions that
-    users write over Tensors, such as a PyLayer's, consist of such calls.
+    If nothing is recorded, and operands of the same types were seen before, it calls the kernel directly: functions
+    that users write with Tensors, such as those of a PyLayer, consist of such calls.
     """
-    definition, long_way = REGISTRY[name], getattr(ValueMethods, python)
+    definition, general = REGISTRY[name], getattr(ValueMethods, python)
     kernel, plans = definition.kernel, definition.plans.by_kinds
 
     def method(self: Any, other: Any) -> Any:
-        if modes().plain:
+        if modes().direct:
             x = self._array
             y = other._array if isinstance(other, RunsOperators) else other
             plan = plans.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
             if plan is not None:
                 try:
                     return self.result_class(kernel(x, np.array(y, plan[0][1]) if plan else y))
-                except Exception:  # the long way tells what is wrong
+                except Exception:  # the general method raises the error
                     pass
-        return long_way(self, other)
+        return general(self, other)
 
     def swapped(self: Any, other: Any) -> Any:
-        if modes().plain:
+        if modes().direct:
             y = self._array
             plan = plans.get((other.__class__, y.dtype))
             if plan:
@@ -49,37 +48,32 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
                     return self.result_class(kernel(np.array(other, plan[0][1]), y))
                 except Exception:
                     pass
-        return long_way(self, other)
+        return general(self, other)
 
     return swapped if python.startswith("__r") else method
 
 
-def active_tracer() -> Any:
-    """What operators of this thread are handed to instead of being run; None where no function is traced here."""
-    return modes().tracer
-
-
 def as_applied(value: Any) -> Any:
-    """An argument, or a list of them, as an operator takes it: while a function is traced, with Variables for Tensors.
+    """An argument of an operator, or a list of them; while a function is traced, with Variables in place of Tensors.
 
-    Every hook for users' operators asks this first, so a captured Tensor becomes an input of the operator in the
-    Program. Otherwise the operator would run its function on the Tensor's numbers, and the Program would not know it.
+    Every hook for users' operators calls this first, so a captured Tensor becomes an input of the operator in the
+    Program. Otherwise the operator would run on the numbers of the Tensor, and would be missing in the Program.
     """
-    tracer = active_tracer()
-    return value if tracer is None else _stood_for(value, tracer)
+    tracer = modes().tracer
+    return value if tracer is None else _with_variables(value, tracer)
 
 
-def _stood_for(value: Any, tracer: Any) -> Any:
+def _with_variables(value: Any, tracer: Any) -> Any:
     if isinstance(value, RunsOperators):
         return tracer.value(value)
     if isinstance(value, (list, tuple)) and not hasattr(value, "dtype"):
         make = value._make if hasattr(value, "_make") else type(value)
-        return make([_stood_for(v, tracer) for v in value])
+        return make([_with_variables(v, tracer) for v in value])
     return value
 
 
 class RunsOperators(ValueMethods):
-    """The part of a Tensor that applies operators to it."""
+    """The base of Tensor: how operators are applied to it."""
 
     __slots__ = ()
     __hash__ = ValueMethods.__hash__
@@ -97,7 +91,7 @@ class RunsOperators(ValueMethods):
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:
-        """Run the operator now, and record it if a gradient may be asked for."""
+        """Run the operator now, and record it if a gradient may be wanted."""
         here = modes()
         if here.tracer is not None:
             return here.tracer.apply(definition, inputs, attributes, into)
@@ -117,7 +111,7 @@ class RunsOperators(ValueMethods):
             _check(definition, arrays, attributes)
         if into is not None:
             return _update(definition, arrays, attributes, into)
-        try:
+        try:  # as `definition.run` does, without the cost of one more call
             results = definition.kernel(*arrays, **attributes) if attributes else definition.kernel(*arrays)
         except Exception as error:
             raise kernel_error(definition, arrays, attributes, error) from error
@@ -136,7 +130,7 @@ class RunsOperators(ValueMethods):
         attributes: Mapping[str, Any],
         on: bool,
     ) -> list[Any]:
-        """The outputs as Tensors, with a record of the operator if recording is on and a gradient may be asked for."""
+        """The outputs as Tensors, with a record of the operator if recording is on and a gradient may be wanted."""
         kind = self.result_class
         tensors = []
         for array in outputs:
@@ -156,14 +150,14 @@ class RunsOperators(ValueMethods):
                         tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False
         if definition.views:
             for slot, tensor in enumerate(tensors):
-                relate(tensor, inputs[0], definition, attributes, slot)
+                note_view(tensor, inputs[0], definition, attributes, slot)
         return tensors
 
 
 def _prepared(
     definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: tuple[Any, ...]
 ) -> tuple[Sequence[Any], list[Any]]:
-    """The inputs as the operator takes them, and their arrays; how that was done is remembered."""
+    """The inputs as the operator takes them, and their arrays; the plan is remembered for such inputs."""
     for value in given:
         if hasattr(value, "apply_operator"):
             raise OperatorError(
@@ -177,18 +171,18 @@ def _prepared(
 
 
 def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], plan: Plan) -> list[Any]:
-    """The arrays, with the Python numbers among them made arrays, too."""
+    """The arrays, with the Python numbers among them converted to arrays."""
     try:
         for place, dtype in plan:
             arrays[place] = np.array(arrays[place], dtype)
-    except OverflowError:  # a number that the type cannot hold: whoever prepares says so
+    except OverflowError:  # a number that the type cannot hold: preparing raises the better error
         definition.prepared(inputs)
         raise
     return arrays
 
 
 def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any], into: Sequence[Any]) -> Any:
-    """Run an operator whose results take the place of values, as an optimiser's step does, in their own memory."""
+    """Run an operator whose results replace values in their own memory, as an optimiser's step does."""
     try:
         if definition.accumulates is not None and into[0]._array.flags.writeable:
             base, scale, term = [arrays[place] for place in definition.accumulates.places(definition.inputs)]
@@ -203,14 +197,14 @@ def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, A
 
 
 def _as_arrays(results: Any) -> list[np.ndarray]:
-    """What a kernel returned: an array, a NumPy number, a tuple of them, or None."""
+    """The results of a kernel, which returned an array, a NumPy number, a tuple of them, or None."""
     if isinstance(results, tuple):
         return [np.asarray(r) for r in results]
     return [] if results is None else [np.asarray(results)]
 
 
 def _check(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-    """Let inference look at the inputs, unless it saw others like them."""
+    """Check the inputs by shape inference, unless inputs of these shapes and types were checked before."""
     seen = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
     if seen is None or seen not in definition.plans.checked:
         definition.infer_outputs([spec_of(a) for a in arrays], attributes)

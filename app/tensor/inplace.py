@@ -1,31 +1,162 @@
-"""Changes in place: the Tensor keeps its memory, so whatever shares that sees the new numbers."""
+"""Changes in place: the Tensor keeps its memory, so every Tensor that shares the memory sees the new numbers.
+
+A view remembers the Tensor that it was made from, its base, and by which operators. After a recorded change of either,
+the base gets the tape position of its changed value, and its views are recomputed from it, so gradients flow through
+the change whichever of them is used. Writing to a part of a Tensor is one operator on the tape, `put_part`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from app.errors import DtypeError, InPlaceError, ShapeError
+from app.ops.broadcasting import sum_to
 from app.ops.composed import METHODS
-from app.ops.definition import REGISTRY, OpDef
+from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.indexing import plain_index
+from app.ops.shaping import cast
 from app.tensor.modes import modes
-from app.tensor.versions import note_change, version_of
-from app.tensor.views import Step, View, rebase, rebase_part
+from app.tensor.tape import Node, move_retained_gradient, note_change, owner_of
+
+if TYPE_CHECKING:
+    from app.tensor.tensor import Tensor
+
+# Views
+
+_lock = threading.RLock()
+"""Held while a view is added to those of its base: several threads may take views of one Tensor."""
 
 
-def refuse_leaf(tensor: Any, incoming: Any = None) -> None:
-    """Refuse to change what gradients are wanted of, and no operator made, while operators are recorded.
+class Step(NamedTuple):
+    """One operator on the way from a base to its view."""
 
-    Of a view that a user's operator gave out, gradients could not follow what comes in either.
+    definition: OpDef
+    attributes: Mapping[str, Any]
+    slot: int
+
+    def __call__(self, value: Any) -> Any:
+        result = apply(self.definition, [value], self.attributes)
+        return result[self.slot] if isinstance(result, (tuple, list)) else result
+
+
+class View:
+    """How a Tensor is made from the one whose memory it shares."""
+
+    __slots__ = ("base", "made_by", "steps")
+
+    def __init__(self, base: Tensor, steps: Sequence[Step], made_by: str = ""):
+        self.base = base
+        self.steps = tuple(steps)
+        self.made_by = made_by
+        """The label of the user's operator that returned it. Its steps are unknown, so no change can be followed."""
+
+    def recomputed(self) -> Tensor:
+        value: Tensor = self.base
+        for step in self.steps:
+            value = step(value)
+        return value
+
+
+def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Mapping[str, Any], slot: int) -> None:
+    """Note that a result of an operator shares the memory of its first input, if it does."""
+    if view._array.base is None or owner_of(view._array) is not owner_of(source._array):
+        return
+    above: View | None = source._view
+    base, steps, made_by = (source, (), "") if above is None else (above.base, above.steps, above.made_by)
+    view._view = View(base, (*steps, Step(definition, attributes, slot)), made_by)
+    if made_by:
+        return
+    with _lock:
+        known = [] if base._views is None else [ref for ref in base._views if ref() is not None]
+        base._views = [*known, weakref.ref(view)]
+
+
+def note_view_of_inputs(result: Tensor, inputs: Sequence[Tensor], made_by: str) -> None:
+    """Note that a result of a user's operator shares the memory of one of its inputs, if it does."""
+    for source in inputs:
+        if source is not result and owner_of(result._array) is owner_of(source._array):
+            result._view = View(source if source._view is None else source._view.base, (), made_by)
+
+
+def record_change(target: Tensor, result: Tensor) -> None:
+    """Record that a Tensor was changed in place to `result`, for it and for those that share its memory."""
+    view: View | None = target._view
+    if view is not None:
+        _record_change_of_part(view, None, result)
+        return
+    _move(target, result._node, result._slot, result.stop_gradient)
+    _recompute_views(target)
+
+
+def _move(tensor: Tensor, node: Node | None, slot: int, stop_gradient: bool) -> None:
+    """Give a Tensor another position on the tape."""
+    before = tensor._node, tensor._slot
+    tensor._node, tensor._slot, tensor.stop_gradient = node, slot, stop_gradient
+    move_retained_gradient(tensor, *before)
+
+
+def _record_change_of_part(view: View, index: Any, value: Any) -> None:
+    """Record that `value` was put into a view, or with `index` into a part of it."""
+    base = view.base
+    values = [base, value]
+    needs = [not getattr(v, "stop_gradient", True) for v in values]
+    sources = [v.source if need else None for v, need in zip(values, needs, strict=True)]
+    arrays = [base._array, np.asarray(getattr(value, "_array", value))]
+    node = Node(put_part, sources, arrays, [base._array], {"steps": view.steps, "index": index}, needs)
+    _move(base, node, 0, False)
+    _recompute_views(base)
+
+
+def _recompute_views(base: Tensor) -> None:
+    for ref in base._views or ():
+        view = ref()
+        if view is not None and view._view is not None:
+            new = view._view.recomputed()
+            _move(view, new._node, new._slot, new.stop_gradient)
+
+
+def _put_part(x: Any, value: Any, *, steps: Sequence[Step], index: Any = None) -> Any:
+    """A copy of a value with others in the part that the steps, and then the index, lead to."""
+    out = part = x.copy()
+    for step in steps:
+        part = step(part)
+    part[... if index is None else index] = value
+    return out
+
+
+put_part = OpDef("put_part", _put_part, lambda x, value, **attributes: x)
+
+
+@put_part.gradient
+def _(value_like: Any, dout: Any, steps: Sequence[Step], index: Any) -> Any:
+    part = dout
+    for step in steps:
+        part = step(part)
+    if index is not None:
+        part = part[index]
+    rest = apply(put_part, [dout, np.zeros((), np.float32)], {"steps": steps, "index": index})
+    part = sum_to(part, shape=tuple(value_like.shape))
+    return rest, part if part.dtype == value_like.dtype else cast(part, dtype=value_like.dtype)
+
+
+# Changes
+
+
+def check_changeable(tensor: Tensor, incoming: Any = None) -> None:
+    """Refuse to change a leaf that wants a gradient while operators are recorded.
+
+    A view that a user's operator returned is refused too, if gradients are wanted: they could not follow the change.
     """
     if not modes().on:
         return
     view: View | None = tensor._view
     base = tensor if view is None else view.base
-    if view is not None and view.made_by and _wanted(base, tensor, incoming):
+    if view is not None and view.made_by and _want_gradients(base, tensor, incoming):
         raise InPlaceError(
             f"{view.made_by} gave out a view of its input, which cannot be changed in place while gradients are "
             "recorded, as they could not follow; return a clone() there, or say ctx.mark_dirty and return the input"
@@ -38,114 +169,88 @@ def refuse_leaf(tensor: Any, incoming: Any = None) -> None:
         )
 
 
-def _wanted(*values: Any) -> bool:
+def _want_gradients(*values: Any) -> bool:
     return not all(getattr(value, "stop_gradient", True) for value in values)
 
 
-def write(tensor: Any, numbers: Any, index: Any = ...) -> None:
+def write(tensor: Tensor, numbers: Any, index: Any = ...) -> None:
     """Put numbers into the memory of a Tensor, or into a part of it."""
-    if not tensor._array.flags.writeable:  # one number that stands for many, or memory that is another's
+    if not tensor._array.flags.writeable:  # a broadcast number, or memory of another owner
         tensor._array, tensor._view = tensor._array.copy(), None
-    if numbers is not tensor._array:  # else it was done there already
+    if numbers is not tensor._array:  # otherwise the operator has written them already
         tensor._array[index] = numbers
     note_change(tensor._array)
 
 
-class ChangesInPlace:
-    """What changes a Tensor. Beside these methods, operators have one with an underscore: `x.exp_()`."""
-
-    __slots__ = ()
-    _array: np.ndarray
-    _node: Any
-    _view: View | None
-    shape: Any
-    stop_gradient: bool
-
-    @property
-    def inplace_version(self) -> int:
-        """How often the numbers, or those of a Tensor that shares its memory, were changed in place."""
-        return version_of(self._array)
-
-    def set_value(self, value: Any) -> None:
-        """Replace the numbers by others of the same shape; no gradient flows through this."""
-        tracer = modes().tracer
-        if tracer is not None:
-            tracer.replace(self, value)
-            return
-        array = np.asarray(getattr(value, "_array", value))
-        if array.shape != self._array.shape:
-            raise ShapeError(f"set_value on a Tensor of shape {list(self._array.shape)} got shape {list(array.shape)}")
-        write(self, array)
-
-    def become(self, result: Any) -> Any:
-        """Take the numbers, and the place in the record, of a result."""
-        refuse_leaf(self, result)
-        here = modes()
-        if here.tracer is not None:
-            return here.tracer.replace(self, result)
-        if result._array.shape != self._array.shape:
-            raise ShapeError(
-                f"a Tensor of shape {list(self._array.shape)} cannot be changed in place "
-                f"to shape {list(result._array.shape)}"
-            )
-        own, other = self._array.dtype, result._array.dtype
-        if own != other:
-            if not np.can_cast(other, own, "same_kind"):
-                raise DtypeError(f"a Tensor of {own} cannot be changed in place to {other}; use .astype")
-            result = result.astype(own.name)
-        if result._node is not None:
-            result._node.keep_own(self._array)
-        write(self, result._array)
-        if here.on and not (self.stop_gradient and result.stop_gradient):
-            rebase(self, result)
-        return self
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        refuse_leaf(self, value)
-        here = modes()
-        if here.tracer is not None:
-            here.tracer.replace(self, here.tracer.with_item(self, index, value))
-            return
-        write(self, getattr(value, "_array", value), _plain(index))
-        if not (here.on and not (self.stop_gradient and getattr(value, "stop_gradient", True))):
-            return
-        steps, advanced = _way_to(index)
-        above = self._view
-        view = View(self, steps) if above is None else View(above.base, (*above.steps, *steps))
-        rebase_part(view, advanced, value)
-
-    def copy_(self, other: Any, blocking: bool = True) -> Any:
-        """Take the numbers of another value, stretched to this shape where they need to be."""
-        self[...] = other
-        return self
-
-    def fill_(self, value: Any) -> Any:
-        """Replace every number by one."""
-        self[...] = value
-        return self
-
-    def zero_(self) -> Any:
-        """Replace every number by zero."""
-        return self.fill_(0)
+def set_value(tensor: Tensor, value: Any) -> None:
+    """Replace the numbers of a Tensor by others of the same shape; no gradient flows through this."""
+    tracer = modes().tracer
+    if tracer is not None:
+        tracer.replace(tensor, value)
+        return
+    array = np.asarray(getattr(value, "_array", value))
+    if array.shape != tensor._array.shape:
+        raise ShapeError(f"set_value on a Tensor of shape {list(tensor._array.shape)} got shape {list(array.shape)}")
+    write(tensor, array)
 
 
-def _plain(index: Any) -> Any:
+def become(tensor: Tensor, result: Any) -> Any:
+    """Give a Tensor the numbers, and the tape position, of a result."""
+    check_changeable(tensor, result)
+    here = modes()
+    if here.tracer is not None:
+        return here.tracer.replace(tensor, result)
+    if result._array.shape != tensor._array.shape:
+        raise ShapeError(
+            f"a Tensor of shape {list(tensor._array.shape)} cannot be changed in place "
+            f"to shape {list(result._array.shape)}"
+        )
+    own, other = tensor._array.dtype, result._array.dtype
+    if own != other:
+        if not np.can_cast(other, own, "same_kind"):
+            raise DtypeError(f"a Tensor of {own} cannot be changed in place to {other}; use .astype")
+        result = result.astype(own.name)
+    if result._node is not None:
+        result._node.copy_saved(tensor._array)
+    write(tensor, result._array)
+    if here.on and not (tensor.stop_gradient and result.stop_gradient):
+        record_change(tensor, result)
+    return tensor
+
+
+def set_item(tensor: Tensor, index: Any, value: Any) -> None:
+    """Put a value into a part of a Tensor."""
+    check_changeable(tensor, value)
+    here = modes()
+    if here.tracer is not None:
+        here.tracer.replace(tensor, here.tracer.with_item(tensor, index, value))
+        return
+    write(tensor, getattr(value, "_array", value), _index_of_arrays(index))
+    if not (here.on and not (tensor.stop_gradient and getattr(value, "stop_gradient", True))):
+        return
+    steps, advanced = _steps_to_part(index)
+    above = tensor._view
+    view = View(tensor, steps) if above is None else View(above.base, (*above.steps, *steps))
+    _record_change_of_part(view, advanced, value)
+
+
+def _index_of_arrays(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(getattr(i, "_array", i) for i in index)
     return getattr(index, "_array", index)
 
 
-def _way_to(index: Any) -> tuple[tuple[Step, ...], Any]:
-    """The steps to a part that can be a view, or none and the index itself where it lists places."""
+def _steps_to_part(index: Any) -> tuple[tuple[Step, ...], Any]:
+    """The step to a part that is a view; for an index that lists positions, no step and the index itself."""
     parts = index if isinstance(index, tuple) else (index,)
     if any(isinstance(p, list) or (hasattr(p, "dtype") and not isinstance(p, np.generic)) for p in parts):
-        return (), _plain(index)
+        return (), _index_of_arrays(index)
     return (Step(REGISTRY["getitem"], {"index": plain_index(index)}, 0),), None
 
 
-def _changing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(function, OpDef) and function.views:
-        return _reshaping(name, function)
+        return _reshaping_method(name, function)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self.become(function(self, *args, **kwargs))
@@ -154,11 +259,11 @@ def _changing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _reshaping(name: str, function: OpDef) -> Callable[..., Any]:
-    """The numbers stay as they are, and the Tensor shows them in another shape."""
+def _reshaping_method(name: str, function: OpDef) -> Callable[..., Any]:
+    """A method after which the Tensor has the same numbers in another shape."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        refuse_leaf(self)
+        check_changeable(self)
         result = function(self, *args, **kwargs)
         if isinstance(result, tuple):
             raise ShapeError(f"{name[:-1]} gives several Tensors, so it cannot be done in place")
@@ -176,4 +281,4 @@ def add_methods(kind: type) -> None:
     for name, function in functions.items():
         begins_with_value = not isinstance(function, OpDef) or (function.inputs and function.outputs == ("out",))
         if begins_with_value and not hasattr(kind, name + "_"):
-            setattr(kind, name + "_", _changing(name + "_", function))
+            setattr(kind, name + "_", _in_place_method(name + "_", function))

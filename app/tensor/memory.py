@@ -1,10 +1,9 @@
-"""The memory of arrays that are no longer needed stays with the process, for the next arrays.
+"""Keeping freed memory in the process for the next arrays.
 
-A training step makes the same arrays again and again, of hundreds of kilobytes each. By itself glibc gives the memory
-of such arrays back to the system when it is freed, and new pages cost time: a tenth of each epoch of the reference
-network, half as much again in the first. Other frameworks keep memory, too, in allocators of their own. As this
-changes the process that the framework is a guest in, it is done where training is sure to come: by an optimiser of
-Tensors.
+A training step allocates the same arrays again and again, of hundreds of kilobytes each. By default glibc returns such
+memory to the system when it is freed, and new pages cost time: a tenth of each epoch of the reference network, and half
+as much again in the first. Other frameworks keep memory too, in allocators of their own. As this changes the whole
+process, only an optimiser of Tensors does it, when training is about to start.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the names are those of malloc.h
 _LARGEST = 32 << 20
-"""The most that glibc takes for the size from which memory is mapped for one array alone."""
+"""The largest threshold that glibc accepts for allocating an array with its own mmap."""
 
 
 @cache
 def keep_freed_memory() -> bool:
-    """Have the C library keep freed memory; says whether it does. What the environment sets is left as it is."""
+    """Make the C library keep freed memory; returns whether it does. Settings in the environment are left alone."""
     if any(name.startswith("MALLOC_") for name in os.environ) or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return False
     try:

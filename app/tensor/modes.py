@@ -1,7 +1,7 @@
 """Whether eager operators are recorded for a backward pass.
 
-Each thread has a mode of its own, as in PyTorch, and so has each asyncio task: it is a context variable. A new thread
-begins with recording on, whatever the thread that started it does.
+The mode is a context variable, so each thread and each asyncio task has its own, as in PyTorch. A new thread starts
+with recording on, whatever the mode of the thread that started it.
 """
 
 from __future__ import annotations
@@ -17,84 +17,64 @@ from app.errors import OperatorError
 
 
 class Modes:
-    """What an operator has to know of the thread that applies it. Never changed: another one takes its place."""
+    """The modes of a thread, immutable: to change one, set another object."""
 
-    __slots__ = ("on", "plain", "recorded", "tracer", "unrecorded")
+    __slots__ = ("direct", "on", "recorded", "tracer", "unrecorded")
 
     def __init__(self, on: bool, tracer: Any, other: Modes | None = None):
         self.on = on
         """Whether operators are recorded."""
         self.tracer = tracer
-        """What operators are handed to instead of being run, while a function is traced into a Program."""
-        self.plain = not on and tracer is None
-        """Whether operators are run, and nothing else."""
+        """What is given the operators instead of running them, while a function is traced into a Program."""
+        self.direct = not on and tracer is None
+        """Whether operators run without a record."""
         other = Modes(not on, tracer, self) if other is None else other
         self.recorded, self.unrecorded = (self, other) if on else (other, self)
         """The same modes with recording on, and off."""
 
 
-_at_first = Modes(True, None)
-_modes = ContextVar("modes", default=_at_first)
+_initial = Modes(True, None)
+_modes = ContextVar("modes", default=_initial)
 
 modes = _modes.get
-"""The modes of the thread that asks. The hot path asks once for each operator."""
+"""Returns the modes of this thread. The hot path calls it once for each operator."""
 set_modes, reset_modes = _modes.set, _modes.reset
 
 
-class _Recording:
-    """The modes of the thread that asks, to be read and set one by one; `modes` is faster."""
-
-    __slots__ = ()
-
-    @property
-    def on(self) -> bool:
-        return modes().on
-
-    @on.setter
-    def on(self, on: bool) -> None:
-        now = modes()
-        set_modes(now.recorded if on else now.unrecorded)
-
-    @property
-    def tracer(self) -> Any:
-        return modes().tracer
-
-    @tracer.setter
-    def tracer(self, tracer: Any) -> None:
-        set_modes(Modes(modes().on, tracer))
-
-
-recording = _Recording()
+def _switch(on: bool) -> None:
+    """Set whether this thread records, until it is set again."""
+    now = modes()
+    set_modes(now.recorded if on else now.unrecorded)
 
 
 class set_grad_enabled:  # noqa: N801 - Paddle's name
-    """Switch recording on or off: at once when called, and back at the end when used with `with`. It decorates too."""
+    """Switch recording on or off: when called, or inside a `with` block, or inside a function that it decorates."""
 
     def __init__(self, mode: bool):
         self._mode = bool(mode)
-        self._outside = recording.on
-        recording.on = self._mode
+        self._outside = modes().on
+        _switch(self._mode)
 
     def __call__(self, function: Any) -> Any:
-        recording.on = self._outside  # a decorator switches when the function is called, not before
+        _switch(self._outside)  # a decorator switches when the function is called, not before
         return (enable_grad if self._mode else no_grad)()(function)
 
     def __enter__(self) -> None:
-        recording.on = self._mode
+        _switch(self._mode)
 
     def __exit__(self, *error: Any) -> None:
-        recording.on = self._outside
+        _switch(self._outside)
 
 
 class _Switched(ContextDecorator):
-    """A context, and a decorator, inside which recording is on or off. `no_grad(function)` decorates too.
+    """A context and a decorator inside which recording is on or off. `no_grad(function)` decorates too.
 
-    A generator that is decorated runs inside it as well, and whoever iterates over it does not.
+    In a generator function, the mode holds while its steps run, but not in the code that iterates over it.
     """
 
     _mode: bool
     _entered: list[Token[Modes]]
-    """Of each time that it was entered, what was before. Threads share it where they share the context."""
+    """The modes before each time that it was entered. Threads that share the object share the list."""
 
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
@@ -107,8 +87,8 @@ class _Switched(ContextDecorator):
         if inspect.iscoroutinefunction(function):
             return _awaited(self, function)
         if inspect.isasyncgenfunction(function):
-            name = f"{type(self).__name__} cannot decorate {function.__name__}, which is an asynchronous generator"
-            raise OperatorError(f"{name}: write `with app.{type(self).__name__}():` inside it, around what it computes")
+            why = f"{type(self).__name__} cannot decorate {function.__name__}, which is an asynchronous generator"
+            raise OperatorError(f"{why}: write `with app.{type(self).__name__}():` inside it, around what it computes")
         return super().__call__(function)
 
     def __enter__(self) -> None:
@@ -119,7 +99,7 @@ class _Switched(ContextDecorator):
         for token in self._entered[::-1]:
             try:
                 reset_modes(token)
-            except (ValueError, RuntimeError):  # that of another thread, which is in this context too or just left it
+            except (ValueError, RuntimeError):  # the token of another thread that uses the same object
                 continue
             self._entered.remove(token)
             return
@@ -137,7 +117,7 @@ def _awaited(context: AbstractContextManager[None], function: Callable[..., Any]
 
 
 def _step_by_step(context: AbstractContextManager[None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator function each of whose steps, from one `yield` to the next, runs inside a context."""
+    """A generator function that runs inside a context from one `yield` to the next."""
 
     @wraps(function)
     def generate(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -155,7 +135,7 @@ def _step_by_step(context: AbstractContextManager[None], function: Callable[...,
                 with context:
                     generator.close()
                 raise
-            except BaseException as error:  # what its user throws into it
+            except BaseException as error:  # thrown into the generator by its user
                 step, given = generator.throw, error
 
     return generate

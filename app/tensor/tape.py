@@ -1,27 +1,127 @@
-"""The record of an eager operator, and the way back through such records."""
+"""The tape: a record of each operator that ran, the hooks that see gradients, and checks for overwritten values.
+
+Versions belong to memory rather than to Tensors, so all arrays that share memory share its version. Records and
+changes take their times from one clock: a recorded value is out of date if its memory was changed after the record.
+"""
 
 from __future__ import annotations
 
+import itertools
+import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from app.errors import OperatorError
+from app.errors import InPlaceError, OperatorError
 from app.ops.definition import OpDef
 from app.ops.size import Shape
-from app.tensor.versions import check_unchanged, clock, latest, owner_of
 
-Hooks = dict[Any, Callable[[Any], Any]]
+if TYPE_CHECKING:
+    from app.tensor.tensor import Tensor
+
+    Key: TypeAlias = "tuple[Node, int] | Tensor"
+    """Where a gradient goes: the output of a node, or a leaf."""
+
+Hook = Callable[[Any], Any]
+Hooks = dict[Any, Hook]
 """Functions that see a gradient when it is complete, by the handle that removes them."""
+
+# Versions of memory
+
+clock = itertools.count(1)
+"""The times of records and of changes in place."""
+
+
+class _Latest:
+    """The time of the latest change of all; one object, so that the hot path reads a single attribute."""
+
+    __slots__ = ("moment",)
+
+    def __init__(self) -> None:
+        self.moment = 0
+
+
+latest = _Latest()
+
+
+class _Memory:
+    """How often the memory of an array was changed, and the times of the latest changes."""
+
+    __slots__ = ("count", "moments", "watch")
+
+    def __init__(self, owner: np.ndarray):
+        key = id(owner)
+        self.count = 0
+        self.moments: deque[int] = deque(maxlen=64)
+        self.watch = weakref.ref(owner, lambda _: _changed.pop(key, None))  # ids are reused
+
+
+_lock = threading.RLock()
+_acquire, _release = _lock.acquire, _lock.release  # in half the time of `with`
+_changed: dict[int, _Memory] = {}
+"""The memory that was changed in place, by the id of the array that owns it."""
+
+
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """The array that owns the memory of another: the array itself, or the one that it is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def with_own_version(array: np.ndarray) -> np.ndarray:
+    """The same memory with a version of its own: changes through one array do not count for the other."""
+    return np.asarray(array.data)
+
+
+def note_change(array: np.ndarray) -> None:
+    """Note that an array was changed in place: records that saved its memory are out of date."""
+    owner = owner_of(array)
+    _acquire()  # otherwise the latest time of all could go back, and a change be missed
+    try:
+        memory = _changed.get(id(owner))
+        if memory is None:
+            memory = _changed[id(owner)] = _Memory(owner)
+        memory.count += 1
+        latest.moment = moment = next(clock)
+        memory.moments.append(moment)
+    finally:
+        _release()
+
+
+def version_of(array: np.ndarray) -> int:
+    """How often the memory of this array was changed in place."""
+    memory = _changed.get(id(owner_of(array)))
+    return 0 if memory is None else memory.count
+
+
+def check_unchanged(array: np.ndarray | None, moment: int, what: str) -> None:
+    """Raise an InPlaceError if an array was changed after it was saved at a moment."""
+    if array is None or latest.moment < moment:
+        return
+    memory = _changed.get(id(owner_of(array)))
+    if memory is None or memory.moments[-1] < moment:
+        return
+    since = sum([m > moment for m in memory.moments])
+    raise InPlaceError(
+        f"{what}, of shape {list(array.shape)}, is needed for the gradient, but has been modified by an inplace "
+        f"operation since (received tensor_version:{memory.count} != wrapper_version_snapshot:{memory.count - since}); "
+        "change a copy of it (x.clone()), or make a new Tensor (x = x + ...)"
+    )
+
+
+# Records
 
 
 class Node:
-    """One operator that ran: where its inputs came from, and those values that its gradient rules read.
+    """One operator that ran: where its inputs came from, and the values that its gradient rules read.
 
-    It holds arrays rather than Tensors, so a result does not keep itself alive. `sources` are the nodes, or for
-    values that no operator made the Tensors themselves, that gradients flow on to.
+    It holds arrays rather than Tensors, so a result does not keep itself alive. `sources` says where the gradient of
+    each input goes; None where none is wanted.
     """
 
     __slots__ = (
@@ -42,7 +142,7 @@ class Node:
     def __init__(
         self,
         definition: OpDef,
-        sources: Sequence[Any],
+        sources: Sequence[Key | None],
         arrays: Sequence[Any],
         outputs: Sequence[np.ndarray],
         attributes: Mapping[str, Any],
@@ -55,13 +155,13 @@ class Node:
         self.sources = sources
         self.released = False
         self.hooks: dict[int, Hooks] | None = None
-        """For each output by its number."""
-        input_specs: list[Any] = []
+        """The hooks of each output, by its number."""
+        input_specs: list[tuple[tuple[int, ...], np.dtype[Any]] | None] = []
         for array in arrays:
             input_specs.append(None if array is None else (array.shape, array.dtype))
         self.input_specs = input_specs
-        """Shape and type of each input, None for one that is no value."""
-        output_specs: list[Any] = []
+        """Shape and type of each input, None for an absent one."""
+        output_specs: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         for array in outputs:
             output_specs.append((array.shape, array.dtype))
         self.output_specs = output_specs
@@ -79,7 +179,7 @@ class Node:
         return self.sources
 
     @property
-    def output_keys(self) -> Sequence[Any]:
+    def output_keys(self) -> Sequence[tuple[Node, int]]:
         count = len(self.output_specs)
         return ((self, 0),) if count == 1 else [(self, j) for j in range(count)]
 
@@ -99,9 +199,10 @@ class Node:
             check_unchanged(array, self.order, f"{self.definition.label}: its output {index}")
         return array
 
-    def like(self, index: int) -> Any:
-        shape, dtype = self.input_specs[index] or ((), np.float32)
-        return np.ndarray(shape, dtype, _ZEROS, strides=(0,) * len(shape))
+    def like(self, index: int) -> np.ndarray:
+        shape, dtype = self.input_specs[index] or _NUMBER
+        array: np.ndarray = np.ndarray(shape, dtype, _ZEROS, strides=(0,) * len(shape))
+        return array
 
     def input_shape(self, index: int) -> tuple[int, ...]:
         known = self.input_specs[index]
@@ -114,7 +215,7 @@ class Node:
         return np.zeros(*self.output_specs[index])
 
     def release(self) -> None:
-        """Let go of the saved values; a second backward pass through this node then says so."""
+        """Free the saved values; a second backward pass through this node then raises an error."""
         self._inputs, self._outputs, self.released = [], [], True
 
     def check_alive(self) -> None:
@@ -124,32 +225,34 @@ class Node:
                 "Trying to backward through the graph a second time? Specify retain_graph=True the first time"
             )
 
-    def keep_own(self, array: np.ndarray) -> None:
-        """Copy what was saved in the memory of an array, which is about to be overwritten."""
+    def copy_saved(self, array: np.ndarray) -> None:
+        """Copy the saved values that share the memory of an array, which is about to be overwritten."""
         owner = owner_of(array)
         for saved in (self._inputs, self._outputs):
             saved[:] = [a.copy() if isinstance(a, np.ndarray) and owner_of(a) is owner else a for a in saved]
 
 
+_NUMBER = (), np.dtype(np.float32)
+"""Shape and type that stand for those of an absent input."""
 _ZEROS = bytes(16)
-"""What values that only lend their shape and type read as their numbers."""
+"""The memory of arrays whose shape and type alone are read."""
 
 
-def on_tape(kind: Callable[..., Any], array: Any, source: Any) -> Any:
-    """A Tensor over an array that stands where `source` says; with None, one without gradient."""
-    place = type(source) is tuple
-    if source is not None and not place and source._array is array:
+def on_tape(kind: Callable[..., Any], array: Any, source: Key | None) -> Any:
+    """A Tensor over an array, recorded as coming from `source`; with None, one without gradient."""
+    if source is not None and not isinstance(source, tuple) and source._array is array:
         return source
     tensor = kind(np.asarray(array), source is None)
-    if place:
+    if isinstance(source, tuple):
         tensor._node, tensor._slot = source
     return tensor
 
 
-class GraphCall:
+class DifferentiableNode:
     """A node whose saved values come back as Tensors on the tape, so that gradients can be differentiated again."""
 
-    def __init__(self, node: Node, wrap: Any):
+    def __init__(self, node: Node, kind: Callable[..., Any]):
+        """`kind` is the class of these Tensors."""
         self.node = node
         self.definition = node.definition
         self.attributes = node.attributes
@@ -160,26 +263,26 @@ class GraphCall:
         self.output_shape = node.output_shape
         self.input_specs = node.input_specs
         self.output_specs = node.output_specs
-        self._wrap = wrap
+        self._kind = kind
 
     def input(self, index: int) -> Any:
-        return self._wrap(self.node.input(index), self.node.sources[index])
+        return on_tape(self._kind, self.node.input(index), self.node.sources[index])
 
     def output(self, index: int) -> Any:
-        return self._wrap(self.node.output(index), (self.node, index))
+        return on_tape(self._kind, self.node.output(index), (self.node, index))
 
     def like(self, index: int) -> Any:
-        return self._wrap(self.node.like(index), None)
+        return on_tape(self._kind, self.node.like(index), None)
 
     def zeros(self, index: int) -> Any:
-        return self._wrap(self.node.zeros(index), None)
+        return on_tape(self._kind, self.node.zeros(index), None)
 
 
 _order = attrgetter("order")
 
 
-def reachable(sources: Iterable[Any], blocked: Container[Any] = ()) -> list[Node]:
-    """The nodes that gradients can reach from `sources` on ways around `blocked`, the youngest first."""
+def reachable(sources: Iterable[Any], blocked: Container[Key] = ()) -> list[Node]:
+    """The nodes that gradients can reach from `sources` without passing through `blocked`, the latest first."""
     found: set[Node] = set()
     waiting = list(sources)
     while waiting:
@@ -193,9 +296,76 @@ def reachable(sources: Iterable[Any], blocked: Container[Any] = ()) -> list[Node
 
 
 def leading_to(targets: Container[Any], nodes: Sequence[Node]) -> list[Node]:
-    """Those of `nodes`, the youngest first, from which gradients can flow on to one of `targets`."""
+    """Those of `nodes`, the latest first, from which gradients can flow on to one of `targets`."""
     found: set[Node] = set()
     for node in reversed(nodes):
         if any(source in targets or (type(source) is tuple and source[0] in found) for source in node.sources):
             found.add(node)
     return [node for node in nodes if node in found]
+
+
+# Hooks
+
+_RETAINED = "retained"
+"""The handle of the hook that keeps the gradient of a value that is no leaf."""
+
+
+class HookHandle:
+    """What `register_hook` returns: it removes the hook again."""
+
+    def __init__(self, hooks: Hooks):
+        self._hooks = hooks
+
+    def remove(self) -> bool:
+        """Remove the hook; returns whether it was still there."""
+        return self._hooks.pop(self, None) is not None
+
+
+def hooks_of(tensor: Tensor) -> Hooks:
+    """The hooks of a Tensor, to be changed: stored with the node that made it, or in the Tensor if it is a leaf."""
+    node = tensor._node
+    if node is None:
+        if tensor._hooks is None:
+            tensor._hooks = {}
+        return tensor._hooks
+    if node.hooks is None:
+        node.hooks = {}
+    return node.hooks.setdefault(tensor._slot, {})
+
+
+def add_hook(tensor: Tensor, hook: Hook) -> HookHandle:
+    if tensor.stop_gradient:
+        raise OperatorError("a Tensor with stop_gradient=True (that doesn't require gradient) has no use for a hook")
+    hooks = hooks_of(tensor)
+    handle = HookHandle(hooks)
+    hooks[handle] = hook
+    if _RETAINED in hooks and tensor.as_in_pytorch:
+        hooks[_RETAINED] = hooks.pop(_RETAINED)
+    return handle
+
+
+def retain_gradient(tensor: Tensor) -> None:
+    """Keep the gradient of a value that an operator made, after the hooks so far; a leaf's is kept anyway."""
+    if tensor.stop_gradient and tensor.as_in_pytorch:
+        raise OperatorError("a Tensor with stop_gradient=True (that doesn't require gradient) has no gradient to keep")
+    if tensor.stop_gradient or tensor._node is None:
+        return
+    reference = weakref.ref(tensor)
+
+    def keep(gradient: Tensor) -> None:
+        alive = reference()
+        if alive is not None:
+            own = gradient.clone()
+            alive.grad = own if alive.grad is None else alive.grad + own
+
+    hooks_of(tensor)[_RETAINED] = keep
+
+
+def move_retained_gradient(tensor: Tensor, node: Node | None, slot: int) -> None:
+    """After a change in place, keep the gradient of the new value instead of the one that was made at `node`.
+
+    Other hooks stay, and see the gradient of the value before the change.
+    """
+    hooks = None if node is None or node.hooks is None else node.hooks.get(slot)
+    if hooks and _RETAINED in hooks and not tensor.stop_gradient:
+        hooks_of(tensor)[_RETAINED] = hooks.pop(_RETAINED)

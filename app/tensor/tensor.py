@@ -1,4 +1,4 @@
-"""The eager value: an array that remembers, where a gradient is wanted, which operator made it."""
+"""The eager value: an array that knows which operator made it, if a gradient is wanted."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from app.ops.composed import FUNCTIONS
 from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical, get_default_dtype, name_of
 from app.ops.methods import ValueMethods
+from app.tensor import inplace
 from app.tensor.backward import run_backward
-from app.tensor.dispatch import RunsOperators, active_tracer, as_applied
-from app.tensor.hooks import HookHandle, add_hook, retain
-from app.tensor.inplace import ChangesInPlace, add_methods, write
+from app.tensor.dispatch import RunsOperators, as_applied
+from app.tensor.inplace import View, add_methods, write
 from app.tensor.modes import modes
-from app.tensor.tape import Hooks, Node
-from app.tensor.views import View
+from app.tensor.tape import HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
 
 
 def _in_place(name: str) -> Any:
@@ -30,7 +29,7 @@ def _in_place(name: str) -> Any:
     return lambda self, other: self.become(definition(self, other))
 
 
-class Tensor(ChangesInPlace, RunsOperators):
+class Tensor(RunsOperators):
     """An array on which operators run at once. With `stop_gradient=False` they are recorded for `backward`."""
 
     __slots__ = (
@@ -47,13 +46,13 @@ class Tensor(ChangesInPlace, RunsOperators):
         "stop_gradient",
     )
     result_class: ClassVar[Callable[..., Tensor]]
-    """What operators, and backward passes, make of values of this class: Tensors, unless a subclass says otherwise."""
+    """The class of the results of operators and backward passes: Tensor, unless a subclass says otherwise."""
     as_in_pytorch: ClassVar[bool] = False
-    """Whether gradients follow PyTorch's rules where Paddle has others: backward from, and `retain_grads` of, a value
-    with `stop_gradient=True` is an error, and so is backward from many numbers without a gradient for them; a kept
-    gradient is that after every hook; `grad` calls the hooks of leaves."""
+    """Whether gradients follow PyTorch's rules if Paddle's differ: `backward` and `retain_grads` of a value with
+    `stop_gradient=True` are errors, as is `backward` of several numbers without a gradient for them; a retained
+    gradient is the one after every hook; `grad` calls the hooks of leaves."""
     grad_stops: ClassVar[bool] = False
-    """The `stop_gradient` of a `.grad`, which is a leaf."""
+    """The `stop_gradient` of a `.grad`."""
 
     def __init__(self, array: np.ndarray, stop_gradient: bool = True, name: str | None = None):
         self._array = array
@@ -101,12 +100,12 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operator made it."""
+        """Whether it was not made by a recorded operator."""
         return self._node is None
 
     @property
     def source(self) -> Any:
-        """Where its gradient goes: the operator that made it and which output it is, or the Tensor itself."""
+        """Where its gradient goes: the node that made it and the number of the output, or the Tensor itself."""
         return self if self._node is None else (self._node, self._slot)
 
     def numel(self) -> int:
@@ -117,30 +116,31 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     # Its numbers
 
-    def _known(self) -> np.ndarray:
-        """The numbers, for Python; a function that is being traced depends on them from then on."""
-        tracer = active_tracer()
+    def _read(self) -> np.ndarray:
+        """The numbers, for Python. A function that is being traced then depends on them."""
+        tracer = modes().tracer
         if tracer is not None:
             tracer.note_numbers(self)
         return self._array
 
     def numpy(self) -> np.ndarray:
-        """The numbers as a NumPy array of its own."""
-        return self._known().copy()
+        """A copy of the numbers as a NumPy array."""
+        numbers: np.ndarray = self._read().copy()
+        return numbers
 
     def item(self, *index: int) -> Any:
-        """One number: that of a Tensor with a single element, or the one at an index."""
+        """The number of a Tensor with one element, or the number at an index."""
         if index:
-            return self._known().item(*index)
+            return self._read().item(*index)
         if self._array.size != 1:
             raise ShapeError(f"item() needs a Tensor with one element, this one has shape {self.shape}")
-        return self._known().item()
+        return self._read().item()
 
     def tolist(self) -> Any:
-        return self._known().tolist()
+        return self._read().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = self._known()
+        array = self._read()
         if copy is False and dtype in (None, array.dtype):
             return array
         return array.astype(dtype or array.dtype)
@@ -148,7 +148,7 @@ class Tensor(ChangesInPlace, RunsOperators):
     def __bool__(self) -> bool:
         if self._array.size != 1:
             raise ShapeError(f"a Tensor of shape {self.shape} is neither true nor false; use app.any or app.all")
-        return bool(self._known())
+        return bool(self._read())
 
     def __float__(self) -> float:
         return float(self.item())
@@ -177,7 +177,7 @@ class Tensor(ChangesInPlace, RunsOperators):
         run_backward([self], [grad_tensor], retain_graph, create_graph)
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Make the gradient zero, or forget it, as a function that is traced always does."""
+        """Set the gradient to zero, or drop it; a function that is traced always drops it."""
         tracer, gradient = modes().tracer, self.grad
         if tracer is not None:
             tracer.note_gradient(self)
@@ -186,7 +186,7 @@ class Tensor(ChangesInPlace, RunsOperators):
             self.grad = None
         elif gradient._node is None:
             write(gradient, 0)
-        else:  # it belongs to a graph
+        else:  # a Tensor on the tape
             self.grad = self.result_class(np.zeros_like(gradient._array), self.grad_stops)
 
     clear_gradient = clear_grad
@@ -196,22 +196,23 @@ class Tensor(ChangesInPlace, RunsOperators):
         return None if self.grad is None else self.grad.numpy()
 
     def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
-        """Let a function see the gradient of this Tensor in each backward pass; what it returns takes its place."""
+        """Call a function with the gradient of this Tensor in each backward pass; it may return another gradient."""
         return add_hook(self, hook)
 
     def retain_grads(self) -> None:
-        """Keep the gradient in `.grad`, although an operator made this Tensor."""
-        retain(self)
+        """Keep the gradient in `.grad`, even if an operator made this Tensor."""
+        retain_gradient(self)
 
     def detach(self) -> Tensor:
-        """The same numbers, in the same memory, with no gradient flowing back through them."""
+        """A Tensor of the same memory through which no gradient flows."""
         tracer = modes().tracer
         if tracer is not None:
-            return tracer.value(self).detach()
+            variable: Tensor = tracer.value(self).detach()
+            return variable
         return self.result_class(self._array)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        """A leaf over a copy of the numbers, under a name of its own; gradient and hooks stay with the original."""
+        """A leaf with a copy of the numbers and a name of its own, without gradient and hooks."""
         copied = self.__class__.__new__(self.__class__)
         memo[id(self)] = copied
         name = None if self._name is None else names.generate(f"{self._name}_deepcopy")
@@ -220,15 +221,15 @@ class Tensor(ChangesInPlace, RunsOperators):
         return copied
 
     def __reduce__(self) -> Any:
-        """In a pickle, the numbers and what they are called: neither gradient nor graph."""
+        """A pickle has the numbers, the name and the flags, but neither gradient nor graph."""
         return _restored, (self.__class__, self._array, self.stop_gradient, self._name, self.persistable)
 
     def cpu(self) -> Tensor:
-        """This Tensor: there is the CPU."""
+        """This Tensor itself: it is on the CPU already."""
         return self
 
     def cuda(self, device_id: Any = None, blocking: bool = True) -> Tensor:
-        """An error that says that there is no GPU."""
+        """Raise an error: there is no GPU."""
         raise no_gpu("cuda()")
 
     def clone(self) -> Tensor:
@@ -236,8 +237,31 @@ class Tensor(ChangesInPlace, RunsOperators):
         copied: Tensor = self.assign()  # type: ignore[attr-defined]
         return copied
 
+    # Changes in place. Operators add more of these, with an underscore: `x.exp_()`
+
+    @property
+    def inplace_version(self) -> int:
+        """How often the memory of this Tensor was changed in place."""
+        return version_of(self._array)
+
+    set_value, become, __setitem__ = inplace.set_value, inplace.become, inplace.set_item
+
+    def copy_(self, other: Any, blocking: bool = True) -> Tensor:
+        """Take the numbers of another value, broadcast to this shape."""
+        self[...] = other
+        return self
+
+    def fill_(self, value: Any) -> Tensor:
+        """Replace every number by one."""
+        self[...] = value
+        return self
+
+    def zero_(self) -> Tensor:
+        """Replace every number by zero."""
+        return self.fill_(0)
+
     def take_place_of(self, result: Tensor) -> None:
-        """Become the same value as a result: its numbers, and its place in the record."""
+        """Become the same value as a result, with its memory and its tape position."""
         self._array, self._node, self._slot = result._array, result._node, result._slot
         self._view, self.stop_gradient = result._view, result.stop_gradient
 
@@ -259,16 +283,17 @@ def _restored(
 
 
 def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
-    """A Tensor of numbers, lists or arrays; Python floats become the default type, arrays keep theirs.
+    """A Tensor of numbers, lists or arrays; Python floats get the default type, arrays keep theirs.
 
-    Of a Variable, or of any Tensor while a function is traced, it is a copy in the Program; a list of them is stacked.
+    A Variable, or a Tensor while a function is traced, is copied in the Program; a list of them is stacked.
     """
     if _is_symbolic(data):
         value = _copied(data, dtype).detach()
         if not stop_gradient:
             value = value.assign()
             value.stop_gradient = False
-        return value
+        symbolic: Tensor = value
+        return symbolic
     if isinstance(data, Tensor):
         data = data._array
     array = np.array(data)
@@ -278,10 +303,10 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
 
 
 def _is_symbolic(data: Any) -> bool:
-    """Whether the numbers, or some of them, are known only when a Program runs."""
+    """Whether some of the numbers are known only when a Program runs."""
     if isinstance(data, Tensor):
-        return active_tracer() is not None
-    if isinstance(data, (list, tuple)) and active_tracer() is not None:
+        return modes().tracer is not None
+    if isinstance(data, (list, tuple)) and modes().tracer is not None:
         return any(map(_is_symbolic, data))
     return isinstance(data, ValueMethods)
 
@@ -303,7 +328,7 @@ class Parameter(Tensor):
     def __init__(self, array: np.ndarray, name: str | None = None, trainable: bool = True):
         super().__init__(array, stop_gradient=not trainable, name=name or names.generate("param"))
         self.persistable = True
-        self.attr: Any = None  # the ParamAttr that it was made with
+        self.attr: Any = None  # the ParamAttr that it was created with
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         copied = super().__deepcopy__(memo)

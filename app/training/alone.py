@@ -14,9 +14,9 @@ import numpy as np
 from app.engine import Executor, Scope
 from app.engine.reference import Values
 from app.graph import Operator, Program, names, program_guard, static_mode
-from app.graph.backward import gradients
+from app.graph.gradients import gradients
+from app.graph.interpret import run_operator
 from app.graph.program import BACKWARD
-from app.graph.running import run_operator
 from app.static import data
 from app.tensor import Tensor
 from app.training.activation import Activation

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.errors import FileError
 from app.files import read_file, write_whole
-from app.graph.written import DAMAGES
+from app.graph.serialise import DAMAGE_ERRORS
 from app.saving import pack
 
 WEIGHTS = "weights-*.safetensors"
@@ -44,7 +44,7 @@ def read_weights(folder: Path) -> dict[str, Weights]:
             operator = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["operator"]
         except FileError:
             raise
-        except (SafetensorError, OSError, *DAMAGES) as error:
+        except (SafetensorError, OSError, *DAMAGE_ERRORS) as error:
             raise FileError(f"{file} is no file of a run's weights, or is damaged: {error}") from error
         found[operator] = Weights(file, arrays)
     return found

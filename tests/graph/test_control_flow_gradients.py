@@ -13,6 +13,8 @@ from app import static
 from app.autograd import PyLayer
 from app.errors import OperatorError, ShapeError
 from app.graph import static_mode
+from app.graph.control_gradients import BranchValues
+from app.graph.gradients import BlockCall
 from app.static.nn import cond, while_loop
 
 
@@ -211,3 +213,24 @@ def test_a_value_that_a_branch_writes_over_is_kept_as_it_was(engine: str):
     executor.run(static.default_startup_program())
     found = [executor.run(feed={"x": np.ones(2)}, fetch_list=[dx, total]) for _ in range(2)]
     assert [[v.tolist() for v in pair] for pair in found] == [[[3.0, 3.0], [6.0, 6.0]], [[6.0, 6.0], [12.0, 12.0]]]
+
+
+def test_reading_a_value_of_a_branch_changes_nothing_until_it_is_said():
+    with static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [3])
+        x.stop_gradient = False
+        cond(app.sum(x) > 0, lambda: app.tanh(app.exp(x)), lambda: x)
+        block = x.block
+        op = block.ops[-1]
+        inside = op.bodies["true"].block.ops[0].outputs[0]
+        values = BranchValues(BlockCall(block, op, [False, True]), "true")
+        outputs, returned = op.outputs, {name: body.outputs for name, body in op.bodies.items()}
+        variable = values(inside)
+        assert values(inside) is variable
+        assert (op.outputs, {name: body.outputs for name, body in op.bodies.items()}) == (outputs, returned)
+        values.return_read_values()
+        assert op.outputs == (*outputs, variable.name)
+        assert op.bodies["true"].outputs == (*returned["true"], inside)
+        assert op.bodies["false"].outputs == (*returned["false"], None)
+        values.return_read_values()  # once is enough
+        assert op.outputs == (*outputs, variable.name)

@@ -177,14 +177,14 @@ def test_passes_take_an_overwritten_name_for_two_values():
 
 
 def test_a_written_program_and_a_clone_have_one_writer_for_each_name():
-    from app.graph.written import from_data, to_data
+    from app.graph.serialise import program_from_data, program_to_data
 
     x = data()
     h = app.exp(x)
     y = h * h
     app.assign(x, output=h)
     program = static.default_main_program()
-    for copied in (program.clone(), program.clone(for_test=True), from_data(to_data(program))):
+    for copied in (program.clone(), program.clone(for_test=True), program_from_data(program_to_data(program))):
         a, b = run([y.name, h.name], program=copied)
         np.testing.assert_allclose(a, E * E, rtol=1e-6)
         np.testing.assert_array_equal(b, X)
@@ -201,17 +201,17 @@ def test_a_clone_for_use_does_not_take_an_old_value_for_one_that_the_backward_pa
 
 
 def test_a_file_with_two_writers_of_a_name_is_read_as_two_values():
-    from app.graph.written import from_data, to_data
+    from app.graph.serialise import program_from_data, program_to_data
 
     x = data()
     h = app.exp(x)
     y = h * 2.0
     app.assign(x, output=h)
-    written = to_data(static.default_main_program())
+    written = program_to_data(static.default_main_program())
     for op in written["blocks"][0]["operators"]:  # as an older release wrote it
         for side in ("inputs", "outputs"):
             op[side] = [name.replace("@0", "") for name in op[side]]
-    a, b = run([y.name, h.name], program=from_data(written))
+    a, b = run([y.name, h.name], program=program_from_data(written))
     np.testing.assert_allclose(a, 2 * E, rtol=1e-6)
     np.testing.assert_array_equal(b, X)
 

@@ -10,7 +10,7 @@ import pytest
 
 import app
 from app import static
-from app.graph.watchers import _watchers
+from app.graph.build import _watchers
 
 
 def added(statement: Any) -> tuple[list[str], list[str]]:

@@ -160,7 +160,7 @@ def test_building_again_with_names_counted_from_the_start_gives_an_equal_program
         return programs
 
     (main, startup), (other_main, other_startup) = build(), build()
-    assert main == other_main
-    assert startup == other_startup
+    assert main.equals(other_main)
+    assert startup.equals(other_startup)
     assert main != startup
     assert str(main) == str(other_main)

@@ -18,7 +18,7 @@ from app.errors import InPlaceError, OperatorError
 from app.graph import default_main_program, default_startup_program, in_dynamic_mode, names, static_mode
 from app.jit import to_static
 from app.ops.random import Streams
-from app.tensor.backward import afterwards
+from app.tensor.backward import call_after_backward
 
 
 def records() -> bool:
@@ -201,7 +201,7 @@ def test_each_thread_waits_for_its_own_backward_pass():
         w, order = to_tensor([1.0], stop_gradient=False), []
 
         def hook(gradient: Any) -> None:
-            afterwards(lambda: order.append(w.grad.item()))
+            call_after_backward(lambda: order.append(w.grad.item()))
 
         w.register_hook(hook)
         for _ in range(50):

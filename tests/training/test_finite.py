@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from app.data import Batches
+from app.engine.watch import OperatorRun, first_nonfinite
 from app.errors import OperatorError
-from app.ops.look import Look, first_not_finite
 from app.training.activation import find_activation
 from app.training.config import Config
 from app.training.learners import make_learner
@@ -152,17 +152,17 @@ GOOD, BAD = np.ones(3, "float32"), np.array([1, np.inf, np.nan], "float32")
 
 def test_the_first_that_makes_bad_numbers_of_good_ones_is_to_blame():
     looks = [
-        Look("fine", [("a", GOOD)], [("b", GOOD)]),
-        Look("first", [("b", GOOD)], [("c", BAD)]),
-        Look("second", [("c", BAD)], [("d", BAD)]),
+        OperatorRun("fine", [("a", GOOD)], [("b", GOOD)]),
+        OperatorRun("first", [("b", GOOD)], [("c", BAD)]),
+        OperatorRun("second", [("c", BAD)], [("d", BAD)]),
     ]
-    assert first_not_finite(looks) is looks[1]
-    assert first_not_finite(looks[:1]) is None
-    assert first_not_finite(looks[2:]) is None
+    assert first_nonfinite(looks) is looks[1]
+    assert first_nonfinite(looks[:1]) is None
+    assert first_nonfinite(looks[2:]) is None
 
 
 def test_whole_numbers_and_objects_are_finite():
-    assert first_not_finite([Look("any", [], [("a", np.arange(3)), ("b", np.array([None]))])]) is None
+    assert first_nonfinite([OperatorRun("any", [], [("a", np.arange(3)), ("b", np.array([None]))])]) is None
 
 
 @pytest.mark.parametrize(
@@ -182,6 +182,6 @@ def test_statistics_say_what_numbers_are_like(array, words):
 
 
 def test_blame_asks_for_a_smaller_learning_rate_only_where_numbers_are_large():
-    large = Look("matmul", [("x", np.full(2, 1e30, "float32"))], [("y", BAD)])
+    large = OperatorRun("matmul", [("x", np.full(2, 1e30, "float32"))], [("y", BAD)])
     assert "is train.learning_rate too large?" in blame(large, "relu")
     assert "learning_rate" not in blame(large._replace(inputs=[("x", GOOD)]), "relu")

@@ -26,7 +26,7 @@ from app.ops.gone import INSTEAD, without
 from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward
 from app.tensor.modes import modes
-from app.tensor.versions import apart
+from app.tensor.tape import with_own_version
 
 
 class _Constructor(type):
@@ -144,7 +144,7 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
         """The same numbers, out of the graph: changes of them in place go unnoticed, as no `detach()` lets them."""
         if modes().tracer is not None:
             return self.detach()
-        return type(self).result_class(apart(self._array))
+        return type(self).result_class(with_own_version(self._array))
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -154,7 +154,7 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
             raise RequiresGradError(
                 f"data set to a tensor that requires gradients must be floating point, found {value.dtype}"
             )
-        self._array = apart(value._array)
+        self._array = with_own_version(value._array)
 
     def detach_(self) -> Tensor:
         """Leave the graph."""

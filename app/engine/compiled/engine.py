@@ -11,11 +11,11 @@ from numba.core import config
 from app.engine.compiled.program import CompiledProgram
 from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.reference import ReferenceEngine, stacked
-from app.engine.scope import Scope
-from app.graph.contents import OfPrograms
+from app.graph.cache import ProgramCache
 from app.graph.program import Program
+from app.graph.scope import Scope
 
-_compiled: OfPrograms[tuple[str, ...], CompiledProgram | str] = OfPrograms()
+_compiled: ProgramCache[tuple[str, ...], CompiledProgram | str] = ProgramCache()
 
 
 def compile_program(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:

@@ -11,9 +11,9 @@ from app.engine.compiled.lower import why_python
 from app.engine.compiled.shapes import IsInPython, Shapes, always, infer_shapes, shapes_inside, shapes_of
 from app.engine.compiled.steps import Lowered
 from app.engine.compiled.trial import why_not
-from app.graph.passes import Pass, fusion, pipeline
-from app.graph.passes.bodies import rewritten
-from app.graph.passes.rewrite import with_operators
+from app.graph.passes import Pass, pipeline
+from app.graph.passes.fusion import fusion
+from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
 from app.ops.form import Elementwise, Reduction, Returning

@@ -25,11 +25,11 @@ from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.threads import helping, threads_worth
 from app.engine.compiled.trial import why_not
 from app.engine.compiled.workspace import Workspace, Workspaces
-from app.engine.scope import Scope
 from app.errors import AppError, OperatorError, ShapeError
+from app.graph.interpret import run_operator
 from app.graph.passes import optimise
 from app.graph.program import Program
-from app.graph.running import run_operator
+from app.graph.scope import Scope
 
 _ALL_ROWS = np.zeros(0, np.int64)
 """The rows of a batch that is fed as it is: none have to be looked up."""

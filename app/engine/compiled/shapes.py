@@ -14,9 +14,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.errors import AppError
-from app.graph.body import Body
-from app.graph.passes.bodies import as_program
-from app.graph.program import Operator, Program
+from app.graph.passes.rewrite import as_program
+from app.graph.program import Body, Operator, Program
 from app.ops.form import Fused, Loop
 from app.ops.size import AnySize, Shape, Size, named_size, names_of
 from app.ops.spec import UNKNOWN, Spec

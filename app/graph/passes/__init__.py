@@ -1,37 +1,35 @@
-"""Passes: functions from a Program to a Program that changes nothing but cost, each in a file of its own.
+"""Passes: functions from a Program to a Program that computes the same at less cost, each in a file of its own.
 
 `keep` names the variables that will be fetched, which no pass may remove.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from app.graph.passes.bodies import inside_too
 from app.graph.passes.common import common
 from app.graph.passes.constants import constants
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.fusion import fusion
+from app.graph.passes.rewrite import Rewrite, inside_too
 from app.graph.passes.steps import steps
 from app.graph.program import Program
 
-Rewriting = Callable[[Program, Collection[str]], Program]
-
 
 class Pass(NamedTuple):
-    """A step of the way, under the name that it is shown by."""
+    """A pass and its name."""
 
     name: str
-    run: Rewriting
+    run: Rewrite
 
 
 _fuse_everything = inside_too(fusion)
 
 
-def pipeline(fuse: Rewriting = _fuse_everything) -> tuple[Pass, ...]:
-    """The passes in order. An engine gives its own `fuse`, which joins only what it can run in one loop, and where."""
+def pipeline(fuse: Rewrite = _fuse_everything) -> tuple[Pass, ...]:
+    """The passes in order. An engine may give its own `fuse`, which joins only what it can run in one loop."""
     return (
         Pass("constants", inside_too(constants)),
         Pass("common", inside_too(common)),
@@ -43,16 +41,16 @@ def pipeline(fuse: Rewriting = _fuse_everything) -> tuple[Pass, ...]:
 
 
 PIPELINE = pipeline()
-"""The passes as they run where everything elementwise can be joined."""
+"""The passes if everything elementwise can be joined."""
 
 
 def after_each(passes: Sequence[Pass], program: Program, keep: Collection[str]) -> Iterator[tuple[Pass, Program]]:
-    """Every pass in turn, with the Program as it leaves it."""
+    """Each pass, with the Program after it."""
     for each in passes:
         program = each.run(program, keep)
         yield each, program
 
 
 def optimise(program: Program, keep: Collection[str], passes: Sequence[Pass] = PIPELINE) -> Program:
-    """The Program after every pass."""
+    """The Program after all passes."""
     return reduce(lambda before, each: each.run(before, keep), passes, program)

@@ -1,9 +1,8 @@
-"""Common subexpressions: what two operators compute alike is computed once."""
+"""Common subexpressions: an operator that repeats an earlier one is dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Hashable
 
 from app.graph.passes.rewrite import is_pure, renamed, with_operators, writes
 from app.graph.program import Operator, Program
@@ -13,21 +12,22 @@ from app.ops.settings import key_of_settings
 def common(program: Program, keep: Collection[str]) -> Program:
     """The Program without operators that repeat an earlier one on the same values.
 
-    What persists may be changed in place between two reads, which then differ: writes are counted.
+    A persistable variable may be changed in place between two reads, which then differ. So writes are counted.
     """
+    block = program.global_block()
     operators: list[Operator] = []
     replaced: dict[str, str] = {}
-    seen: dict[Any, tuple[str, ...]] = {}
-    written = writes(program.global_block().ops)
+    seen: dict[Hashable, tuple[str, ...]] = {}
+    written = writes(block.ops)
     versions = dict.fromkeys(written, 0)
-    for op in program.global_block().ops:
+    for op in block.ops:
         op = renamed(op, replaced)
-        lasting = is_pure(program, op) and all(written[name] == 1 for name in op.outputs)
-        key = _key(op, versions) if lasting else None
+        shareable = is_pure(block, op) and all(written[name] == 1 for name in op.outputs)
+        key = _key(op, versions) if shareable else None
         if key in seen and not any(name in keep for name in op.outputs):
             replaced.update(zip(op.outputs, seen[key], strict=True))
             continue
-        if lasting:
+        if shareable:
             seen.setdefault(key, op.outputs)
         for name in op.outputs:
             versions[name] += 1
@@ -35,6 +35,6 @@ def common(program: Program, keep: Collection[str]) -> Program:
     return with_operators(program, operators, keep)
 
 
-def _key(op: Operator, versions: dict[str, int]) -> Any:
+def _key(op: Operator, versions: dict[str, int]) -> Hashable:
     inputs = tuple((name, versions.get(name or "", 0)) for name in op.inputs)
     return op.definition, inputs, key_of_settings(op.attributes)

@@ -1,29 +1,101 @@
-"""Dead code: operators are dropped whose results nobody reads, fetches or keeps, and what control flow gives unread."""
+"""Dead code: operators whose results nobody reads, fetches or keeps, and unused inputs and outputs of control flow."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 
-from app.graph.passes.bodies import rewritten
-from app.graph.passes.rewrite import is_pure, is_pure_in, with_operators
-from app.graph.passes.unread import without_unread_inputs, without_unread_outputs
-from app.graph.program import Operator, Program
+from app.graph.passes.rewrite import is_pure, rewritten, with_operators
+from app.graph.program import Body, Operator, Program
+from app.ops.form import Loop
+
+T = TypeVar("T")
 
 
 def dead_code(program: Program, keep: Collection[str]) -> Program:
-    """The Program without operators on which neither `keep`, nor what persists, nor an effect depends."""
+    """The Program without operators on which neither `keep`, nor a persistable variable, nor an effect depends."""
+    block = program.global_block()
     needed = set(keep)
     kept = []
-    for op in reversed(program.global_block().ops):
-        if not is_pure(program, op) or needed.intersection(op.outputs):
-            op = _trimmed(program, op, needed) if op.bodies else op
+    for op in reversed(block.ops):
+        if not is_pure(block, op) or needed.intersection(op.outputs):
+            op = _without_dead_code_inside(program, op, needed) if op.bodies else op
             kept.append(op)
             needed.update(name for name in op.inputs if name is not None)
     return with_operators(program, kept[::-1], keep)
 
 
-def _trimmed(program: Program, op: Operator, needed: Collection[str]) -> Operator:
-    """Control flow without what is needless in it."""
+def _without_dead_code_inside(program: Program, op: Operator, needed: Collection[str]) -> Operator:
     persisting = {name for name in op.outputs if program.global_block().var(name).persistable}
-    op = without_unread_outputs(op, persisting.union(needed), is_pure_in)
-    return without_unread_inputs(rewritten(op, lambda name, body, kept: dead_code(body, kept)))
+    op = _without_unread_outputs(op, persisting.union(needed))
+    return _without_unread_inputs(rewritten(op, lambda name, body, kept: dead_code(body, kept)))
+
+
+def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
+    """Control flow with only the outputs that are needed. A loop still carries what its condition and these read."""
+    wanted = {i for i, name in enumerate(op.outputs) if name in needed}
+    form = op.definition.form
+    if isinstance(form, Loop):
+        wanted = _carried_for(op, form, wanted)
+    if len(wanted) == len(op.outputs):
+        return op
+    kept = [i for i in range(len(op.outputs)) if i in wanted]
+    results = op.attributes["results"]
+    changed = Operator(op.definition, op.inputs, _at(op.outputs, kept), op.attributes, op.role)
+    changed.attributes["results"] = sum(i < results for i in kept)
+    inputs = list(range(len(op.inputs)))
+    if isinstance(form, Loop):
+        inputs = [i for i in inputs if i >= results or i in wanted]
+        counter = op.attributes["counter"]
+        changed.attributes["counter"] = kept.index(counter) if counter in kept else -1
+        changed.inputs = _at(op.inputs, inputs)
+    for name, body in op.bodies.items():
+        gives = _at(body.outputs, kept) if not isinstance(form, Loop) or name == form.makes else body.outputs
+        takes = _at(body.inputs, inputs) if isinstance(form, Loop) else body.inputs
+        changed.attributes[name] = Body(body.block, takes, gives)
+    return changed
+
+
+def _without_unread_inputs(op: Operator) -> Operator:
+    """Control flow with only the inputs that its bodies read; what a loop carries stays."""
+    bodies = op.bodies
+    fixed = op.attributes["results"] if isinstance(op.definition.form, Loop) else 0
+    first = len(op.inputs) - len(next(iter(bodies.values())).inputs)
+    read = [{n for inner in b.block.ops for n in inner.inputs} | {*b.outputs} for b in bodies.values()]
+    places = range(len(op.inputs) - first)
+    kept = [i for i in places if i < fixed or any(b.inputs[i] in r for b, r in zip(bodies.values(), read, strict=True))]
+    if len(kept) == len(places):
+        return op
+    changed = Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
+    changed.inputs = (*op.inputs[:first], *_at(op.inputs[first:], kept))
+    for name, body in bodies.items():
+        gone = {*body.inputs} - {*_at(body.inputs, kept)}
+        changed.attributes[name] = Body(body.block, _at(body.inputs, kept), body.outputs)
+        for unread in gone:
+            body.block.vars.pop(unread, None)
+    return changed
+
+
+def _at(items: Sequence[T], places: Iterable[int]) -> tuple[T, ...]:
+    return tuple(items[i] for i in places)
+
+
+def _carried_for(op: Operator, form: Loop, wanted: set[int]) -> set[int]:
+    """The outputs of a loop that are wanted, and those that other iterations need for them."""
+    condition, body = op.attributes[form.says], op.attributes[form.makes]
+    results = op.attributes["results"]
+    while True:
+        read = _sources(condition, condition.outputs) | _sources(body, [body.outputs[i] for i in wanted])
+        carried = {i for i in range(results) if condition.inputs[i] in read or body.inputs[i] in read}
+        if carried <= wanted:
+            return wanted
+        wanted = wanted | carried
+
+
+def _sources(body: Body, names: Iterable[str | None]) -> set[str]:
+    """The variables that some variables of a body, and the effects in it, depend on."""
+    needed = {name for name in names if name is not None}
+    for op in reversed(body.block.ops):
+        if needed.intersection(op.outputs) or not is_pure(body.block, op):
+            needed.update(name for name in op.inputs if name is not None)
+    return needed

@@ -1,12 +1,13 @@
-"""Elementwise fusion: a chain of operators over one shape becomes one operator, run in one loop."""
+"""Elementwise fusion: a chain of operators over one shape becomes one operator, which runs in one loop."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.graph.interpret import run_operators
 from app.graph.passes.rewrite import reads, with_operators, writes
 from app.graph.program import Operator, Program
 from app.ops.definition import OpDef
@@ -15,10 +16,10 @@ from app.ops.form import Elementwise, Fused
 
 @dataclass(eq=False)
 class _Group:
-    """Operators that will run in one loop; it is open until something outside depends on where it stands."""
+    """Operators that will run in one loop. It is open until something outside depends on its position."""
 
     number: int
-    shape: Any
+    shape: Hashable
     members: list[Operator] = field(default_factory=list)
     open: bool = True
 
@@ -27,15 +28,15 @@ def fusion(
     program: Program,
     keep: Collection[str],
     joins: Callable[[Operator], bool] = lambda op: True,
-    shape_of: Callable[[str], Any] | None = None,
+    shape_of: Callable[[str], Hashable] | None = None,
 ) -> Program:
-    """The Program with chains of elementwise operators joined, as far as `joins` allows each to be.
+    """The Program with chains of elementwise operators joined, of those that `joins` allows.
 
-    `shape_of` gives the shape of a variable where more is known of it than was declared, as two sizes that are both
-    declared as unknown may differ.
+    `shape_of` gives the shape of a variable if more is known than was declared: two sizes that are both declared as
+    unknown may differ.
 
-    A group stands where its last member stood, so it takes a further member only while nothing outside has read
-    what it writes, or changed what it reads.
+    A group is placed where its last member was, so it takes another member only while nothing outside has read what
+    it writes, or changed what it reads.
     """
     block = program.global_block()
     placed: dict[int, Operator | _Group] = {}
@@ -70,7 +71,7 @@ def fusion(
 
 
 def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Collection[str]) -> Operator:
-    """One operator for a group: its inputs come from outside, its outputs are what the outside reads."""
+    """One operator for a group. Its inputs come from outside, and its outputs are read outside."""
     if len(group.members) == 1:
         return group.members[0]
     block = program.global_block()
@@ -95,14 +96,12 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
     return Operator(definition, list(inputs), outputs, {}, body[-1].role)
 
 
-def _kernel(body: tuple[Operator, ...], inputs: list[str], outputs: list[str]) -> Any:
-    """What a fused operator computes, for engines that run one operator after the other."""
+def _kernel(body: tuple[Operator, ...], inputs: Sequence[str], outputs: Sequence[str]) -> Callable[..., Any]:
+    """The kernel of a fused operator, for engines that run one operator after the other."""
 
     def run(*arrays: Any) -> Any:
         values = dict(zip(inputs, arrays, strict=True))
-        for op in body:
-            results = op.definition.kernel(*[values[n] if n else None for n in op.inputs], **op.attributes)
-            values.update(zip(op.outputs, results if isinstance(results, tuple) else (results,), strict=True))
+        run_operators(body, values)
         return values[outputs[0]] if len(outputs) == 1 else tuple(values[n] for n in outputs)
 
     return run

@@ -1,15 +1,18 @@
-"""What passes share: a Program with other operators, and who reads and writes what."""
+"""What passes share: Programs with other operators, who reads and writes what, and passes inside control flow."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from app.graph.program import Block, Operator, Program
+from app.graph.program import Block, Body, Operator, Program
+
+Rewrite = Callable[[Program, Collection[str]], Program]
+"""What a pass does: makes another Program of one, which still gives the variables that are named."""
 
 
 def with_operators(program: Program, operators: Sequence[Operator], keep: Collection[str] = ()) -> Program:
-    """A copy of a Program that has these operators, and only the variables that they, its data or `keep` need."""
+    """A copy of a Program with these operators, and only the variables that they, its data or `keep` need."""
     copied = program.clone_without_operators()
     block = copied.global_block()
     block.ops = [op.copied_into(block) for op in operators]
@@ -30,21 +33,65 @@ def reads(operators: Sequence[Operator]) -> Counter[str]:
 
 
 def writes(operators: Sequence[Operator]) -> Counter[str]:
-    """How often each variable is an output; more than once where an update changes it in place."""
+    """How often each variable is an output; more than once if an update changes it in place."""
     return Counter(name for op in operators for name in op.outputs)
 
 
-def is_pure(program: Program, operator: Operator) -> bool:
-    """Whether an operator can be left out, moved or shared: no effects, nothing random, no variable that persists."""
-    return is_pure_in(program.global_block(), operator)
+def is_pure(block: Block, operator: Operator) -> bool:
+    """Whether an operator can be left out, moved or shared: no effects, nothing random, no persistable variable.
 
-
-def is_pure_in(block: Block, operator: Operator) -> bool:
-    """The same, of an operator of any block. Control flow is pure if everything in it is."""
+    Control flow is pure if everything in it is.
+    """
     definition = operator.definition
     opaque = definition.where and definition.form is None  # a user's Python, which may print, count or draw numbers
     if definition.effects or opaque or "seed" in operator.attributes or not operator.outputs:
         return False
-    if not all(is_pure_in(body.block, inner) for body in operator.bodies.values() for inner in body.block.ops):
+    if not all(is_pure(body.block, inner) for body in operator.bodies.values() for inner in body.block.ops):
         return False
     return not any(block.var(name).persistable for name in operator.outputs)
+
+
+# Inside control flow
+
+
+def as_program(body: Body) -> Program:
+    """A body as a Program whose data are the inputs of the body."""
+    program = Program()
+    program.blocks = []
+    block = body.block.copied_into(program)
+    for name in body.inputs:
+        block.vars[name].is_data = True
+    return program
+
+
+def _as_body(program: Program, like: Body) -> Body:
+    """A Program that `as_program` made as a body again, with the inputs and outputs that it had."""
+    for name in like.inputs:
+        program.global_block().vars[name].is_data = False
+    return Body(program.global_block(), like.inputs, like.outputs)
+
+
+def rewritten(op: Operator, rewrite: Callable[[str, Program, Collection[str]], Program]) -> Operator:
+    """An operator with each of its bodies rewritten, from the name of the attribute, the Program, and what to keep."""
+    bodies = op.bodies
+    if not bodies:
+        return op
+    changed = Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
+    for name, body in bodies.items():
+        kept = {output for output in body.outputs if output is not None}
+        changed.attributes[name] = _as_body(rewrite(name, as_program(body), kept), body)
+    return changed
+
+
+def inside_too(rewrite: Rewrite) -> Rewrite:
+    """A pass that works on a Program and on all bodies in it."""
+
+    def everywhere(program: Program, keep: Collection[str]) -> Program:
+        program = rewrite(program, keep)
+        operators = program.global_block().ops
+        if not any(op.bodies for op in operators):
+            return program
+        inside = [rewritten(op, lambda name, body, kept: everywhere(body, kept)) for op in operators]
+        return with_operators(program, inside, program.global_block().vars)
+
+    return everywhere

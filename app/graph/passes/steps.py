@@ -1,4 +1,4 @@
-"""Updates folded into products: `W - rate * (x.T @ g)` becomes one operator, and the gradient is never stored."""
+"""Updates folded into products: `W - rate * (x.T @ g)` becomes one operator, so the gradient is never stored."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from app.graph.program import Operator, Program
 def steps(program: Program, keep: Collection[str]) -> Program:
     """The Program with each update that subtracts a multiple of a product joined with that product.
 
-    Both stand where the product stood, if nobody misses the old value, so that what the product reads can be forgotten
-    early; else where the update stood.
+    The joined operator is placed where the product was, if nothing in between reads the old value, so that the inputs
+    of the product can be freed early; otherwise where the update was.
     """
     operators = program.global_block().ops
     read, written = reads(operators), writes(operators)
@@ -22,7 +22,7 @@ def steps(program: Program, keep: Collection[str]) -> Program:
     readings, writings = _places(operators, "inputs"), _places(operators, "outputs")
 
     def untouched(names: Iterable[str | None], places: dict[str, list[int]], low: int, high: int) -> bool:
-        """Whether none of the operators between two places is among those listed for these variables."""
+        """Whether no operator between two positions is among those listed for these variables."""
         return all(bisect_left(places[n or ""], high) == bisect_right(places[n or ""], low) for n in names)
 
     result: list[Operator | None] = list(operators)
@@ -43,7 +43,7 @@ def steps(program: Program, keep: Collection[str]) -> Program:
 
 
 def _places(operators: Sequence[Operator], side: str) -> dict[str, list[int]]:
-    """Where each variable is among the inputs, or the outputs, of an operator."""
+    """The positions of the operators that have a variable among their inputs, or outputs, by the variable."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for index, op in enumerate(operators):
         for name in getattr(op, side):
@@ -52,7 +52,7 @@ def _places(operators: Sequence[Operator], side: str) -> dict[str, list[int]]:
 
 
 def _note(moved: Operator, place: int, readings: dict[str, list[int]], writings: dict[str, list[int]]) -> None:
-    """Remember that an operator now stands there, for those that are moved after it."""
+    """Note the new position of an operator, for those that are moved after it."""
     for name in moved.inputs:
         insort(readings[name or ""], place)
     for name in moved.outputs:
@@ -60,7 +60,7 @@ def _note(moved: Operator, place: int, readings: dict[str, list[int]], writings:
 
 
 def _term(update: Operator) -> str:
-    """The variable of which an update of the right form subtracts a multiple, or ''."""
+    """The variable of which an update subtracts a multiple, '' if it has another form."""
     form = update.definition.accumulates
     if form is None or len(update.outputs) != 1:
         return ""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.graph.body import Body
-from app.graph.program import Block, Operator
+from app.graph.program import Block, Body, Operator
 from app.graph.variable import Parameter, Variable
 from app.inspection.picture.wording import WIDTH, attributes, form, wrapped
 from app.ops.form import Fused

@@ -32,7 +32,7 @@ from app.jit.tracer import Tracer
 from app.ops.creation import assign
 from app.ops.definition import OpDef, apply
 from app.ops.spec import UNKNOWN, Spec
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 Kind = tuple[str, tuple[int, ...]]
 
@@ -57,7 +57,7 @@ class _Batches:
         self.local: set[int] = set()
 
     def make(self) -> None:
-        outer: Tracer = recording.tracer
+        outer: Tracer = modes().tracer
         known: dict[int, Kind] | None = None
         while known != self.carried:  # what is carried is a Tensor, and more may come to depend on it
             known = dict(self.carried)

@@ -10,7 +10,7 @@ from app.graph.variable import Variable
 from app.jit.convert.build import expression
 from app.jit.convert.state import State
 from app.ops.spec import UNKNOWN
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 # Rewriting
 
@@ -39,18 +39,18 @@ def rewrite_attribute(rewriter: Any, node: ast.Attribute) -> ast.expr:
 
 def about_to_change(owner: Any, attribute: str | None = None) -> Any:
     """The owner of an item or an attribute that is set or deleted. What it was is noted while a branch is tried."""
-    if recording.tracer is not None:
+    if modes().tracer is not None:
         if attribute is None:
-            recording.tracer.note_contents(owner)
+            modes().tracer.note_contents(owner)
         else:
-            recording.tracer.note_attribute_of(owner, attribute)
+            modes().tracer.note_attribute_of(owner, attribute)
     return owner
 
 
 def about_to_rebind(state: State) -> None:
     """A function that gives values to names of others, by `global` or `nonlocal`, is called."""
-    if recording.tracer is not None:
-        recording.tracer.note_names(state)
+    if modes().tracer is not None:
+        modes().tracer.note_names(state)
 
 
 def shape(value: Any) -> Any:

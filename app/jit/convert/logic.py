@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.custom.py_func import py_func
-from app.graph.passes.rewrite import is_pure_in
+from app.graph.control import Traced, append_cond, traced
+from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
-from app.graph.sub_blocks import Traced, append_cond, traced
 from app.jit.convert.build import expression, statements
 from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, one_element, place_of, tracer
 from app.ops.definition import REGISTRY
@@ -155,7 +155,7 @@ def _truth(value: Any, part: Callable[[], Any]) -> Any:
 
 def _is_harmless(block: Block, operator: Operator) -> bool:
     """Whether an operator can be run although Python would not come to it."""
-    if operator.definition.where or not is_pure_in(block, operator):
+    if operator.definition.where or not is_pure(block, operator):
         return False
     known = all(UNKNOWN not in block.var(name).shape for name in operator.input_arg_names)
     form = operator.definition.form

@@ -15,7 +15,7 @@ from app.ops.dtype import get_default_dtype, name_of
 from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
 from app.tensor import Tensor
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 NUMBERS = (bool, int, float, np.generic)
 
@@ -27,9 +27,9 @@ def is_value(value: Any) -> bool:
 
 def tracer() -> Any:
     """What traces now."""
-    if recording.tracer is None:
+    if modes().tracer is None:
         raise ProgramError("converted code was called while nothing is traced; call the function of to_static itself")
-    return recording.tracer
+    return modes().tracer
 
 
 def as_truth(value: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import AppError
-from app.tensor.modes import recording
+from app.tensor.modes import modes
 
 
 class LRScheduler:
@@ -24,7 +24,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go on to the next epoch, or to the one given."""
-        if recording.tracer is not None:
+        if modes().tracer is not None:
             raise AppError(
                 "a schedule's step() is Python's, and not part of a traced function; call it outside of that"
             )

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.data import Dataset
 from app.errors import AppError, FileError
-from app.graph.written import DAMAGES
+from app.graph.serialise import DAMAGE_ERRORS
 from app.training.checkpoints import elsewhere
 from app.training.checkpoints.checkpoint import Checkpoint
 from app.training.comparison import Start
@@ -55,7 +55,7 @@ class RunState:
             elsewhere.restore(found.elsewhere)
         except AppError:
             raise
-        except DAMAGES as error:
+        except DAMAGE_ERRORS as error:
             raise FileError(f"the checkpoint does not fit its run: {type(error).__name__} {error}") from error
 
 

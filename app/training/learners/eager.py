@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,12 @@ from app.data import Batches
 from app.dist import world
 from app.dist.agreement import check_agreement
 from app.dist.shards import shards
+from app.engine.watch import OperatorRun, watch_tensors
 from app.nn import functional
 from app.nn.parallel import Averaging
 from app.ops import random
-from app.ops.look import Look
 from app.ops.loss import accuracy
 from app.tensor import Tensor, no_grad
-from app.tensor.looking import Looking
 from app.training.activation import Activation
 from app.training.config import Config
 from app.training.learners.activity import Activity, counted, summed_up
@@ -117,19 +117,21 @@ class EagerLearner:
         labels = Tensor(label)
         return functional.cross_entropy(scores, labels, ignore_index=None), accuracy(scores, labels), hidden
 
-    def looks(self, batches: Batches, training: bool) -> Iterator[Look]:
+    def _loss(self, label: np.ndarray, image: Tensor) -> Tensor:
+        loss: Tensor = self._run(image, label)[0]
+        return loss
+
+    def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         paths = {id(parameter): path for path, parameter in self._network.named_parameters()}
         for index, (image, label) in enumerate(batches):
-            looking = Looking(paths)
             with self._streams.drawing(advance=False):
-                loss, *_ = self._run(looking.tensor(image), label)
-                looks = [*looking.forward(), *(looking.backward(loss) if training else [])]
-            yield from looks
+                runs = watch_tensors(partial(self._loss, label), image, paths, backward=training)
+            yield from runs
             if training:
                 before = self.weights()
                 self.train(batches[index : index + 1])
                 for path, value in self.weights().items():
-                    yield Look(f"the update of {path}", [(path, before[path])], [(path, value)])
+                    yield OperatorRun(f"the update of {path}", [(path, before[path])], [(path, value)])
 
     def end_epoch(self) -> None:
         self._schedule.step()

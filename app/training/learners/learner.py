@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from app.data import Batches
-from app.ops.look import Look
+from app.engine.watch import OperatorRun
 from app.training.learners.activity import Activity
 from app.training.learners.state import State
 
@@ -34,7 +34,7 @@ class Learner(Protocol):
     def scores(self, batches: Batches) -> np.ndarray:
         """The scores of the classes, a row for each image, changing nothing."""
 
-    def looks(self, batches: Batches, training: bool) -> Iterator[Look]:
+    def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         """The operators of a step on each batch, or of measuring it, one by one with what they read and made."""
 
     def end_epoch(self) -> None:

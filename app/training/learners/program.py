@@ -14,11 +14,10 @@ from app.dist.parallel import at_other_ranks, data_parallel
 from app.dist.rewriting import Place
 from app.dist.running import RankExecutor
 from app.engine import Scope
-from app.engine.looking import looks_at
+from app.engine.watch import OperatorRun, watch_program
 from app.graph import Program, names, program_guard, static_mode
 from app.nn import functional
 from app.ops import random
-from app.ops.look import Look
 from app.ops.loss import accuracy
 from app.static import data
 from app.training.activation import Activation
@@ -103,12 +102,12 @@ class ProgramLearner:
         loss, score = self._executor.train_from_dataset(program, batches, self._feed, self.fetch, scope)
         return loss, score
 
-    def looks(self, batches: Batches, training: bool) -> Iterator[Look]:
+    def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         program = self.main if training else self.test
         for batch in batches:
             feed: dict[str, Any] = dict(zip(self._feed, batch, strict=True))
             with self._streams.drawing():
-                looks = list(looks_at(program, feed, self._scope))
+                looks = list(watch_program(program, feed, self._scope))
             yield from looks
 
     def end_epoch(self) -> None:

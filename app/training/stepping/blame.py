@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from app.custom.gradcheck import gradcheck
+from app.engine.watch import OperatorRun
 from app.errors import GradcheckError
-from app.ops.look import Look
 from app.tensor import Tensor
 from app.training.activation import Activation
 
@@ -16,7 +16,7 @@ _LARGE = 1e12
 """Numbers beyond this are on their way out of float32."""
 
 
-def blame(look: Look | None, operator: str, activation: Activation | None = None) -> str:
+def blame(look: OperatorRun | None, operator: str, activation: Activation | None = None) -> str:
     """What the first operator to make bad numbers was given and made; `operator` is that of the network."""
     if look is None:
         return CAME_ONCE

@@ -14,8 +14,8 @@ import numpy as np
 
 from app.data import Batches
 from app.dist.world import current, holds_anywhere
+from app.engine.watch import first_nonfinite, is_finite
 from app.errors import AppError, OperatorError
-from app.ops.look import first_not_finite, is_finite
 from app.training.learners import PerIteration
 from app.training.learners.state import State
 from app.training.stepping.blame import CAME_ONCE, blame
@@ -94,7 +94,7 @@ class FiniteSteps(Steps):
             with warnings_off():
                 looks = learner.looks(batch, training)
                 # before the update changes what it got
-                told = blame(first_not_finite(looks), place.contestant.operator, place.contestant.activation)
+                told = blame(first_nonfinite(looks), place.contestant.operator, place.contestant.activation)
                 for _ in looks:  # to the end, where other ranks may wait for this one
                     pass
                 return told

@@ -18,8 +18,7 @@ from app.engine.compiled.language import Break, Call, Do, Forever, If, Not
 from app.engine.compiled.shapes import shapes_inside
 from app.engine.compiled.steps import WHOLE, Lowered, Step
 from app.engine.compiled.writer import Writer
-from app.graph.body import Body
-from app.graph.program import Operator
+from app.graph.program import Body, Operator
 from app.ops.creation import assign
 from app.ops.form import Alias, Choice, Constant, Elementwise, Fused, Loop
 

@@ -12,7 +12,7 @@ import pytest
 
 import app
 from app import static
-from app.graph.contents import OfPrograms
+from app.graph.cache import ProgramCache
 from app.graph.program import Operator, Program
 from app.ops.definition import REGISTRY
 
@@ -83,7 +83,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_every_change_is_noticed(change: Callable[[Program], Any]):
-    program, made = network(), OfPrograms[str, object]()
+    program, made = network(), ProgramCache[str, object]()
     before = made.get(program, "a", object)
     assert made.get(program, "a", object) is before
     assert made.get(program, "b", object) is not before
@@ -94,7 +94,7 @@ def test_every_change_is_noticed(change: Callable[[Program], Any]):
 
 
 def test_what_is_the_same_again_is_no_change():
-    program, made = network(), OfPrograms[str, object]()
+    program, made = network(), ProgramCache[str, object]()
     before = made.get(program, "a", object)
     kept(program).shape = (2, 3)
     first(program).attributes["value"] = float("0")
@@ -103,7 +103,7 @@ def test_what_is_the_same_again_is_no_change():
 
 
 def test_a_list_or_an_array_among_the_settings_that_is_changed_in_place_is_noticed():
-    program, made = network(), OfPrograms[str, object]()
+    program, made = network(), ProgramCache[str, object]()
     values = first(program).attributes["table"] = np.zeros(2000)
     listed = first(program).attributes["list"] = [1]
     found = [made.get(program, "a", object)]
@@ -116,7 +116,7 @@ def test_a_list_or_an_array_among_the_settings_that_is_changed_in_place_is_notic
 
 
 def test_nothing_is_kept_of_a_program_that_is_gone():
-    made, program = OfPrograms[str, object](), network()
+    made, program = ProgramCache[str, object](), network()
     gone = weakref.ref(made.get(program, "a", type("Made", (), {})))
     del program
     gc.collect()

@@ -1,4 +1,4 @@
-"""What is made of a Program, kept for as long as the Program stays as it is."""
+"""A cache of what is made from Programs, such as their compiled form, for as long as a Program does not change."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from app.graph.body import Body
-from app.graph.program import Block, Program
+from app.graph.program import Block, Body, Program
 from app.ops.settings import is_lasting, key_of
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class OfPrograms(Generic[K, V]):
-    """Values made of Programs, under keys. They are made again once anything in a Program was changed.
+class ProgramCache(Generic[K, V]):
+    """Values made from Programs, by keys. They are made again once anything in a Program has changed.
 
-    Nothing has to announce a change: what a Program consists of is held against what it consisted of, object by
-    object. The objects are kept meanwhile, so that none can be taken for another one at the same address; the Program
-    keeps them, so that they go when it goes.
+    No change has to be announced: the contents of a Program are compared, object by object, with what they were. The
+    Program holds the values, so they are freed with it, and the earlier contents, so no id can be reused meanwhile.
     """
 
     def get(self, program: Program, key: K, make: Callable[[], V]) -> V:
-        """The value under a key, which `make` makes where there is none, or the Program was changed."""
+        """The value of a key; `make` makes it if there is none, or the Program has changed."""
         contents = list(_contents(program.global_block()))
-        before, values = program.made.get(self, ((), {}))
+        before: list[Any]
+        values: dict[K, V]
+        before, values = program.cached.get(self, ([], {}))
         if len(before) != len(contents) or not all(map(operator.is_, before, contents)):
-            values = values if _alike(before, contents) else {}
-            program.made[self] = contents, values
+            values = values if _equal(before, contents) else {}
+            program.cached[self] = contents, values
         if key not in values:
             values[key] = make()
         return values[key]
 
 
 def _contents(block: Block) -> Iterator[Any]:
-    """All that a block consists of, what runs inside its operators included."""
+    """Everything that a block consists of, including what runs inside its operators."""
     for op in block.ops:
-        yield from (op, op.definition, op.inputs, op.outputs, op.role)
+        yield from (op.definition, op.inputs, op.outputs, op.role)
         for name, value in op.attributes.items():
             yield name
             if isinstance(value, Body):
@@ -49,6 +49,6 @@ def _contents(block: Block) -> Iterator[Any]:
         yield from (name, v.shape, v.dtype, v.persistable, v.is_data, v.stop_gradient)
 
 
-def _alike(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether contents are the same, though a part may be another object."""
+def _equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether contents are the same, even if some parts are other objects."""
     return len(some) == len(others) and all(a is b or key_of(a) == key_of(b) for a, b in zip(some, others, strict=True))

@@ -1,4 +1,4 @@
-"""Where the values of persistable variables live between runs."""
+"""Scopes: the values of persistable variables between runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.errors import ProgramError, ShapeError
 
 
 class ScopeVariable:
-    """One value of a Scope, with the small interface that programs written for Paddle use."""
+    """One value of a Scope, with the methods that Paddle programs use."""
 
     def __init__(self, scope: Scope, name: str):
         self._scope, self.name = scope, name
@@ -43,14 +43,14 @@ class Scope:
     def __init__(self) -> None:
         self.values: dict[str, np.ndarray] = {}
         self.changing = threading.RLock()
-        """Held while a compiled Program runs that changes values where they lie, as an update does."""
+        """Held while a compiled Program that changes values in place runs."""
 
     def find_var(self, name: str) -> ScopeVariable | None:
         """The value of that name, or None."""
         return ScopeVariable(self, name) if name in self.values else None
 
     def var(self, name: str) -> ScopeVariable:
-        """The value of that name, to be read or set."""
+        """The value of that name, which may not exist yet."""
         return ScopeVariable(self, name)
 
     def value(self, name: str) -> np.ndarray:
@@ -71,7 +71,7 @@ def global_scope() -> Scope:
 
 @contextmanager
 def scope_guard(scope: Scope) -> Iterator[None]:
-    """Use `scope` as the global one inside the block, in this thread."""
+    """Inside the block, use `scope` as the global one of this thread."""
     outside = _scope.get()
     _scope.set(scope)
     try:

@@ -1,6 +1,6 @@
-"""How a Program prints itself: variables first, then the operators in order, under the part that they belong to.
+"""How a Program is printed: variables first, then operators in order, under the role that they belong to.
 
-What runs inside an operator stands below it, with the names under which it takes and gives values.
+The bodies of an operator are printed below it, with their inputs and outputs.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.graph.body import Body
-    from app.graph.program import Block, Operator
+    from app.graph.program import Block, Body, Operator
 
 INDENT = "    "
 
 
 def format_block(block: Block) -> str:
-    """The text of a block; a reader sees there what each line of a network's source inserted."""
+    """The text of a block."""
     return "\n".join([f"{{ // {_number(block)}", *_contents(block), "}"])
 
 
@@ -36,7 +35,7 @@ def _contents(block: Block) -> list[str]:
 
 
 def _is_known_outside(block: Block, name: str) -> bool:
-    """Whether a variable stands for the one of the same name and kind in the block around."""
+    """Whether a variable is an input of the same name and kind from the outer block."""
     outside = block.program.blocks[block.parent_idx].find_var(name) if block.parent_idx >= 0 else None
     return outside is not None and outside.spec == block.vars[name].spec
 
@@ -48,7 +47,7 @@ def _body(name: str, body: Body) -> list[str]:
 
 
 def format_operator(op: Operator) -> str:
-    """The line of an operator; of a custom one, with the place that registered it."""
+    """The line of an operator; for a custom one, with the file and line that registered it."""
     where = f"  // {op.definition.where}" if op.definition.where else ""
     text = str(op)
     return (text if len(text) < 400 else text[:397] + "...") + where

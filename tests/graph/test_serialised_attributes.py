@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import ProgramError
-from app.graph.plain import from_plain, to_plain
+from app.graph.serialise import value_from_data, value_to_data
 from app.ops.dtype import NAMES
 from app.ops.spec import Spec
 
@@ -25,7 +25,7 @@ values = st.recursive(
 
 
 def through_json(value: Any) -> Any:
-    return from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False)))
+    return value_from_data(json.loads(json.dumps(value_to_data(value), allow_nan=False)))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -61,4 +61,4 @@ def test_so_does_an_array_of_any_type(name: str):
 @pytest.mark.parametrize("value", [object(), np.array(["a"]), {1, 2}, (1, len)])
 def test_what_cannot_be_written_is_told(value: Any):
     with pytest.raises(ProgramError, match=r"object|array|set|function"):
-        to_plain(value)
+        value_to_data(value)

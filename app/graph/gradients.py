@@ -1,4 +1,4 @@
-"""Gradients of a Program: the reverse walk over its operators, appending those of the backward pass."""
+"""Gradients of a Program: the reverse walk over its operators appends those of the backward pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from app.errors import InPlaceError, OperatorError, ProgramError
 from app.graph.autodiff import Recorded, reverse_walk
-from app.graph.program import BACKWARD, Block, Operator, Variable
+from app.graph.program import BACKWARD, Block, Operator
+from app.graph.variable import Variable
 from app.listed import as_list
 from app.ops.creation import assign, ones_like, zeros_like
 from app.ops.form import Constant
@@ -29,7 +30,7 @@ class BlockCall:
         self.block = block
         self.operator = operator
         self.value = value or block.var
-        """What gives the Variable of a name, where that is not the one of the block."""
+        """Returns the Variable of a name: that of the block, unless something else was given."""
         self.definition = operator.definition
         self.attributes = operator.attributes
         self.input_keys = operator.inputs
@@ -51,7 +52,7 @@ class BlockCall:
         return self._value_then(self.output_keys[index], self.replaced.outputs)
 
     def _value_then(self, name: str, replaced: Mapping[str, Operator]) -> Variable:
-        """The value that a name stood for at this operator, which has to be what it stands for now."""
+        """The value that a name had at this operator; an error if the name stands for another value now."""
         if name not in replaced:
             return self.value(name)
         other = replaced[name]
@@ -74,17 +75,17 @@ class BlockCall:
 
 
 class Replaced(NamedTuple):
-    """Names of the inputs and outputs of an operator that stand for other values now, each with what wrote those."""
+    """The inputs and outputs of an operator that were overwritten since, each with the operator that did it."""
 
     inputs: Mapping[str, Operator]
     outputs: Mapping[str, Operator]
 
 
 def _replaced_since(block: Block) -> list[Replaced]:
-    """For each operator of a block which of its values have been overwritten.
+    """For each operator of a block, which of its values have been overwritten.
 
-    Only what persists can be: every other name stands for one value (see `Block.append_op`). In branches and loops
-    that are being built, all can be.
+    Only persistable variables can be: every other name stands for one value (see `keep_old_value`). In branches and
+    loops that are being built, all variables can be.
     """
     later: dict[str, Operator] = {}
     inside = block.program.current_block()
@@ -116,9 +117,9 @@ def gradients(
     target_gradients: Any = None,
     no_grad_set: Iterable[Any] | None = None,
 ) -> list[Variable | None]:
-    """Append what computes the gradients of the sum of `targets` with respect to `inputs`; None where there is none.
+    """Append the operators for the gradients of the sum of `targets` with respect to `inputs`; None if there is none.
 
-    Without `target_gradients` each element of a target counts once.
+    `target_gradients` are weights of the elements of the targets; 1 if they are not given.
     """
     targets, inputs = as_list(targets), as_list(inputs)
     starts = as_list(target_gradients) if target_gradients is not None else [None] * len(targets)
@@ -160,7 +161,7 @@ def gradients(
 
 
 def _check_path(block: Block, active: set[str], targets: set[str], inputs: Sequence[Variable]) -> None:
-    """Refuse a Program in which the only way from the inputs to the targets leads through an operator without one."""
+    """Raise an error if every path from the inputs to the targets has an operator without a gradient."""
     if targets & active:
         return
     reached = {v.name for v in inputs}
@@ -180,10 +181,10 @@ def _check_path(block: Block, active: set[str], targets: set[str], inputs: Seque
 
 
 def _named(gradient: Variable, name: str, asked: bool, made: bool) -> Variable:
-    """Give a gradient the name that it is looked up by.
+    """Rename a gradient to the name of the variable with @GRAD.
 
-    One that stands for another variable already, or was not made by this pass, keeps its name, or is copied where the
-    caller asked for it.
+    If it is the gradient of another variable already, or was not made by this pass, it keeps its name, or is copied if
+    the caller asked for it.
     """
     block = gradient.block
     if block.has_var(name):
@@ -199,10 +200,10 @@ def _named(gradient: Variable, name: str, asked: bool, made: bool) -> Variable:
 def append_backward(
     loss: Variable, parameter_list: Sequence[Any] | None = None, no_grad_set: Iterable[Any] | None = None
 ) -> list[tuple[Variable, Variable]]:
-    """Append the backward pass of a loss; gives each trainable parameter with the variable of its gradient.
+    """Append the backward pass of a loss; returns each trainable parameter with the variable of its gradient.
 
-    `parameter_list` names what gradients are wanted of, which may be any variables. What is fed and has
-    `stop_gradient=False` gets a gradient, too: its `grad_name` names it.
+    `parameter_list` may name other variables that gradients are wanted of. Data with `stop_gradient=False` gets a
+    gradient too, under its `grad_name`.
     """
     if [size for size in loss.shape if size != 1]:
         raise ProgramError(f"the loss must be a single number; {loss.name} has shape {list(loss.shape)}: take its mean")

@@ -1,0 +1,151 @@
+"""Watching operators run, one by one, with what each read and made: slow, and for finding what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.engine.reference import Values
+from app.errors import AppError
+from app.graph.autodiff import Recorded, reverse_walk
+from app.graph.interpret import run_operator
+from app.graph.program import Operator, Program
+from app.graph.scope import Scope
+from app.ops.definition import OpDef
+from app.ops.spec import UNKNOWN
+from app.tensor.modes import modes, reset_modes, set_modes
+from app.tensor.tape import Node, reachable
+from app.tensor.tensor import Tensor
+
+NamedArrays = Sequence[tuple[str, np.ndarray]]
+
+
+class OperatorRun(NamedTuple):
+    """One operator that ran, with the values that it read and made, each with a name."""
+
+    operator: str
+    inputs: NamedArrays
+    outputs: NamedArrays
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Whether an array holds neither NaN nor infinity."""
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def first_nonfinite(runs: Iterable[OperatorRun]) -> OperatorRun | None:
+    """The first operator that turned finite inputs into NaN or infinity."""
+    for run in runs:
+        if all(is_finite(a) for _, a in run.inputs) and not all(is_finite(a) for _, a in run.outputs):
+            return run
+    return None
+
+
+# Programs
+
+
+def watch_program(program: Program, feed: Mapping[str, np.ndarray], scope: Scope) -> Iterator[OperatorRun]:
+    """Run a Program as the reference engine does; yields each operator after it has run.
+
+    If an operator fails after another one made an unexpected shape, the error names that operator first.
+    """
+    block = program.global_block()
+    values, surprise = Values(block, dict(feed), scope), ""
+    rows = next((value.shape[0] for value in feed.values() if value.ndim), UNKNOWN)
+    for operator in block.ops:
+        read = [(name, np.asarray(values[name])) for name in operator.inputs if name is not None]
+        try:
+            run_operator(operator, values)
+        except AppError as error:
+            raise type(error)(f"{surprise}{error}") from error
+        made = [(name, np.asarray(values[name])) for name in operator.outputs]
+        surprise = surprise or _unexpected_shape(program, operator, made, rows)
+        yield OperatorRun(operator.definition.label, read, made)
+
+
+def _unexpected_shape(program: Program, operator: Operator, made: NamedArrays, rows: int) -> str:
+    """What is wrong with the shapes of results, if every unknown size is that of the batch; '' if nothing."""
+    for name, array in made:
+        declared = program.global_block().var(name).shape
+        if array.shape != tuple(rows if size == UNKNOWN else size for size in declared):
+            return (
+                f"{operator.definition.label} made shape {list(array.shape)} for a batch of {rows}, expected "
+                f"{list(declared)}; then "
+            )
+    return ""
+
+
+# Tensors
+
+
+def watch_tensors(
+    loss_of: Callable[[Tensor], Tensor], array: np.ndarray, names: Mapping[int, str], backward: bool
+) -> list[OperatorRun]:
+    """Compute a loss from a Tensor of an array; returns the operators that ran, and their gradients with `backward`.
+
+    Seen are the operators that a gradient can flow through. `names` are those of Tensors, by their ids. No `.grad`
+    changes.
+    """
+    made: list[Tensor] = []
+
+    class Watched(Tensor):
+        """A Tensor that is kept in a list, and whose results are such Tensors, too, whatever applies the operators."""
+
+        __slots__ = ()
+
+        def __init__(self, array: np.ndarray, stop_gradient: bool = True, name: str | None = None):
+            super().__init__(array, stop_gradient, name)
+            made.append(self)
+
+    Watched.result_class = Watched
+    loss = loss_of(Watched(array))
+    runs = list(_forward_runs(made, names))
+    if backward:
+        gradients: dict[Any, Any] = {loss.source: np.ones_like(loss._array)}
+        calls: list[Any] = [_WatchedNode(node, runs) for node in reachable(gradients)]
+        outside = set_modes(modes().unrecorded)
+        try:
+            reverse_walk(calls, gradients)
+        finally:
+            reset_modes(outside)
+    return runs
+
+
+def _forward_runs(made: Sequence[Tensor], names: Mapping[int, str]) -> Iterator[OperatorRun]:
+    arrays = {(tensor._node, tensor._slot): tensor._array for tensor in made}
+    for tensor in made:
+        node = tensor._node
+        if node is None:
+            continue
+        read = []
+        for place, source in enumerate(node.sources):
+            name = _name(node.definition.inputs, place)
+            if isinstance(source, tuple):
+                read.append((name, arrays[source]))
+            elif source is not None:
+                read.append((names.get(id(source), name), source._array))
+        yield OperatorRun(node.definition.label, read, [(node.definition.outputs[tensor._slot], tensor._array)])
+
+
+class _WatchedNode:
+    """A node for the reverse walk that notes the gradients which arrive at it, and those which it makes."""
+
+    def __init__(self, node: Node, runs: list[OperatorRun]):
+        self._node, self._runs = node, runs
+        self.definition: Any = self  # whose `differentiate` the walk calls
+        self.attributes, self.needs = node.attributes, node.needs
+        self.input_keys, self.output_keys = node.input_keys, node.output_keys
+
+    def differentiate(self, call: Recorded, douts: Sequence[Any]) -> Sequence[Any]:
+        definition: OpDef = self._node.definition
+        gradients = definition.differentiate(self._node, douts)
+        read = [("d" + _name(definition.outputs, i), np.asarray(g)) for i, g in enumerate(douts) if g is not None]
+        made = [("d" + _name(definition.inputs, i), np.asarray(g)) for i, g in enumerate(gradients) if g is not None]
+        self._runs.append(OperatorRun(f"the gradient of {definition.label}", read, made))
+        return gradients
+
+
+def _name(names: Sequence[str], place: int) -> str:
+    return names[place] if place < len(names) else f"{place}"

@@ -1,0 +1,173 @@
+"""Appending operators to a Block: constants, writing over values, whose variables may be read, and who is told."""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.errors import ProgramError
+from app.graph.variable import Variable
+from app.ops.creation import assign_value, fill_constant
+from app.ops.definition import OpDef
+from app.ops.dtype import get_default_dtype
+from app.ops.spec import UNKNOWN, Spec
+
+if TYPE_CHECKING:
+    from app.graph.program import Block, Operator
+
+    Watcher = Callable[[Block, Variable | Operator], None]
+
+# Watchers
+
+_watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
+
+
+def tell_watchers(block: Block, added: Variable | Operator) -> None:
+    """Call all watchers of this thread with what was added to a block."""
+    for watcher in _watchers.get():
+        watcher(block, added)
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Inside the block, call `watcher` with every variable and operator that this thread adds to a Program."""
+    _watchers.set((*_watchers.get(), watcher))
+    try:
+        yield
+    finally:
+        _watchers.set(tuple(w for w in _watchers.get() if w is not watcher))
+
+
+# Inputs
+
+
+def as_variable(block: Block, value: Any) -> Variable | None:
+    """A value as a variable of a block: a number or an array becomes a constant."""
+    if value is None or isinstance(value, Variable):
+        return value
+    captured = block.program.captured(value)
+    if captured is not None:
+        return captured
+    if isinstance(value, (bool, int, float)):
+        value = np.asarray(value, get_default_dtype() if isinstance(value, float) else None)
+    if not hasattr(value, "__array__") or hasattr(value, "apply_operator"):
+        raise ProgramError(
+            f"a {type(value).__name__} cannot be an input of an operator in a Program: "
+            "give a Variable, a number or a NumPy array"
+        )
+    return constant(block, value)
+
+
+def constant(block: Block, array: Any) -> Variable:
+    """Append the operator that gives the numbers of an array."""
+    array = np.asarray(array)
+    form = {"shape": array.shape, "dtype": array.dtype.name}
+    if array.size != 1:
+        return block.append_op(assign_value, [], {"values": tuple(array.ravel().tolist()), **form})[0]
+    value = array.item()
+    if isinstance(value, float):
+        value = float(str(array.dtype.type(value)))  # the shortest number that the type rounds to the same
+    return block.append_op(fill_constant, [], {"value": value, **form})[0]
+
+
+def check_readable(block: Block, definition: OpDef, inputs: Sequence[Variable | None]) -> None:
+    """Raise an error if an input is made in a branch or a loop that the block is not inside of."""
+    for variable in inputs:
+        if variable is None or variable.block is block or variable.block.idx == 0:
+            continue
+        if variable.program is block.program and not block.is_within(variable.block):
+            raise ProgramError(
+                f"{definition.label} cannot read {variable.name} here: it is made inside block "
+                f"{variable.block.idx}, in a branch or a loop; return it from the function that makes it"
+            )
+
+
+# Writing over values
+
+
+def prepare_write(
+    block: Block, definition: OpDef, variable: Variable, spec: Spec, flows: bool, reads: Sequence[str | None]
+) -> str:
+    """Make a variable ready for the value that an operator gives it; returns the name of the value that it has now.
+
+    What a Program keeps between runs is changed in place. Any other variable stands for a new value from here on.
+    """
+    if not isinstance(variable, Variable):
+        raise ProgramError(
+            f"{definition.label} runs when the Program does, so it cannot write to a {type(variable).__name__}, "
+            "which has its value now; give it a Variable"
+        )
+    if not _may_become(variable.spec, spec):
+        raise ProgramError(
+            f"{definition.label} gives {spec}, which cannot be written to {variable.name} of {variable.spec}: "
+            "a variable keeps its number of axes, its sizes and its element type; use a new variable"
+        )
+    known = any(variable.name in op.outputs for op in variable.block.ops)
+    if variable.persistable or variable.block is not block:  # in a branch or a loop, `Traced.close` names the values
+        if flows and known and not variable.persistable:
+            variable.stop_gradient = False
+        return variable.name
+    if variable.is_data:
+        if variable.name in reads or any(variable.name in op.inputs for op in block.ops):
+            raise ProgramError(
+                f"{definition.label} cannot write to {variable.name}, which is fed and was read before; "
+                "write to a variable of its own, such as app.assign(x)"
+            )
+        variable.is_data = False
+    old = keep_old_value(block, variable) if known else variable.name
+    variable.stop_gradient = not flows or (variable.stop_gradient and not known)
+    if known:
+        variable.shape = spec.shape
+    return old
+
+
+def keep_old_value(block: Block, variable: Variable) -> str:
+    """Give the value that a variable has had so far another name, such as x@0, in all operators; returns that name.
+
+    Every name then stands for one value, and gradients, passes and engines need not ask for which.
+    """
+    version = 0
+    while f"{variable.name}@{version}" in block.vars:
+        version += 1
+    old = copy.copy(variable)
+    old.name = f"{variable.name}@{version}"
+    variable.gradient = None
+    block.vars[old.name] = old
+    replace_name(block, variable.name, old.name)
+    return old.name
+
+
+def replace_name(block: Block, old: str, new: str) -> None:
+    """Use another name in the operators of a block, and in those of blocks inside it that have no such variable."""
+    for inner in block.program.blocks:
+        if inner is block or (old not in inner.vars and inner.is_within(block)):
+            for op in inner.ops:
+                if old in op.inputs or old in op.outputs:
+                    op.inputs = tuple(new if name == old else name for name in op.inputs)
+                    op.outputs = tuple(new if name == old else name for name in op.outputs)
+
+
+def _may_become(known: Spec, new: Spec) -> bool:
+    """Whether a variable can be given such a value, as far as sizes are known."""
+    same_kind = len(known.shape) == len(new.shape) and known.dtype == new.dtype
+    return same_kind and all(a == b or UNKNOWN in (a, b) for a, b in zip(known.shape, new.shape, strict=True))
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def user_location() -> str:
+    """The innermost file and line that is running outside of this package; '' if there is none."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"

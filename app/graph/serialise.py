@@ -1,0 +1,217 @@
+"""Programs as plain data that JSON can hold, and back, exactly.
+
+A built-in operator is stored by its name. A custom one is stored as a number; whoever writes and reads a file says
+what the number stands for (see `app.custom.written`).
+
+Of attributes, tuples are stored as lists, and numbers, text, truth values and None as they are. Everything else is an
+object with one key, which says what it is: {"float": "inf"}, {"array": {…}}, {"body": {…}}.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.errors import AppError, ProgramError
+from app.graph.program import BACKWARD, FORWARD, OPTIMIZE, Block, Body, Operator, Program
+from app.graph.variable import Parameter, Variable
+from app.ops.definition import REGISTRY, OpDef
+from app.ops.dtype import NAMES
+from app.ops.spec import Spec
+
+DAMAGE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading damaged data may raise."""
+
+Json = Any
+"""What `json` reads and writes: None, bool, int, float, str, lists of such, and dictionaries of such by text."""
+
+
+# Programs
+
+
+def _no_number(definition: OpDef) -> int:
+    raise ProgramError(f"{definition.label} is a function of a program, which cannot be written down here")
+
+
+def _no_operator(number: int) -> OpDef:
+    raise ProgramError(f"it has a custom operator, number {number}, which cannot be read here")
+
+
+def program_to_data(program: Program, number_of: Callable[[OpDef], int] = _no_number) -> dict[str, Json]:
+    """A Program as plain data; `number_of` gives the number that stands for a custom operator."""
+    program = program.clone()  # which numbers the blocks without gaps
+    blocks = [
+        {
+            "parent": block.parent_idx,
+            "variables": [_variable_to_data(v) for v in block.vars.values()],
+            "operators": [_operator_to_data(op, number_of) for op in block.ops],
+        }
+        for block in program.blocks
+    ]
+    return {"random_seed": program.random_seed, "random_count": program.random_count, "blocks": blocks}
+
+
+def program_from_data(data: Json, operator_of: Callable[[int], OpDef] = _no_operator) -> Program:
+    """The Program that was stored as `data`; `operator_of` gives the custom operator of a number."""
+    program = Program()
+    try:
+        program.random_seed, program.random_count = data["random_seed"], data["random_count"]
+        program.blocks = [Block(program, i, block["parent"]) for i, block in enumerate(data["blocks"])]
+        for block, stored in zip(program.blocks, data["blocks"], strict=True):
+            if block.parent_idx not in (range(block.idx) if block.idx else [-1]):
+                raise ValueError(f"block {block.idx} is inside block {block.parent_idx}")
+            for variable in stored["variables"]:
+                _add_variable(block, **variable)
+        for block, stored in zip(program.blocks, data["blocks"], strict=True):
+            for op in stored["operators"]:
+                block.add_op(_operator_from_data(block, op, operator_of))
+    except AppError as error:
+        raise ProgramError(f"this is no Program: {error}") from error
+    except DAMAGE_ERRORS as error:
+        raise ProgramError(f"this is no Program: {type(error).__name__} {error}") from error
+    return program
+
+
+def _variable_to_data(variable: Variable) -> dict[str, Json]:
+    data: dict[str, Json] = {"name": variable.name, "shape": list(variable.spec.shape), "dtype": variable.dtype}
+    flags = ("persistable", "stop_gradient", "is_data")
+    data.update({flag: True for flag in flags if getattr(variable, flag)})
+    return {**data, "parameter": True} if isinstance(variable, Parameter) else data
+
+
+def _add_variable(block: Block, name: str, shape: Any, dtype: str, parameter: bool = False, **flags: bool) -> None:
+    if name in block.vars:
+        raise ValueError(f"variable {name} is there twice")
+    if parameter:
+        block.create_parameter(name, shape, dtype, trainable=not flags.get("stop_gradient", False))
+    else:
+        block.create_var(name, shape, dtype, **flags)
+
+
+def _operator_to_data(op: Operator, number_of: Callable[[OpDef], int]) -> dict[str, Json]:
+    data: dict[str, Json] = {"type": op.type}
+    if REGISTRY.get(op.type) is not op.definition:
+        data["custom"] = number_of(op.definition)
+    data |= {"inputs": list(op.inputs), "outputs": list(op.outputs)}
+    try:
+        attributes = {name: value_to_data(value) for name, value in op.attributes.items()}
+    except ProgramError as error:
+        raise ProgramError(
+            f"{op.definition.label} has an attribute that cannot be written to a file: {error}"
+        ) from None
+    return data | ({"attributes": attributes} if attributes else {}) | ({"role": op.role} if op.role != FORWARD else {})
+
+
+def _operator_from_data(block: Block, data: Json, operator_of: Callable[[int], OpDef]) -> Operator:
+    name, inputs, outputs = data["type"], data["inputs"], data["outputs"]
+    if "custom" in data:
+        definition = operator_of(data["custom"])
+    elif name in REGISTRY:
+        definition = REGISTRY[name]
+    else:
+        raise ProgramError(f"there is no operator {name!r}; was it written by another release?")
+    stored = data.get("attributes", {}).items()
+    attributes = {key: value_from_data(value, block.program.blocks) for key, value in stored}
+    unknown = [key for key in attributes if key not in definition.attributes]
+    if unknown:
+        raise ProgramError(f"{definition.label} has no attribute {unknown[0]!r}; was it written by another release?")
+    role = data.get("role", FORWARD)
+    if role not in (FORWARD, BACKWARD, OPTIMIZE):
+        raise ValueError(f"there is no role {role!r}")
+    for used in (*(input for input in inputs if input is not None), *outputs):
+        block.var(used)
+    return Operator(definition, inputs, outputs, attributes, role)
+
+
+# Attributes
+
+
+def value_to_data(value: Any) -> Json:
+    """An attribute as plain data; a ProgramError says what cannot be written."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float and math.isfinite(value):
+        return value
+    if type(value) is tuple:
+        return [value_to_data(item) for item in value]
+    for name, kind in _KINDS.items():
+        if type(value) is kind.type:
+            return {name: kind.write(value)}
+    raise ProgramError(f"{value!r} ({type(value).__name__})")
+
+
+def value_from_data(data: Json, blocks: Sequence[Block] = ()) -> Any:
+    """The attribute that was stored as `data`; bodies are taken from `blocks`."""
+    if isinstance(data, list):
+        return tuple(value_from_data(item, blocks) for item in data)
+    if not isinstance(data, dict):
+        return data
+    ((name, content),) = data.items()
+    return _KINDS[name].read(content, blocks)
+
+
+class _Kind(NamedTuple):
+    """A type that JSON does not have, and how its values are written and read."""
+
+    type: type
+    write: Callable[[Any], Json]
+    read: Callable[[Json, Sequence[Block]], Any]
+
+
+def _read_float(text: str, blocks: Sequence[Block]) -> float:
+    number = float(text)
+    if math.isfinite(number):
+        raise ValueError(f"{text} is an ordinary number")
+    return number
+
+
+def _write_array(array: np.ndarray) -> dict[str, Json]:
+    if array.dtype.name not in NAMES:
+        raise ProgramError(f"an array of {array.dtype}")
+    values = value_to_data(tuple(array.ravel().tolist()))
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}
+
+
+def _read_array(data: Json, blocks: Sequence[Block]) -> np.ndarray:
+    if data["dtype"] not in NAMES:
+        raise ValueError(f"an array of {data['dtype']}")
+    array: np.ndarray = np.array(value_from_data(data["values"]), data["dtype"]).reshape(data["shape"])
+    return array
+
+
+def _write_body(body: Body) -> dict[str, Json]:
+    return {"block": body.block.idx, "inputs": list(body.inputs), "outputs": list(body.outputs)}
+
+
+def _read_body(data: Json, blocks: Sequence[Block]) -> Body:
+    if not 0 < data["block"] < len(blocks):
+        raise ValueError(f"there is no sub-block {data['block']}")
+    body = Body(blocks[data["block"]], data["inputs"], data["outputs"])
+    for name in (*body.inputs, *body.outputs):
+        if name is not None:
+            body.block.var(name)
+    return body
+
+
+def _write_items(value: Any) -> Json:
+    return value_to_data(tuple(value))
+
+
+_KINDS = {
+    "float": _Kind(float, repr, _read_float),
+    "array": _Kind(np.ndarray, _write_array, _read_array),
+    "list": _Kind(list, _write_items, lambda data, blocks: list(value_from_data(data, blocks))),
+    "dict": _Kind(
+        dict, lambda value: _write_items(value.items()), lambda data, blocks: dict(value_from_data(data, blocks))
+    ),
+    "slice": _Kind(
+        slice,
+        lambda value: _write_items((value.start, value.stop, value.step)),
+        lambda data, blocks: slice(*value_from_data(data)),
+    ),
+    "spec": _Kind(Spec, _write_items, lambda data, blocks: Spec(*value_from_data(data))),
+    "body": _Kind(Body, _write_body, _read_body),
+}
