@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.errors import ProgramError
+from app.ops.creation import assign
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import canonical
 from app.ops.methods import ValueMethods
@@ -114,7 +115,7 @@ class Variable(ValueMethods):
 
     def detach(self) -> Variable:
         """The same value, with no gradient flowing back through it."""
-        copied = self.assign()  # type: ignore[attr-defined]
+        copied: Variable = assign(self)
         copied.stop_gradient = True
         return copied
 

@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 First = tuple[OpDef, dict[str, Any]]
 """The operator that makes a first value, and its attributes beside shape and type."""
 

@@ -21,6 +21,10 @@ from app.tensor import Tensor, no_grad
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class GradientsError(AppError, RuntimeError):
     """Gradients that are no numbers."""
 

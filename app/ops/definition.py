@@ -16,6 +16,7 @@ from app.errors import AppError, OperatorError
 from app.ops.dtype import canonical
 from app.ops.form import Alias
 from app.ops.plans import Plans, kinds_of
+from app.ops.public import Public
 from app.ops.rules import Call, Reads, Rule
 from app.ops.spec import UNKNOWN, OpenSize, Spec, may_stretch, spec_of
 
@@ -23,6 +24,8 @@ from app.ops.spec import UNKNOWN, OpenSize, Spec, may_stretch, spec_of
 class OpDef:
     """One operator: name, shape inference, kernel and gradient. Calling it applies it to values."""
 
+    public: Public | None = None
+    """Under which names users may call it, and whether as a method; None for one that is internal."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     variadic: str | None = None
@@ -91,7 +94,7 @@ class OpDef:
         where: str = "",
     ):
         self.name, self.kernel, self.infer = name, kernel, infer
-        self.__doc__ = kernel.__doc__
+        self.__name__, self.__doc__ = name, kernel.__doc__
         self.outputs = tuple(outputs)
         self.prepare, self.broadcasts, self.many_outputs = prepare, broadcasts, many_outputs
         self.optional_gradients, self.checked, self.effects = optional_gradients, checked, effects

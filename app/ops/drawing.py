@@ -9,6 +9,7 @@ import numpy as np
 from app.errors import OperatorError, ShapeError
 from app.ops.creation import as_declared
 from app.ops.definition import operator
+from app.ops.public import public
 from app.ops.random import generator
 from app.ops.spec import Spec
 
@@ -92,6 +93,7 @@ def _infer_like(x: Spec, *, seed: Any = None) -> Spec:
     return x
 
 
+@public(method=True)
 @operator(_infer_like)
 def bernoulli(x: Any, *, seed: Any = None) -> Any:
     """1 with the probability that each element says, else 0."""
@@ -108,6 +110,7 @@ def _happening_in_onnx(onnx: Any, x: Any) -> Any:
     return onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
 
 
+@public()
 @operator(_infer_like)
 def poisson(x: Any, *, seed: Any = None) -> Any:
     """How often something happens that happens so many times on average."""
@@ -120,6 +123,7 @@ def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = Fal
     return Spec((*x.shape[:-1], num_samples), "int64")
 
 
+@public(method=True)
 @operator(_infer_multinomial, checked=True)
 def multinomial(x: Any, *, num_samples: int = 1, replacement: bool = False, seed: Any = None) -> Any:
     """Places drawn from each row, each as likely as its weight says; without `replacement`, each at most once."""

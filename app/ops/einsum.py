@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import of_package
 from app.ops.linear import matmul
 from app.ops.matrix import diagonal
+from app.ops.public import public
 from app.ops.reduction import sum
 from app.ops.shaping import reshape, transpose, unsqueeze
 from app.ops.spec import UNKNOWN
 
 
-@of_package
+@public()
 def einsum(equation: str, *operands: Any) -> Any:
     """Einstein's sums: axes with one letter run together, and those that the result does not name are summed."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")

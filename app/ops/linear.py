@@ -10,6 +10,7 @@ from app.errors import DtypeError, ShapeError
 from app.ops.definition import REGISTRY, operator
 from app.ops.elementwise import to_common_type
 from app.ops.form import Product
+from app.ops.public import public
 from app.ops.spec import UNKNOWN, Spec, broadcast
 
 
@@ -31,6 +32,7 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
 
 
+@public(method=True)
 @operator(_infer_matmul, prepare=to_common_type, form=Product())
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""

@@ -11,6 +11,7 @@ from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import elementwise
 from app.ops.form import Filling
+from app.ops.public import public
 from app.ops.reduction import sum
 from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
@@ -76,6 +77,7 @@ def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
 _LABELS = "labels must name classes that there are, one for each example"
 
 
+@public()
 @operator(
     _infer_loss,
     form=Filling(_fill_loss, row_by_row=True, problem=_LABELS),
@@ -209,6 +211,7 @@ def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
     return True
 
 
+@public()
 @operator(_infer_accuracy, form=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
 def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
     """The share of rows whose label is among the k largest values."""

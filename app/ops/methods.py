@@ -1,17 +1,18 @@
-"""What every value can do, Tensor and Variable alike: Python's operators, indexing, and each operator as a method."""
+"""What Tensors and Variables can do: Python's operators, indexing, and the methods that operators are declared as."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.ops.composed import METHODS
-from app.ops.definition import REGISTRY, OpDef
+from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical
+from app.ops.gone import without_method
 from app.ops.indexing import array_index
+from app.ops.public import PUBLIC
 from app.ops.spec import UNKNOWN
 
 _UFUNCS = {
@@ -112,6 +113,9 @@ class ValueMethods:
             return REGISTRY["gather"](self, arrays[0])
         return REGISTRY["take_items"]([self, *arrays], items=items)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(without_method(type(self).__name__, name))
+
     # The names that Paddle's tensors have beside those of the operators
 
     @property
@@ -127,18 +131,14 @@ class ValueMethods:
         return self.apply_operator(REGISTRY["cast"], (self,), {"dtype": canonical(dtype)})
 
 
-def _method(operator: OpDef) -> Any:
+def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return operator(self, *args, **kwargs)
+        return function(self, *args, **kwargs)
 
-    method.__name__, method.__doc__ = operator.name, operator.__doc__
+    method.__name__, method.__doc__ = name, function.__doc__
     return method
 
 
-for _operator in REGISTRY.values():
-    if _operator.inputs and not hasattr(ValueMethods, _operator.name):
-        setattr(ValueMethods, _operator.name, _method(_operator))
-
-for _name, _function in METHODS.items():
-    if not hasattr(ValueMethods, _name):
-        setattr(ValueMethods, _name, _method(_function) if isinstance(_function, OpDef) else _function)
+for _name, _entry in PUBLIC.items():
+    if _entry.method:
+        setattr(ValueMethods, _name, _method(_name, _entry.function))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.ops.composed import composed
 from app.ops.definition import operator
 from app.ops.elementwise import floats
 from app.ops.logic import where
 from app.ops.math import abs
+from app.ops.public import public
 from app.ops.reduction import infer_reduction, max, min, reduced_in_onnx, spread, sum
 from app.ops.rounding import sign
 from app.ops.shaping import cast_like, squeeze
@@ -64,7 +64,7 @@ def _(onnx: Any, x: Any, p: float, axis: Any, keepdim: bool) -> Any:
     return total if p == 0 else onnx.Pow(total, 1.0 / p)
 
 
-@composed
+@public(method=True)
 def vector_norm(x: Any, p: float = 2.0, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """The size of vectors along axes, or of all elements taken as one: the p-th root of the sum of p-th powers."""
     return p_norm(x, float(p), axis, keepdim)
@@ -73,7 +73,7 @@ def vector_norm(x: Any, p: float = 2.0, axis: Any = None, keepdim: bool = False,
 _AXES = (-2, -1)
 
 
-@composed
+@public(method=True)
 def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: Any = None) -> Any:
     """The norm of matrices: 'fro', the root of the sum of squares; 1, the largest sum of a column; infinity, of a row.
 
@@ -93,7 +93,7 @@ def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bo
     return largest if keepdim else squeeze(largest, axis=[rows, columns])
 
 
-@composed
+@public(method=True)
 def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
 
@@ -106,7 +106,7 @@ def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: A
     return p_norm(x, 2.0 if p is None or p == "fro" else float(p), axis, keepdim)
 
 
-@composed
+@public(method=True)
 def dist(x: Any, y: Any, p: float = 2.0, name: Any = None) -> Any:
     """The size of a difference."""
     return norm(x - y, p)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import also_named
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import to_common_type
 from app.ops.form import Reduction, Spread
 from app.ops.logic import where
+from app.ops.public import public
 from app.ops.shaping import cast_like
 from app.ops.spec import Spec, count, normal_axis, reduced_axes
 
@@ -42,6 +42,7 @@ def _axes_of(attributes: Mapping[str, Any], rank: int) -> Sequence[int]:
     return reduced_axes(attributes["axis"], rank)
 
 
+@public(method=True)
 @operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))
 def sum(x: Any, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Any:
     """The sum over axes; whole numbers and truth values add up as int64."""
@@ -66,6 +67,7 @@ def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: 
     return getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
 
 
+@public(method=True)
 @operator(
     infer_reduction,
     prepare=lambda values: to_common_type(values, floating=True),
@@ -136,6 +138,7 @@ def check_not_empty(shape: Sequence[int], axes: Sequence[int]) -> None:
             raise ShapeError(f"a value of shape {list(shape)} has no elements along axis {axis} to choose from")
 
 
+@public("amax", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
 def max(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
@@ -147,6 +150,7 @@ def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
     return reduced_in_onnx(onnx, "ReduceMax", x, reduced_axes(axis, x.rank), keepdim)
 
 
+@public("amin", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
 def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
@@ -170,6 +174,7 @@ def _infer_prod(x: Spec, *, axis: Any = None, keepdim: bool = False, dtype: str 
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or x.dtype)
 
 
+@public(method=True)
 @operator(_infer_prod)
 def prod(x: Any, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Any:
     """The product over axes."""
@@ -197,6 +202,7 @@ def _infer_truth(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
     return Spec(_reduced_shape(x.shape, axis, keepdim), "bool")
 
 
+@public(method=True)
 @operator(_infer_truth)
 def all(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """Whether every element is true."""
@@ -213,6 +219,7 @@ def _number_true(onnx: Any, x: Any, axis: Any, keepdim: bool, rank: int) -> Any:
     return reduced_in_onnx(onnx, "ReduceSum", number, reduced_axes(axis, rank), keepdim)
 
 
+@public(method=True)
 @operator(_infer_truth)
 def any(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """Whether some element is true."""
@@ -239,6 +246,7 @@ def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False, 
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
 
 
+@public(method=True)
 @operator(_infer_position)
 def argmax(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
     """The position of the largest element, the first of several."""
@@ -257,6 +265,7 @@ def _position_in_onnx(onnx: Any, kind: str, x: Any, axis: int | None, keepdim: b
     return onnx.Cast(onnx.Reshape(place, [1] * x.rank if keepdim else []), to=dtype)
 
 
+@public(method=True)
 @operator(_infer_position)
 def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
     """The position of the smallest element, the first of several."""
@@ -266,7 +275,3 @@ def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str
 @argmin.in_onnx
 def _(onnx: Any, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
     return _position_in_onnx(onnx, "ArgMin", x, axis, keepdim, dtype)
-
-
-also_named(max, "amax")
-also_named(min, "amin")

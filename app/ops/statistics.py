@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import composed
 from app.ops.creation import ones_like
 from app.ops.definition import operator
 from app.ops.dtype import canonical
 from app.ops.elementwise import floats
 from app.ops.logic import isclose, isnan, where
 from app.ops.math import exp, sqrt, square
+from app.ops.public import public
 from app.ops.reduction import all, infer_reduction, mean, reduced_in_onnx, spread, sum
 from app.ops.spec import UNKNOWN, count, reduced_axes
 
@@ -26,7 +26,7 @@ def _number_of(x: Any, axis: Any) -> Any:
     return sum(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)
 
 
-@composed
+@public(method=True)
 def var(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: Any = None) -> Any:
     """The mean of squared distances from the mean; unbiased, their sum is divided by one less than their number."""
     squares = square(x - mean(x, axis=axis, keepdim=True))
@@ -37,12 +37,13 @@ def var(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, 
     return sum(squares / left, axis=axis, keepdim=keepdim)
 
 
-@composed
+@public(method=True)
 def std(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: Any = None) -> Any:
     """The root of `var`."""
     return sqrt(var(x, axis, unbiased, keepdim))
 
 
+@public(method=True)
 @operator(infer_reduction, prepare=floats)
 def logsumexp(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The logarithm of the sum of `exp(x)` over axes, which does not overflow."""
@@ -67,7 +68,7 @@ def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
 # Sums and counts
 
 
-@composed
+@public(method=True, in_place=True)
 def nan_to_num(
     x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, name: Any = None
 ) -> Any:
@@ -78,7 +79,7 @@ def nan_to_num(
     return where(isnan(x), nan, finite)
 
 
-@composed
+@public(method=True)
 def count_nonzero(x: Any, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """How many elements are not zero."""
     return sum(x != 0, axis=axis, keepdim=keepdim)
@@ -87,7 +88,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdim: bool = False, name: Any = N
 # Whether all is as expected
 
 
-@composed
+@public(method=True)
 def allclose(
     x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: Any = None
 ) -> Any:
@@ -95,7 +96,7 @@ def allclose(
     return all(isclose(x, y, float(rtol), float(atol), equal_nan))
 
 
-@composed
+@public(method=True)
 def equal_all(x: Any, y: Any, name: Any = None) -> Any:
     """Whether two values have the same shape and the same elements."""
     if list(x.shape) == list(y.shape):
@@ -109,7 +110,7 @@ def equal_all(x: Any, y: Any, name: Any = None) -> Any:
     return sum(ones_like(x, "int64")) < 0
 
 
-@composed
+@public(method=True)
 def is_empty(x: Any, name: Any = None) -> Any:
     """Whether there is no element."""
     return sum(ones_like(x, "int64")) == 0

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, InPlaceError, ShapeError
-from app.ops.composed import METHODS
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.indexing import plain_index
+from app.ops.public import PUBLIC
 from app.tensor.modes import modes
 from app.tensor.versions import note_change, version_of
 from app.tensor.views import Step, View, rebase, rebase_part
@@ -52,7 +52,7 @@ def write(tensor: Any, numbers: Any, index: Any = ...) -> None:
 
 
 class ChangesInPlace:
-    """What changes a Tensor. Beside these methods, operators have one with an underscore: `x.exp_()`."""
+    """What changes a Tensor. Operators that are declared `in_place` add methods such as `x.exp_()`."""
 
     __slots__ = ()
     _array: np.ndarray
@@ -159,10 +159,7 @@ def _reshaping(name: str, function: OpDef) -> Callable[..., Any]:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         refuse_leaf(self)
-        result = function(self, *args, **kwargs)
-        if isinstance(result, tuple):
-            raise ShapeError(f"{name[:-1]} gives several Tensors, so it cannot be done in place")
-        self.take_place_of(result)
+        self.take_place_of(function(self, *args, **kwargs))
         note_change(self._array)
         return self
 
@@ -171,9 +168,7 @@ def _reshaping(name: str, function: OpDef) -> Callable[..., Any]:
 
 
 def add_methods(kind: type) -> None:
-    """Give a class of Tensors the method `name_` for each operator, and each function made of operators."""
-    functions: dict[str, Callable[..., Any]] = {**REGISTRY, **METHODS}
-    for name, function in functions.items():
-        begins_with_value = not isinstance(function, OpDef) or (function.inputs and function.outputs == ("out",))
-        if begins_with_value and not hasattr(kind, name + "_"):
-            setattr(kind, name + "_", _changing(name + "_", function))
+    """Give a class of Tensors a method `name_` for each function that is declared to have one."""
+    for name, entry in PUBLIC.items():
+        if entry.in_place:
+            setattr(kind, name + "_", _changing(name + "_", entry.function))

@@ -12,9 +12,10 @@ import numpy as np
 from app.device import no_gpu
 from app.errors import ShapeError
 from app.graph import names
-from app.ops.composed import FUNCTIONS
+from app.ops.creation import assign
 from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical, get_default_dtype, name_of
+from app.ops.joining import stack
 from app.ops.methods import ValueMethods
 from app.tensor.backward import run_backward
 from app.tensor.dispatch import RunsOperators, active_tracer, as_applied
@@ -233,7 +234,7 @@ class Tensor(ChangesInPlace, RunsOperators):
 
     def clone(self) -> Tensor:
         """A copy through which gradients flow."""
-        copied: Tensor = self.assign()  # type: ignore[attr-defined]
+        copied: Tensor = assign(self)
         return copied
 
     def take_place_of(self, result: Tensor) -> None:
@@ -266,7 +267,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     if _is_symbolic(data):
         value = _copied(data, dtype).detach()
         if not stop_gradient:
-            value = value.assign()
+            value = assign(value)
             value.stop_gradient = False
         return value
     if isinstance(data, Tensor):
@@ -289,9 +290,9 @@ def _is_symbolic(data: Any) -> bool:
 def _copied(data: Any, dtype: Any) -> Any:
     if isinstance(data, ValueMethods):
         value = as_applied(data)
-        return value.assign() if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
+        return assign(value) if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
     if _is_symbolic(data):
-        return FUNCTIONS["stack"]([_copied(item, dtype) for item in data])
+        return stack([_copied(item, dtype) for item in data])
     return to_tensor(data, dtype)
 
 

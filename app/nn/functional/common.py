@@ -8,9 +8,9 @@ import numpy as np
 
 from app.errors import OperatorError, ShapeError
 from app.ops import loss, shaping
-from app.ops.composed import FUNCTIONS
 from app.ops.creation import shape_of
 from app.ops.drawing import dropout_mask
+from app.ops.einsum import einsum
 from app.ops.gathering import gather
 from app.ops.joining import bordered
 from app.ops.linear import matmul
@@ -45,7 +45,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> An
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
     """For each of the matrices in `weight`, `x1 @ matrix @ x2` of each row."""
-    out = FUNCTIONS["einsum"]("bi,oij,bj->bo", x1, weight, x2)
+    out = einsum("bi,oij,bj->bo", x1, weight, x2)
     return out if bias is None else out + bias
 
 
