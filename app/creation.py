@@ -26,7 +26,7 @@ def _make(definition: OpDef, **attributes: Any) -> Any:
     if in_dynamic_mode():
         return Tensor(np.asarray(apply(definition, [], attributes)))
     program = default_main_program()
-    if "seed" in attributes:
+    if definition.random:
         attributes["seed"] = program.next_seed()
     return program.current_block().append_op(definition, [], attributes)[0]
 

@@ -104,7 +104,7 @@ class _OfPiece(Rewriting):
         if any(op.role != OPTIMIZE for op in updates):
             raise _cannot("it computes something else after its update")
         for op in (op for block in self.source.program.blocks for op in block.ops):
-            if "seed" in op.attributes and op.attributes.get("training", True):
+            if op.definition.draws_with(op.attributes):
                 raise _cannot(f"{op.definition.label} draws random numbers, others at each rank")
         for name in (n for op in ops for n in op.outputs if self.persists(n)):
             raise _cannot(f"it changes {name} before its update, once for every piece")

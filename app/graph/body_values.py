@@ -168,7 +168,7 @@ def _building(block: Block) -> Block:
 
 def _is_constant(op: Operator) -> bool:
     """Whether an operator gives the same at every run, and can as well be there twice."""
-    return not op.inputs and len(op.outputs) == 1 and "seed" not in op.attributes and not op.definition.where
+    return not op.inputs and len(op.outputs) == 1 and not (op.definition.random or op.definition.custom)
 
 
 def _is_history(op: Operator, name: str) -> bool:
@@ -179,7 +179,7 @@ def _is_history(op: Operator, name: str) -> bool:
 def _refuse_random(loop: Operator, op: Operator) -> None:
     for body in op.bodies.values():
         for inner in body.block.ops:
-            if "seed" in inner.attributes and inner.attributes["seed"] is None:
+            if inner.definition.random and inner.attributes["seed"] is None:
                 raise OperatorError(
                     f"{inner.definition.label}, which gives {inner.outputs[0]}, draws random numbers in a loop inside "
                     f"a loop or a branch. For its gradient {loop.definition.label} runs again, and would draw others: "

@@ -78,7 +78,7 @@ class Operator:
         copied = Operator(self.definition, self.inputs, self.outputs, self.attributes, self.role, self.place)
         for name, body in self.bodies.items():
             copied.attributes[name] = body.copied(lambda inner: inner.copied_into(block.program, block.idx, for_test))
-        if for_test and "training" in copied.attributes:
+        if for_test and self.definition.has_training_mode:
             copied.attributes["training"] = False
         return copied
 

@@ -44,6 +44,10 @@ class OpDef:
     """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
     effects: bool
     """The operator has to run although nothing may depend on its outputs."""
+    random: bool
+    """It draws random numbers, from the stream that its attribute `seed` names; None stands for the next stream."""
+    has_training_mode: bool
+    """Its attribute `training` says whether it does what it does in training; clones for testing set it to False."""
     views: bool
     """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
     form: Any
@@ -62,6 +66,8 @@ class OpDef:
 
     # Of custom operators alone
 
+    custom: bool
+    """Made of a user's code; other operators are built in."""
     where: str
     """The file and line that registered it."""
     like: str
@@ -90,6 +96,9 @@ class OpDef:
         views: bool = False,
         form: Any = None,
         onnx: str | Callable[..., Any] | None = None,
+        random: bool = False,
+        has_training_mode: bool = False,
+        custom: bool = False,
         like: str = "",
         where: str = "",
     ):
@@ -100,7 +109,8 @@ class OpDef:
         self.optional_gradients, self.checked, self.effects = optional_gradients, checked, effects
         self.views = views or isinstance(form, Alias)
         self.form, self.onnx = form, onnx
-        self.like, self.where = like, where
+        self.random, self.has_training_mode = random, has_training_mode
+        self.custom, self.like, self.where = custom, like, where
         self.plans = Plans()
         self.rules, self.reads = [], Reads(())
         self.attributes = {}
@@ -161,6 +171,10 @@ class OpDef:
     @property
     def differentiable(self) -> bool:
         return bool(self.rules)
+
+    def draws_with(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether a call with these attributes draws random numbers: in training only, if it has a training mode."""
+        return self.random and not (self.has_training_mode and not attributes["training"])
 
     def differentiate(self, call: Call, douts: Sequence[Any]) -> list[Any]:
         """The gradients of the inputs of `call`, None where there is none, from those of its outputs."""
@@ -347,7 +361,7 @@ def _explained(about: str, error: BaseException) -> AppError:
 
 def kernel_error(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], error: Exception) -> AppError:
     """The error to show for a kernel that raised: inference explains it best; else the kernel's own words."""
-    if isinstance(error, AppError) and definition.where:
+    if isinstance(error, AppError) and definition.custom:
         raise error  # a custom operator's errors name it; raised here, it keeps its own cause
     specs = [spec_of(x) if hasattr(x, "dtype") else None for x in inputs]
     try:

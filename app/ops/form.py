@@ -72,6 +72,8 @@ class ToShape:
 class Product:
     """A product of two matrices; with `step`, `c - scale * x @ y` of the inputs (c, scale, x, y)."""
 
+    transposes: tuple[str, str]
+    """The attributes that say whether each of the matrices is transposed first."""
     step: bool = False
 
 

@@ -33,7 +33,7 @@ def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
 
 
 @public(method=True)
-@operator(_infer_matmul, prepare=to_common_type, form=Product())
+@operator(_infer_matmul, prepare=to_common_type, form=Product(transposes=("transpose_x", "transpose_y")))
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
     if transpose_x and x.ndim > 1:
@@ -117,7 +117,7 @@ def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> S
     return c
 
 
-@operator(_infer_step, form=Product(step=True))
+@operator(_infer_step, form=Product(transposes=("transpose_x", "transpose_y"), step=True))
 def matmul_step(c: Any, scale: Any, x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """A matrix less `scale` times a product: an optimiser's step, taken while the gradient is computed."""
     return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)

@@ -131,7 +131,7 @@ def reads_aligned(lowered: Lowered, step: Step, name: str) -> bool:
         return False
     if isinstance(form, Product):
         position = step.op.inputs.index(name) - (2 if form.step else 0)
-        return position < 0 or (position == 0 and not step.op.attributes["transpose_x"])
+        return position < 0 or (position == 0 and not step.op.attributes[form.transposes[0]])
     if isinstance(form, Reduction):
         return 0 not in form.axes(step.op.attributes, len(shape))
     if isinstance(form, Spread):

@@ -105,7 +105,7 @@ class StepWriter:
                 self.loops.copy(self.name(base), op.outputs[0], step, depth)
         low, high = self.writer.bounds(step)
         bits = "32" if lowered.dtype(op.outputs[0]) == "float32" else "64"
-        turns = op.attributes["transpose_x"], op.attributes["transpose_y"]
+        turns = [op.attributes[name] for name in form.transposes]
         self.line(depth, f"product{bits}({x}, {turns[0]}, {y}, {turns[1]}, {out}, {low}, {high}, {alpha}, {beta})")
 
     def _settings(self, step: Step) -> list[str]:
