@@ -139,18 +139,18 @@ def _whole_power(x: Any, y: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(numbers=True, checked=True, integers=_whole_power, raises=True, onnx="Pow")
-def pow(x: Any, y: Any) -> Any:
+def pow_(x: Any, y: Any) -> Any:
     """The first value to the power of the second."""
     return x**y
 
 
-@pow.gradient_of("x")
+@pow_.gradient_of("x")
 def _(x: Any, y: Any, dout: Any) -> Any:
     # y * x**(y-1) without the 0 * infinity that a power of zero would give
     return dout * where(y == 0, 0.0, y * x ** where(y == 0, 1.0, y - 1))
 
 
-@pow.gradient_of("y")
+@pow_.gradient_of("y")
 def _(x: Any, y: Any, out: Any, dout: Any) -> Any:
     # out * log(x), but 0 where a power that vanishes meets an infinite logarithm, and for 0 ** 0
     vanishes = logical_or(out == 0, logical_and(x == 0, y == 0))

@@ -10,7 +10,7 @@ from app.errors import ShapeError
 from app.ops.linear import matmul
 from app.ops.matrix import diagonal
 from app.ops.public import public
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose, unsqueeze
 from app.ops.spec import UNKNOWN
 
@@ -32,7 +32,7 @@ def einsum(equation: str, *operands: Any) -> Any:
         value, names = _contract(value, names, other, more, later)
     gone = tuple(i for i, c in enumerate(names) if c not in output)
     if gone:
-        value, names = sum(value, axis=gone), "".join(c for c in names if c in output)
+        value, names = sum_(value, axis=gone), "".join(c for c in names if c in output)
     if sorted(names) != sorted(output):
         raise ShapeError(f"einsum {equation!r}: the result names axes that no value has, or one of them twice")
     return value if names == output else transpose(value, perm=[names.index(c) for c in output])

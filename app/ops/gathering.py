@@ -16,7 +16,7 @@ from app.ops.form import Filling
 from app.ops.indexing import take_items
 from app.ops.logic import equal, where
 from app.ops.public import public
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.shaping import cast, cast_like, flatten, reshape
 from app.ops.spec import UNKNOWN, Spec, normal_axis
 
@@ -262,7 +262,7 @@ def index_fill(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> A
         [-1 if i == normal_axis(axis, len(x.shape)) else 1 for i in range(len(x.shape))]
     )
     chosen = equal(place[..., None], index)
-    return masked_fill(x, sum(cast(chosen, dtype="int64"), axis=-1) > 0, value)
+    return masked_fill(x, sum_(cast(chosen, dtype="int64"), axis=-1) > 0, value)
 
 
 @public(method=True)

@@ -12,7 +12,7 @@ from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import elementwise
 from app.ops.form import Filling
 from app.ops.public import public
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
@@ -113,7 +113,7 @@ def _(label: Any, probability: Any, dloss: Any, dprobability: Any) -> Any:
         gradient = (probability - one_hot_like(label, probability)) * dloss
     if dprobability is not None:
         weighted = dprobability * probability
-        through = weighted - probability * sum(weighted, axis=1, keepdim=True)
+        through = weighted - probability * sum_(weighted, axis=1, keepdim=True)
         gradient = through if gradient is None else gradient + through
     return gradient
 

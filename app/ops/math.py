@@ -120,12 +120,12 @@ def _(out: Any, dout: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(onnx="Abs")
-def abs(x: Any) -> Any:
+def abs_(x: Any) -> Any:
     """The value without its sign; at zero the gradient is zero."""
     return np.abs(x)
 
 
-@abs.gradient
+@abs_.gradient
 def _(x: Any, dout: Any) -> Any:
     return dout * sign(x)
 

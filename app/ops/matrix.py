@@ -11,7 +11,7 @@ from app.ops.definition import operator
 from app.ops.joining import concat, split
 from app.ops.linear import matmul
 from app.ops.public import public
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
 
@@ -162,7 +162,7 @@ def diag(x: Any, offset: int = 0, padding_value: float = 0, name: Any = None) ->
 @public(method=True)
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, name: Any = None) -> Any:
     """The sum of a diagonal."""
-    return sum(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
+    return sum_(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
 
 
 # Products
@@ -191,7 +191,7 @@ def mv(x: Any, vec: Any, name: Any = None) -> Any:
 @public(method=True)
 def dot(x: Any, y: Any, name: Any = None) -> Any:
     """The sum of products of two vectors, or of each row of two matrices."""
-    return sum(x * y, axis=-1)
+    return sum_(x * y, axis=-1)
 
 
 @public(method=True)

@@ -48,7 +48,7 @@ def _round_one(x: Any, decimals: int) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(scalar=_round_one)
-def round(x: Any, *, decimals: int = 0) -> Any:
+def round_(x: Any, *, decimals: int = 0) -> Any:
     """The nearest whole number, or number with that many decimals; halves go to the even one."""
     if x.dtype.kind != "f":
         return x.copy() if decimals >= 0 else _round_one(x, decimals).astype(x.dtype)
@@ -57,7 +57,7 @@ def round(x: Any, *, decimals: int = 0) -> Any:
     return np.rint(x * x.dtype.type(10.0**decimals)) / x.dtype.type(10.0**decimals)
 
 
-@round.in_onnx
+@round_.in_onnx
 def _(onnx: Any, x: Any, decimals: int) -> Any:
     if not x.floating:
         whole = onnx.Cast(x, to="float64")
@@ -80,7 +80,7 @@ def _(onnx: Any, x: Any) -> Any:
 @sign.gradient
 @floor.gradient
 @ceil.gradient
-@round.gradient
+@round_.gradient
 @trunc.gradient
 def _(dout: Any) -> Any:
     return zeros_like(dout)

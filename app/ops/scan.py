@@ -102,9 +102,9 @@ def _(onnx: Any, x: Any, dim: int | None, dtype: str | None) -> Any:
 def logcumsumexp(x: Any, axis: int | None = None, dtype: Any = None, name: Any = None) -> Any:
     """The logarithm of the running sums of `exp(x)`."""
     from app.ops.math import exp, log
-    from app.ops.reduction import max
+    from app.ops.reduction import max_
 
-    top = max(x).detach()
+    top = max_(x).detach()
     return log(cumsum(exp(x - top), axis, dtype)) + top
 
 

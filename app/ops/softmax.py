@@ -12,7 +12,7 @@ from app.ops.elementwise import to_common_type
 from app.ops.form import Filling
 from app.ops.math import exp
 from app.ops.public import public
-from app.ops.reduction import check_not_empty, sum
+from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
 
 LOWEST = 64
@@ -81,7 +81,7 @@ def softmax(x: Any, *, axis: int = -1) -> Any:
 @softmax.gradient
 def _(out: Any, dout: Any, axis: int) -> Any:
     weighted = dout * out
-    return weighted - out * sum(weighted, axis=axis, keepdim=True)
+    return weighted - out * sum_(weighted, axis=axis, keepdim=True)
 
 
 @softmax.in_onnx
@@ -99,7 +99,7 @@ def log_softmax(x: Any, *, axis: int = -1) -> Any:
 
 @log_softmax.gradient
 def _(out: Any, dout: Any, axis: int) -> Any:
-    return dout - exp(out) * sum(dout, axis=axis, keepdim=True)
+    return dout - exp(out) * sum_(dout, axis=axis, keepdim=True)
 
 
 @log_softmax.in_onnx

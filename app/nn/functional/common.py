@@ -17,7 +17,7 @@ from app.ops.linear import matmul
 from app.ops.logic import where
 from app.ops.math import sqrt, square
 from app.ops.norms import norm
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.spec import UNKNOWN
 
 __all__ = [
@@ -107,8 +107,8 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
 
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along an axis."""
-    sizes = sum(square(x1), axis=axis) * sum(square(x2), axis=axis)
-    return sum(x1 * x2, axis=axis) / sqrt(sizes.clip(min=eps * eps))
+    sizes = sum_(square(x1), axis=axis) * sum_(square(x2), axis=axis)
+    return sum_(x1 * x2, axis=axis) / sqrt(sizes.clip(min=eps * eps))
 
 
 def pairwise_distance(
