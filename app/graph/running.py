@@ -15,7 +15,7 @@ def run_operator(operator: Operator, values: MutableMapping[str, Any]) -> None:
     definition = operator.definition
     inputs = [None if name is None else values[name] for name in operator.inputs]
     try:
-        results = definition.kernel(*inputs, **operator.attributes)
+        results: Any = definition.kernel(*inputs, **operator.attributes)
     except Exception as error:
         raise kernel_error(definition, inputs, operator.attributes, error) from error
     if not isinstance(results, tuple):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+from app.ops.values import Applied
+
+F = TypeVar("F", bound=Callable[..., Applied])
 
 
 class Public(NamedTuple):
     """How users reach an operator, or a function made of operators."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Applied]
     names: tuple[str, ...]
     """Its names in the package `app`."""
     method: bool
