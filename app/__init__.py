@@ -3,7 +3,6 @@
 from app import working_folder as working_folder  # before all others: it sees to where they are found
 
 # isort: split
-from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
 from app import (
@@ -13,6 +12,7 @@ from app import (
     autograd,
     device,
     distributed,
+    errors,
     io,
     jit,
     linalg,
@@ -26,7 +26,6 @@ from app import (
 )
 from app.creation import (
     arange,
-    assign,
     broadcast_shape,
     clone,
     empty,
@@ -57,27 +56,29 @@ from app.limits import finfo, iinfo
 from app.model import Model, callbacks, summary
 from app.nn import ParamAttr, create_parameter
 from app.nn.parallel import DataParallel
-from app.ops.composed import FUNCTIONS as _FUNCTIONS
-from app.ops.definition import REGISTRY as _REGISTRY
 from app.ops.dtype import NAMES as _DTYPES
 from app.ops.dtype import get_default_dtype, set_default_dtype
+from app.ops.gone import INSTEAD as _INSTEAD
+from app.ops.gone import OF_PACKAGE as _OF_PACKAGE
 from app.ops.gone import without as _without
+from app.ops.public import PUBLIC as _PUBLIC
 from app.ops.random import get_rng_state, seed, set_rng_state
 from app.saving import load, save
 from app.tensor import Tensor, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled, to_tensor
 
 __version__ = "0.1.0"
 
-# Every built-in operator is a function of the package, as app.tanh and app.matmul are, and so is what is made of
-# operators, as app.std is, but for names that mean more than the operator. A room of the same name, as app/dist/, is
-# imported by then, and is found by its path.
-_TAKEN = {name for name, value in globals().items() if not isinstance(value, _ModuleType)}
-globals().update({name: function for name, function in (_REGISTRY | _FUNCTIONS).items() if name not in _TAKEN})
+# A function takes the name of a room, as app.dist that of app/dist/, which is imported by then and found by its path.
+globals().update({name: entry.function for name, entry in _PUBLIC.items()})
 globals().update({name: name for name in _DTYPES})  # app.float32, app.int64 …
 
 
 def __getattr__(name: str) -> _Any:
-    raise AttributeError(_without("app", name))
+    raise AttributeError(_without("app", name, _INSTEAD | _OF_PACKAGE))
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
 
 
 __all__ = [
@@ -97,12 +98,12 @@ __all__ = [
     "create_parameter",
     "DataParallel",
     "distributed",
+    "errors",
     "callbacks",
     "ParamAttr",
     "Model",
     "CPUPlace",
     "arange",
-    "assign",
     "autograd",
     "broadcast_shape",
     "clone",
@@ -148,7 +149,6 @@ __all__ = [
     "triu_indices",
     "uniform",
     "zeros",
-    *_REGISTRY,
-    *_FUNCTIONS,
+    *_PUBLIC,
     *_DTYPES,
 ]

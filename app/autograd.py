@@ -18,3 +18,7 @@ __all__ = [
     "once_differentiable",
     "set_grad_enabled",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

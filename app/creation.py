@@ -15,6 +15,7 @@ from app.ops import drawing
 from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import REGISTRY, OpDef, apply, plain
 from app.ops.dtype import canonical, get_default_dtype
+from app.ops.public import public
 from app.ops.shaping import sizes_of
 from app.ops.spec import broadcast
 from app.tensor import Tensor, to_tensor
@@ -25,7 +26,7 @@ def _make(definition: OpDef, **attributes: Any) -> Any:
     if in_dynamic_mode():
         return Tensor(np.asarray(apply(definition, [], attributes)))
     program = default_main_program()
-    if "seed" in attributes:
+    if definition.random:
         attributes["seed"] = program.next_seed()
     return program.current_block().append_op(definition, [], attributes)[0]
 
@@ -179,6 +180,7 @@ def randperm(n: int, dtype: Any = "int64", name: str | None = None) -> Any:
     return _make(drawing.permutation, n=int(n), dtype=canonical(dtype))
 
 
+@public()
 def assign(x: Any, output: Any = None) -> Any:
     """A copy of a value, of which a number, a list or an array becomes one; if given, `output` is changed to it."""
     value = x if is_tensor(x) else _from_array(to_tensor(x)._array)

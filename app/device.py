@@ -6,6 +6,21 @@ from typing import Any
 
 from app.errors import AppError
 
+__all__ = [
+    "CPUPlace",
+    "CUDAPlace",
+    "DeviceError",
+    "cpu_places",
+    "device_count",
+    "get_device",
+    "is_compiled_with_cuda",
+    "set_device",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 class DeviceError(AppError, RuntimeError):
     """A device that is not there."""

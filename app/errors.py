@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "AppError",
+    "BoundsError",
+    "ConfigError",
+    "CustomOperatorError",
+    "DataError",
+    "DtypeError",
+    "ExportError",
+    "FileError",
+    "GradcheckError",
+    "GradientArgumentError",
+    "GradientError",
+    "InPlaceError",
+    "MissingFileError",
+    "MissingFunctionError",
+    "OperatorError",
+    "ProgramError",
+    "ReadOnlyError",
+    "ShapeError",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def add_note(error: BaseException, words: str) -> None:
     """Put words below those of an error: Python prints them from 3.11 on, and keeps them for whoever asks before."""

@@ -10,5 +10,9 @@ from app.ops.norms import matrix_norm, norm, vector_norm
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "norm", "vector_norm"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(without(__name__, name))

@@ -9,6 +9,10 @@ from app.ops.rounding import sign
 __all__ = ["L1Decay", "L2Decay"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class L1Decay:
     """The sum of the sizes of all elements, times a number."""
 

@@ -85,7 +85,7 @@ def all_of(module: ModuleType) -> list[Found]:
 
 def _is_operator(value: Any, module: ModuleType) -> bool:
     if isinstance(value, OpDef):
-        return bool(value.where) and getattr(getattr(value, "function", None), "__module__", "") == module.__name__
+        return value.custom and getattr(getattr(value, "function", None), "__module__", "") == module.__name__
     if getattr(value, "__module__", None) != module.__name__:
         return False
     if isinstance(value, type):
@@ -100,7 +100,7 @@ def found(value: Any, name: str) -> Found:
         kind = "custom_op, elementwise" if getattr(value, "elementwise", False) else "custom_op"
         return Found(
             short,
-            kind if value.where else "built in",
+            kind if value.custom else "built in",
             value,
             _of_definition(value),
             value.where,

@@ -159,4 +159,4 @@ class Subject:
     def definitions(self) -> list[OpDef]:
         """The custom operators that it applies."""
         with self.in_program([i.shape for i in self.inputs]) as (program, _, _):
-            return [op.definition for op in program.global_block().ops if op.definition.where]
+            return [op.definition for op in program.global_block().ops if op.definition.custom]

@@ -77,6 +77,7 @@ class CustomOp(OpDef):
             form=_form(function, [*inputs, *settings], elementwise, None, row_by_row),
             onnx=onnx,
             like=like,
+            custom=True,
             where=self.where,
         )
         self.body = Body(by_name(python_function(function), inputs))

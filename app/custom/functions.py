@@ -204,6 +204,7 @@ def attach_backward(
         _like_the_inputs_of(definition),
         inputs=[*definition.inputs, *(f"value{i}" for i in range(len(takes)))],
         outputs=["d" + name for name in definition.inputs],
+        custom=True,
         where=definition.where,
     )
     gradient.declare_attributes({name: definition.attributes[name] for name in attributes})

@@ -32,8 +32,8 @@ OF_FILES = "_operators_of_"
 
 
 def built_in_names() -> list[str]:
-    """The built-in operators that take one value and need nothing else."""
-    return sorted(name for name, op in REGISTRY.items() if _keeps_shape(op))
+    """The public operators that take one value and need nothing else."""
+    return sorted(name for name, op in REGISTRY.items() if op.public and _keeps_shape(op))
 
 
 def _keeps_shape(op: OpDef) -> bool:

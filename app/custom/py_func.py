@@ -195,6 +195,7 @@ def _definition(
         form=returning(func, (), None, row_by_row, exact=True),
         onnx=onnx,
         like=like,
+        custom=True,
         where=where,
     )
     definition.body = Body(python_function(func))

@@ -27,7 +27,7 @@ class LayerDefinition(OpDef):
     def __init__(self, layer: type[PyLayer]):
         self.layer = layer
         self.sets_up = layer.setup_context is not PyLayer.setup_context
-        super().__init__(layer.__name__, layer.forward, lambda: (), inputs=[], where=layer._where)
+        super().__init__(layer.__name__, layer.forward, lambda: (), inputs=[], custom=True, where=layer._where)
 
     def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
         context: PyLayerContext = call.attributes["context"]

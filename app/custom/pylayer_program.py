@@ -87,6 +87,7 @@ def definition_of(
         outputs=[*(f"out{i}" for i in range(len(specs))), "context"],
         optional_gradients=True,
         onnx=eager.layer.onnx,
+        custom=True,
         where=eager.where,
     )
     needs = [not stop for stop in stops]
@@ -143,6 +144,7 @@ def _attach_backward(eager: LayerDefinition, definition: OpDef) -> OpDef:
         lambda *given: given[:x_end],
         inputs=takes,
         outputs=["d" + name for name in x_names],
+        custom=True,
         where=definition.where,
     )
     derive_again(

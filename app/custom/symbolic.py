@@ -78,7 +78,8 @@ def examples_for(definition: OpDef) -> Callable[[Specs], list[Any]]:
     def examples(specs: Specs) -> list[Any]:
         some = drawn(specs)
         inputs = some[: len(definition.inputs)]
-        *outputs, context = definition.kernel(*inputs)
+        results: Any = definition.kernel(*inputs)
+        *outputs, context = results
         douts = some[len(inputs) + len(outputs) : -1]
         return [*inputs, *outputs, *douts, context]
 

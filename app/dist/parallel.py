@@ -109,7 +109,7 @@ class _OfRank(Rewriting):
     def copy(self, op: Operator) -> None:
         super().copy(op)
         copied = self.block.ops[-1]
-        stream = copied.attributes.get("seed")
+        stream = copied.attributes["seed"] if op.definition.random else None
         if stream is not None and self.place.rank:  # each rank drops others of its neurons than the ranks beside it
             copied.attributes["seed"] = (stream[0], stream[1] + (self.place.rank << 32))
 

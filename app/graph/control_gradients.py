@@ -205,7 +205,7 @@ def _current_block(block: Block) -> Block:
 
 def _is_constant(op: Operator) -> bool:
     """Whether an operator gives the same at every run, so that it can be there twice."""
-    return not op.inputs and len(op.outputs) == 1 and "seed" not in op.attributes and not op.definition.where
+    return not op.inputs and len(op.outputs) == 1 and not (op.definition.random or op.definition.custom)
 
 
 def _is_stack(op: Operator, name: str) -> bool:
@@ -216,7 +216,7 @@ def _is_stack(op: Operator, name: str) -> bool:
 def _refuse_random(loop: Operator, op: Operator) -> None:
     for body in op.bodies.values():
         for inner in body.block.ops:
-            if "seed" in inner.attributes and inner.attributes["seed"] is None:
+            if inner.definition.random and inner.attributes["seed"] is None:
                 raise OperatorError(
                     f"{inner.definition.label}, which gives {inner.outputs[0]}, draws random numbers in a loop inside "
                     f"a loop or a branch. For its gradient {loop.definition.label} runs again, and would draw others: "

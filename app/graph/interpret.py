@@ -11,7 +11,7 @@ from app.graph.program import Body, Operator
 def run_operator(operator: Operator, values: MutableMapping[str, Any]) -> None:
     """Run one operator on named values."""
     inputs = [None if name is None else values[name] for name in operator.inputs]
-    results = operator.definition.run(inputs, operator.attributes)
+    results: Any = operator.definition.run(inputs, operator.attributes)
     if not isinstance(results, tuple):
         results = (results,) if operator.outputs else ()
     for name, result in zip(operator.outputs, results, strict=True):

@@ -108,7 +108,7 @@ class Operator:
         for name, body in self.bodies.items():
             inside = body.block.copied_into(block.program, block.idx, for_test)
             copied.attributes[name] = Body(inside, body.inputs, body.outputs)
-        if for_test and "training" in copied.attributes:
+        if for_test and self.definition.has_training_mode:
             copied.attributes["training"] = False
         return copied
 

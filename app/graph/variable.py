@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from app.errors import ProgramError
+from app.ops.creation import assign
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import canonical
 from app.ops.methods import ValueMethods
@@ -114,8 +115,8 @@ class Variable(ValueMethods):
         )
 
     def detach(self) -> Variable:
-        """The same value, through which no gradient flows."""
-        copied: Variable = self.assign()  # type: ignore[attr-defined]
+        """The same value, with no gradient flowing back through it."""
+        copied: Variable = assign(self)
         copied.stop_gradient = True
         return copied
 

@@ -18,3 +18,7 @@ __all__ = [
     "static_layer",
     "to_static",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

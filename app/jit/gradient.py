@@ -116,7 +116,9 @@ class TracedOperator(OpDef):
     """A traced function as one operator on the tape."""
 
     def __init__(self, concrete: ConcreteProgram, gradient: GradientProgram):
-        super().__init__(concrete.name, lambda *arrays: None, lambda *specs: (), inputs=[], where=concrete.where)
+        super().__init__(
+            concrete.name, lambda *arrays: None, lambda *specs: (), inputs=[], custom=True, where=concrete.where
+        )
         self.concrete, self.of_gradient = concrete, gradient
         self.names = [*concrete.fetch, *gradient.saved]
         """The outputs, and after them what was saved."""
@@ -151,7 +153,7 @@ class TracedOperator(OpDef):
         inputs = [call.input(i) for i in range(len(self.concrete.inputs))]
         values: dict[str, Any] = dict(zip(self.concrete.inputs, inputs, strict=True))
         for op in self.concrete.program.global_block().ops:
-            if "seed" in op.attributes:
+            if op.definition.random:
                 values.update((name, self._as_drawn(call, op, name)) for name in op.outputs)
             elif not any(name in self.concrete.inputs for name in op.outputs):
                 results = apply(op.definition, [None if n is None else values[n] for n in op.inputs], op.attributes)

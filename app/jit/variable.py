@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 
 from app.errors import ProgramError
 from app.graph.variable import Parameter, Variable
+from app.ops.creation import assign
 from app.ops.definition import REGISTRY, OpDef
+from app.ops.public import PUBLIC
 from app.tensor.modes import modes
 
 CHOOSE = (
@@ -97,7 +99,7 @@ class TracedVariable(Variable):
 
     def clone(self) -> Any:
         """A copy through which gradients flow."""
-        return self.assign()
+        return assign(self)
 
     def clear_grad(self, set_to_zero: bool = False) -> None:
         """Forget the gradient."""
@@ -234,16 +236,16 @@ class TracedVariable(Variable):
         return copied
 
     def __getattr__(self, name: str) -> Any:
-        """`x.name_()`, which changes a value in place, from `x.name()`; what gives numbers is not there."""
+        """The methods `x.name_()` of Tensors, from `x.name()`; methods that give numbers are missing."""
         if name in ("numpy", "item", "tolist") and self.__dict__.get("block") is not None and self._tracer is not None:
             raise NumberlessError(str(self._valueless(NUMBER)))
-        plainly = None if not name.endswith("_") or name.startswith("_") else getattr(type(self), name[:-1], None)
-        if plainly is None:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        known = REGISTRY.get(name[:-1])
-        if known is not None and known.views:
-            return lambda *args, **kwargs: self._reshape(lambda value: plainly(value, *args, **kwargs))
-        return lambda *args, **kwargs: self._take(plainly(self, *args, **kwargs))
+        entry = PUBLIC.get(name[:-1]) if name.endswith("_") else None
+        if entry is None or not entry.in_place:
+            return super().__getattr__(name)
+        function = entry.function
+        if isinstance(function, OpDef) and function.views:
+            return lambda *args, **kwargs: self._reshape(lambda value: function(value, *args, **kwargs))
+        return lambda *args, **kwargs: self._take(function(self, *args, **kwargs))
 
 
 class TracedParameter(TracedVariable, Parameter):

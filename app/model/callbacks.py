@@ -16,6 +16,10 @@ from app.optimizer.lr import LRScheduler as Schedule
 __all__ = ["Callback", "EarlyStopping", "LRScheduler", "ModelCheckpoint", "ProgBarLogger", "ReduceLROnPlateau"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Callback:
     """The base: override the moments at which something is to be done. `model` is the Model, `params` its settings."""
 

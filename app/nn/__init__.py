@@ -18,3 +18,7 @@ __all__ = [
     "utils",
     *layers.__all__,
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

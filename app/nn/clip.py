@@ -7,7 +7,7 @@ from typing import Any
 
 from app.ops.arithmetic import add_n, maximum
 from app.ops.math import sqrt, square
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.rounding import clip
 from app.ops.shaping import cast_like
 
@@ -49,7 +49,7 @@ class ClipGradByNorm(ClipGrad):
         self.clip_norm = float(clip_norm)
 
     def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        return [gradient * _share(sqrt(sum(square(gradient))), self.clip_norm) for gradient in gradients]
+        return [gradient * _share(sqrt(sum_(square(gradient))), self.clip_norm) for gradient in gradients]
 
 
 class ClipGradByGlobalNorm(ClipGrad):
@@ -61,7 +61,7 @@ class ClipGradByGlobalNorm(ClipGrad):
     def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:
         if not gradients:
             return []
-        share = _share(sqrt(add_n([sum(square(gradient)) for gradient in gradients])), self.clip_norm)
+        share = _share(sqrt(add_n([sum_(square(gradient)) for gradient in gradients])), self.clip_norm)
         return [gradient * cast_like(share, gradient) for gradient in gradients]
 
 

@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 First = tuple[OpDef, dict[str, Any]]
 """The operator that makes a first value, and its attributes beside shape and type."""
 
@@ -63,7 +67,7 @@ class Initializer:
 def first_value(initializer: Callable[[Sequence[int]], First], shape: Sequence[int], dtype: str) -> First:
     """The operator that makes a first value, with all of its attributes."""
     definition, settings = initializer(shape)
-    if "seed" in definition.attributes and not is_float(dtype):
+    if definition.random and not is_float(dtype):
         raise DtypeError(f"{type(initializer).__name__} draws floating numbers, which {dtype} cannot hold")
     return definition, {**definition.attributes, **settings, "shape": tuple(shape), "dtype": dtype}
 

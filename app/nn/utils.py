@@ -13,12 +13,16 @@ from app.ops.arithmetic import add_n
 from app.ops.arithmetic import maximum as larger
 from app.ops.joining import concat, stack
 from app.ops.norms import norm
-from app.ops.reduction import max
+from app.ops.reduction import max_
 from app.ops.rounding import clip
 from app.ops.shaping import reshape
 from app.tensor import Tensor, no_grad
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class GradientsError(AppError, RuntimeError):
@@ -40,7 +44,7 @@ def clip_grad_norm_(
         return Tensor(np.zeros((), "float32"))
     p = float(norm_type)
     sizes = [norm(parameter.grad, p) for parameter in found]
-    total = max(stack(sizes)) if math.isinf(p) else add_n([size**p for size in sizes]) ** (1.0 / p)
+    total = max_(stack(sizes)) if math.isinf(p) else add_n([size**p for size in sizes]) ** (1.0 / p)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise GradientsError(f"clip_grad_norm_: the gradients have the size {float(total)}, and cannot be scaled")
     share = clip(float(max_norm) / larger(total, 1e-30), max=1.0)

@@ -13,6 +13,10 @@ from app.ops.definition import OpDef
 __all__ = ["OPSET", "export", "reference_operators"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def reference_operators(*given: Exportable | OpDef, **how: Any) -> list[type]:
     """What `onnx.reference.ReferenceEvaluator(file, new_ops=...)` needs to run custom operators that only Python can.
 

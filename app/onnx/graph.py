@@ -68,7 +68,7 @@ class GraphNodes(FlowNodes):
             raise ExportError(f"it reads {missing[0]}, which is kept for gradients alone")
         if definition.onnx is not None:
             found = self._by_rule(operator, inputs, outputs)
-        elif definition.where:
+        elif definition.custom:
             found = self._custom(operator, inputs, outputs)
         else:
             raise ExportError("it has no counterpart in ONNX")

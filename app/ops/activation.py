@@ -9,8 +9,10 @@ import numpy as np
 from app.ops.arithmetic import extreme
 from app.ops.elementwise import elementwise
 from app.ops.logic import where
+from app.ops.public import public
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=lambda x: type(x)(0) if x <= 0 else x, onnx="Relu")
 def relu(x: Any) -> Any:
     """The value where it is above zero, else zero."""
@@ -22,6 +24,7 @@ def _(out: Any, dout: Any) -> Any:
     return where(out > 0, dout, 0.0)
 
 
+@public()
 @elementwise(floating=True, scalar=lambda x, slope: x if x > 0 else x * slope)
 def leaky_relu(x: Any, *, negative_slope: float = 0.01) -> Any:
     """The value where it is above zero, else a small part of it."""
@@ -38,6 +41,7 @@ def _(onnx: Any, x: Any, negative_slope: float) -> Any:
     return onnx.LeakyRelu(x, alpha=float(negative_slope))
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sigmoid")
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), through tanh, which does not overflow."""
@@ -49,6 +53,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * out * (1.0 - out)
 
 
+@public()
 @elementwise(floating=True, scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))), onnx="Softplus")
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), a smooth relu."""
@@ -60,6 +65,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * sigmoid(x)
 
 
+@public()
 @elementwise(floating=True, onnx=lambda onnx, x: x * onnx.Sigmoid(x))
 def silu(x: Any) -> Any:
     """x * sigmoid(x), also called swish."""
@@ -72,6 +78,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * (s + x * s * (1.0 - s))
 
 
+@public()
 @elementwise(floating=True, scalar=lambda x, alpha: x if x > 0 else alpha * np.expm1(x))
 def elu(x: Any, *, alpha: float = 1.0) -> Any:
     """The value where it is above zero, else alpha * (exp(x) - 1)."""

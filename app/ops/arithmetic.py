@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from app.ops.composed import also_named, composed, of_package
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.logic import isnan, logical_and, logical_or, where
 from app.ops.math import exp, log, log1p, sqrt
+from app.ops.public import public
 
 
+@public(method=True, in_place=True)
 @elementwise(onnx="Add")
 def add(x: Any, y: Any) -> Any:
     """The sum of two values."""
@@ -24,6 +25,7 @@ def _(dout: Any) -> Any:
     return dout, dout
 
 
+@public(method=True, in_place=True)
 @elementwise(numbers=True, onnx="Sub")
 def subtract(x: Any, y: Any) -> Any:
     """The first value less the second."""
@@ -40,6 +42,7 @@ def _(dout: Any) -> Any:
     return -dout
 
 
+@public(method=True, in_place=True)
 @elementwise(onnx="Mul")
 def multiply(x: Any, y: Any) -> Any:
     """The product of two values, element by element."""
@@ -56,6 +59,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * x
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Div")
 def divide(x: Any, y: Any) -> Any:
     """The quotient of two values; whole numbers are divided as floats."""
@@ -77,6 +81,7 @@ def _whole_quotient(x: Any, y: Any) -> Any:
     return -np.int64(x) if y == -1 else np.int64(x) // np.int64(y)
 
 
+@public(method=True, in_place=True)
 @elementwise(numbers=True, checked=True, integers=_whole_quotient)
 def floor_divide(x: Any, y: Any) -> Any:
     """The quotient rounded down."""
@@ -94,6 +99,7 @@ def quotient_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
     return onnx.Round(exactly) if x.floating else exactly
 
 
+@public("mod", "floor_mod", method=True, in_place=True)
 @elementwise(numbers=True, checked=True)
 def remainder(x: Any, y: Any) -> Any:
     """What `floor_divide` leaves, with the sign of the divisor."""
@@ -131,31 +137,34 @@ def _whole_power(x: Any, y: Any) -> Any:
     return result
 
 
+@public(method=True, in_place=True)
 @elementwise(numbers=True, checked=True, integers=_whole_power, raises=True, onnx="Pow")
-def pow(x: Any, y: Any) -> Any:
+def pow_(x: Any, y: Any) -> Any:
     """The first value to the power of the second."""
     return x**y
 
 
-@pow.gradient_of("x")
+@pow_.gradient_of("x")
 def _(x: Any, y: Any, dout: Any) -> Any:
     # y * x**(y-1) without the 0 * infinity that a power of zero would give
     return dout * where(y == 0, 0.0, y * x ** where(y == 0, 1.0, y - 1))
 
 
-@pow.gradient_of("y")
+@pow_.gradient_of("y")
 def _(x: Any, y: Any, out: Any, dout: Any) -> Any:
     # out * log(x), but 0 where a power that vanishes meets an infinite logarithm, and for 0 ** 0
     vanishes = logical_or(out == 0, logical_and(x == 0, y == 0))
     return dout * out * log(where(vanishes, 1.0, x))
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=lambda x, y: np.maximum(x, y), onnx="Max")
 def maximum(x: Any, y: Any) -> Any:
     """The larger of two values; where they are equal, each gets half of the gradient."""
     return extreme(np.maximum, x, y)
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=lambda x, y: np.minimum(x, y), onnx="Min")
 def minimum(x: Any, y: Any) -> Any:
     """The smaller of two values; where they are equal, each gets half of the gradient."""
@@ -189,38 +198,38 @@ def _share(mine: Any, other: Any, out: Any, dout: Any) -> Any:
     return where(mine == other, dout * 0.5, where(mine == out, dout, 0.0))
 
 
-@composed
+@public(method=True)
 def fmax(x: Any, y: Any, name: Any = None) -> Any:
     """The larger of two values; where one is not a number, the other."""
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
-@composed
+@public(method=True)
 def fmin(x: Any, y: Any, name: Any = None) -> Any:
     """The smaller of two values; where one is not a number, the other."""
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
 
-@composed
+@public(method=True)
 def logaddexp(x: Any, y: Any, name: Any = None) -> Any:
     """The logarithm of the sum of the exponentials of two values, which does not overflow."""
     larger, smaller = maximum(x, y), minimum(x, y)
     return larger + log1p(exp(smaller - larger))
 
 
-@composed
+@public(method=True, in_place=True)
 def hypot(x: Any, y: Any, name: Any = None) -> Any:
     """The length of the longest side of a right triangle with sides of these lengths."""
     return sqrt(x * x + y * y)
 
 
-@composed
+@public(method=True, in_place=True)
 def lerp(x: Any, y: Any, weight: Any, name: Any = None) -> Any:
     """The value that lies `weight` of the way from one to another."""
     return x + (y - x) * weight
 
 
-@of_package
+@public()
 def add_n(inputs: Any, name: Any = None) -> Any:
     """The sum of several values of one shape."""
     values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
@@ -228,6 +237,3 @@ def add_n(inputs: Any, name: Any = None) -> Any:
     for value in values[1:]:
         total = total + value
     return total
-
-
-also_named(remainder, "mod", "floor_mod")

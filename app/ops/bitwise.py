@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from app.ops.arithmetic import quotient_in_onnx
-from app.ops.composed import also_named
 from app.ops.elementwise import elementwise
+from app.ops.public import public
 
 
 def _in_onnx(name: str) -> Callable[..., Any]:
@@ -17,24 +17,28 @@ def _in_onnx(name: str) -> Callable[..., Any]:
     return lambda onnx, x, y: getattr(onnx, name if x.dtype == "bool" else f"Bitwise{name}")(x, y)
 
 
+@public(method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=_in_onnx("And"))
 def bitwise_and(x: Any, y: Any) -> Any:
     """The bits that are set in both values."""
     return np.bitwise_and(x, y)
 
 
+@public(method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=_in_onnx("Or"))
 def bitwise_or(x: Any, y: Any) -> Any:
     """The bits that are set in at least one of the values."""
     return np.bitwise_or(x, y)
 
 
+@public(method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=_in_onnx("Xor"))
 def bitwise_xor(x: Any, y: Any) -> Any:
     """The bits that are set in exactly one of the values."""
     return np.bitwise_xor(x, y)
 
 
+@public("bitwise_invert", method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=lambda onnx, x: onnx.Not(x) if x.dtype == "bool" else onnx.BitwiseNot(x))
 def bitwise_not(x: Any) -> Any:
     """The bits that are not set."""
@@ -49,6 +53,7 @@ def _moved_down(x: Any, y: Any) -> Any:
     return np.int64(x) >> (np.int64(y) if 0 <= y < 64 else np.int64(63))
 
 
+@public(method=True, in_place=True)
 @elementwise(
     whole=True,
     numbers=True,
@@ -61,6 +66,7 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
     return np.left_shift(x, y)
 
 
+@public(method=True, in_place=True)
 @elementwise(
     whole=True,
     numbers=True,
@@ -71,6 +77,3 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
 def bitwise_right_shift(x: Any, y: Any) -> Any:
     """The bits moved down by as many places as the second value says; the sign stays."""
     return np.right_shift(x, y)
-
-
-also_named(bitwise_not, "bitwise_invert")

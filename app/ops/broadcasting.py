@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import also_named, composed, of_package
 from app.ops.definition import REGISTRY, operator
 from app.ops.form import Elementwise, Reduction
+from app.ops.public import public
 from app.ops.shaping import reshape
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
@@ -103,6 +103,7 @@ def _expanded(sizes: Shape, shape: Shape) -> Shape:
     return tuple(sizes[i - extra] if size == -1 else size for i, size in enumerate(shape))
 
 
+@public("broadcast_to", method=True)
 @operator(_infer_expand, form=Elementwise(_same, settings=False))
 def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The value repeated along axes of size 1, and new ones in front; -1 keeps an axis as it is."""
@@ -126,6 +127,7 @@ def _infer_expand_as(x: Spec, y: Spec) -> Spec:
     return Spec(y.shape, x.dtype)
 
 
+@public(method=True)
 @operator(_infer_expand_as, form=Elementwise(_same, takes=(0,), settings=False))
 def expand_as(x: Any, y: Any) -> Any:
     """The value repeated to the shape of another."""
@@ -142,7 +144,7 @@ def _(onnx: Any, x: Any, y: Any) -> Any:
     return onnx.Expand(x, onnx.Shape(y))
 
 
-@composed
+@public(method=True)
 def tile(x: Any, repeat_times: Any, name: Any = None) -> Any:
     """The value repeated along each axis; counts for more axes than it has add axes in front."""
     times = [int(n) for n in np.ravel(repeat_times)]
@@ -156,7 +158,7 @@ def tile(x: Any, repeat_times: Any, name: Any = None) -> Any:
     return reshape(repeated, [UNKNOWN if size == UNKNOWN else n * size for n, size in zip(times, sizes, strict=True)])
 
 
-@of_package
+@public()
 def broadcast_tensors(input: Sequence[Any], name: Any = None) -> list[Any]:
     """Values repeated to the one shape that they broadcast to."""
     shape = broadcast(*(plain_sizes(value.shape) for value in input))
@@ -165,6 +167,3 @@ def broadcast_tensors(input: Sequence[Any], name: Any = None) -> list[Any]:
     zeros = (REGISTRY["full_like"](value, fill_value=0, dtype="int32") for value in input)
     whole = reduce(REGISTRY["add"], zeros)  # which has the shape in a run
     return [expand_as(value, whole) for value in input]
-
-
-also_named(expand, "broadcast_to")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from app.ops.composed import FUNCTIONS, of_package
 from app.ops.definition import operator, same_as_input
 from app.ops.form import Constant, Elementwise
+from app.ops.public import public
 from app.ops.spec import Spec
 
 
@@ -46,6 +46,7 @@ def assign_value(*, values: Any, dtype: str, shape: Any) -> Any:
     return np.array(values, dtype).reshape(shape)
 
 
+@public()
 @operator(
     lambda x, *, fill_value, dtype=None: Spec(x.shape, dtype or x.dtype),
     form=Constant(lambda attributes: attributes["fill_value"]),
@@ -60,42 +61,45 @@ def _(onnx: Any, x: Any, fill_value: float, dtype: str | None) -> Any:
     return onnx.filled(onnx.Shape(x), fill_value, dtype or x.dtype)
 
 
-@of_package
+@public()
 def zeros_like(x: Any, dtype: Any = None, name: Any = None) -> Any:
     """Zeros with the shape of another value."""
     return full_like(x, fill_value=0, dtype=dtype)
 
 
-@of_package
+@public()
 def ones_like(x: Any, dtype: Any = None, name: Any = None) -> Any:
     """Ones with the shape of another value."""
     return full_like(x, fill_value=1, dtype=dtype)
 
 
-@of_package
+@public()
 def empty_like(x: Any, dtype: Any = None, name: Any = None) -> Any:
     """A value with the shape of another; what it holds at first says nothing, and is zeros here."""
     return zeros_like(x, dtype)
 
 
+@public(name="shape")
 @operator(lambda x: Spec((len(x.shape),), "int64"), onnx="Shape")
 def shape_of(x: Any) -> Any:
     """The sizes of the axes of a value, as a value."""
     return np.array(x.shape, np.int64)
 
 
+@public(name="numel")
 @operator(lambda x: Spec((), "int64"), onnx="Size")
 def number_of_elements(x: Any) -> Any:
     """How many elements a value has, as a value."""
     return np.array(x.size, np.int64)
 
 
-@of_package
+@public()
 def rank(input: Any) -> Any:
     """How many axes a value has, as a value."""
     return number_of_elements(shape_of(input))
 
 
+@public()
 @operator(same_as_input, form=Elementwise(lambda x: x, settings=False), onnx="Identity")
 def assign(x: Any) -> Any:
     """A copy."""
@@ -105,6 +109,3 @@ def assign(x: Any) -> Any:
 @assign.gradient
 def _(dout: Any) -> Any:
     return dout
-
-
-FUNCTIONS.update(shape=shape_of, numel=number_of_elements)

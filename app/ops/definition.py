@@ -7,29 +7,46 @@ keyword-only parameters are its attributes. How gradients are made is told by it
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import AppError, OperatorError
 from app.ops.dtype import canonical
-from app.ops.form import Alias
+from app.ops.form import Accumulates, Alias
 from app.ops.plans import Plans, kinds_of
+from app.ops.public import Public
 from app.ops.rules import Call, Reads, Rule
 from app.ops.spec import UNKNOWN, OpenSize, Spec, may_stretch, spec_of
+from app.ops.values import (
+    Applied,
+    Attributes,
+    Gradient,
+    GradientRule,
+    Infer,
+    Kernel,
+    OnnxRule,
+    Operand,
+    Prepare,
+    Results,
+    Setting,
+    Value,
+)
 
 
 class OpDef:
     """One operator: name, shape inference, kernel and gradient. Calling it applies it to values."""
 
+    public: Public | None = None
+    """Under which names users may call it, and whether as a method; None for one that is internal."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     variadic: str | None = None
     """The name of the one input that stands for any number of them."""
-    attributes: dict[str, Any]
+    attributes: dict[str, Setting]
     """The defaults of the attributes, by name."""
-    prepare: Callable[[list[Any]], Sequence[Any]] | None
+    prepare: Prepare | None
     """What is done to the inputs first. It may look at element types and at what Python numbers they are, alone."""
     broadcasts: bool
     """Elementwise with broadcasting: gradients of stretched inputs are summed back to their shape."""
@@ -41,15 +58,19 @@ class OpDef:
     """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
     effects: bool
     """The operator has to run although nothing may depend on its outputs."""
+    random: bool
+    """It draws random numbers, from the stream that its attribute `seed` names; None stands for the next stream."""
+    has_training_mode: bool
+    """Its attribute `training` says whether it does what it does in training; clones for testing set it to False."""
     views: bool
     """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
     form: Any
     """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
     open_sizes: tuple[str, ...] = ()
     """Attributes that are shapes in which -1 stands for what is left, so that open sizes can be given."""
-    onnx: str | Callable[..., Any] | None
+    onnx: str | OnnxRule | None
     """The ONNX operator that does the same, or a rule that makes nodes of several (see `app.onnx.nodes`)."""
-    accumulates: Any = None
+    accumulates: Accumulates | None = None
     """For an update of the form `base - scale * term`: which inputs these are."""
     step: OpDef | None = None
     """For a product: the operator that takes such an update's step with it at once."""
@@ -59,6 +80,8 @@ class OpDef:
 
     # Of custom operators alone
 
+    custom: bool
+    """Made of a user's code; other operators are built in."""
     where: str
     """The file and line that registered it."""
     like: str
@@ -73,12 +96,12 @@ class OpDef:
     def __init__(
         self,
         name: str,
-        kernel: Callable[..., Any],
-        infer: Callable[..., Any],
+        kernel: Kernel,
+        infer: Infer,
         *,
         inputs: Sequence[str] | None = None,
         outputs: Sequence[str] = ("out",),
-        prepare: Callable[[list[Any]], Sequence[Any]] | None = None,
+        prepare: Prepare | None = None,
         broadcasts: bool = False,
         many_outputs: bool = False,
         optional_gradients: bool = False,
@@ -86,25 +109,29 @@ class OpDef:
         effects: bool = False,
         views: bool = False,
         form: Any = None,
-        onnx: str | Callable[..., Any] | None = None,
+        onnx: str | OnnxRule | None = None,
+        random: bool = False,
+        has_training_mode: bool = False,
+        custom: bool = False,
         like: str = "",
         where: str = "",
     ):
         self.name, self.kernel, self.infer = name, kernel, infer
-        self.__doc__ = kernel.__doc__
+        self.__name__, self.__doc__ = name, kernel.__doc__
         self.outputs = tuple(outputs)
         self.prepare, self.broadcasts, self.many_outputs = prepare, broadcasts, many_outputs
         self.optional_gradients, self.checked, self.effects = optional_gradients, checked, effects
         self.views = views or isinstance(form, Alias)
         self.form, self.onnx = form, onnx
-        self.like, self.where = like, where
+        self.random, self.has_training_mode = random, has_training_mode
+        self.custom, self.like, self.where = custom, like, where
         self.plans = Plans()
         self.rules, self.reads = [], Reads(())
         self.attributes = {}
         self.inputs = tuple(self._read_signature(kernel) if inputs is None else inputs)
         self.declare_attributes(self.attributes)
 
-    def declare_attributes(self, attributes: Mapping[str, Any]) -> None:
+    def declare_attributes(self, attributes: Attributes) -> None:
         """Set the operator's attributes and their defaults; `inspect.Parameter.empty` marks one that is required."""
         self.attributes = dict(attributes)
         self._attribute_names = tuple(attributes)
@@ -112,7 +139,7 @@ class OpDef:
         self._arity = len(self.inputs) if self.variadic is None else -1
         """How many arguments by place make a call whose inputs need no sorting; -1 where every call's do."""
 
-    def _read_signature(self, kernel: Callable[..., Any]) -> list[str]:
+    def _read_signature(self, kernel: Kernel) -> list[str]:
         names = []
         for parameter in inspect.signature(kernel).parameters.values():
             if parameter.kind is parameter.KEYWORD_ONLY:
@@ -133,15 +160,15 @@ class OpDef:
 
     # Gradient rules
 
-    def gradient(self, function: Callable[..., Any], parameters: Sequence[str] | None = None) -> Callable[..., Any]:
+    def gradient(self, function: GradientRule, parameters: Sequence[str] | None = None) -> GradientRule:
         """Declare the rule that gives the gradients of all inputs, in order."""
         self._set_rules([Rule(self, function, tuple(range(len(self.inputs))), parameters)])
         return function
 
-    def gradient_of(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def gradient_of(self, name: str) -> Callable[[GradientRule], GradientRule]:
         """Declare the rule for one input, run only where that gradient is wanted."""
 
-        def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        def declare(function: GradientRule) -> GradientRule:
             self._set_rules([*self.rules, Rule(self, function, (self.inputs.index(name),))])
             return function
 
@@ -150,7 +177,7 @@ class OpDef:
     def _set_rules(self, rules: list[Rule]) -> None:
         self.rules, self.reads = rules, Reads(rules, len(self.inputs))
 
-    def in_onnx(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def in_onnx(self, rule: OnnxRule) -> OnnxRule:
         """Declare the rule that makes ONNX nodes of a call: its parameters are named after what it needs."""
         self.onnx = rule
         return rule
@@ -159,12 +186,16 @@ class OpDef:
     def differentiable(self) -> bool:
         return bool(self.rules)
 
-    def differentiate(self, call: Call, douts: Sequence[Any]) -> list[Any]:
+    def draws_with(self, attributes: Attributes) -> bool:
+        """Whether a call with these attributes draws random numbers: in training only, if it has a training mode."""
+        return self.random and not (self.has_training_mode and not attributes["training"])
+
+    def differentiate(self, call: Call, douts: Sequence[Gradient]) -> list[Gradient]:
         """The gradients of the inputs of `call`, None where there is none, from those of its outputs."""
         if not self.optional_gradients and len(douts) > 1:
             douts = [call.zeros(j) if d is None else d for j, d in enumerate(douts)]
         needs = call.needs
-        gradients: list[Any] = [None] * len(needs)
+        gradients: list[Gradient] = [None] * len(needs)
         for rule in self.rules:
             targets = rule.targets if self.variadic is None else range(len(needs))
             for i in targets:
@@ -177,7 +208,7 @@ class OpDef:
                     gradients[i] = self._unstretched(call, i, gradient) if self.broadcasts else gradient
         return gradients
 
-    def _unstretched(self, call: Call, index: int, gradient: Any) -> Any:
+    def _unstretched(self, call: Call, index: int, gradient: Gradient) -> Gradient:
         shape, result = call.input_shape(index), call.output_shape(0)
         if shape == result:
             if UNKNOWN not in shape:
@@ -191,7 +222,7 @@ class OpDef:
 
     # Shapes and types
 
-    def infer_outputs(self, specs: Sequence[Spec | None], attributes: Mapping[str, Any]) -> tuple[Spec, ...]:
+    def infer_outputs(self, specs: Sequence[Spec | None], attributes: Attributes) -> tuple[Spec, ...]:
         """Shapes and types of the outputs; a ShapeError or DtypeError says what the operator was given."""
         try:
             result = self.infer(*specs, **attributes)
@@ -203,7 +234,7 @@ class OpDef:
 
     # Application
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Operand | Setting, **kwargs: Operand | Setting) -> Applied:
         if len(args) != self._arity:
             return apply(self, *self.bind(args, kwargs))
         attributes = self._bind_attributes((), kwargs) if kwargs or not self._complete else self.attributes
@@ -213,7 +244,7 @@ class OpDef:
                 return applier(self, args, attributes)
         return _on_arrays(self, args, attributes)
 
-    def prepared(self, inputs: Sequence[Any]) -> Sequence[Any]:
+    def prepared(self, inputs: Sequence[Operand]) -> Sequence[Any]:
         """The inputs as the kernel takes them: brought to a common element type, for most operators."""
         if self.prepare is None:
             return inputs
@@ -222,17 +253,21 @@ class OpDef:
         except Exception as error:
             raise _explained(self.label, error) from error
 
-    def run(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    def run(self, inputs: Sequence[Operand], attributes: Attributes) -> Results:
         """Run the kernel; an error says what the operator was given."""
         try:
-            return self.kernel(*inputs, **attributes)
+            results: Results = self.kernel(*inputs, **attributes)
         except Exception as error:
             raise kernel_error(self, inputs, attributes, error) from error
+        return results
 
-    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def bind(
+        self, args: Sequence[Operand | Setting], kwargs: dict[str, Operand | Setting]
+    ) -> tuple[list[Operand], dict[str, Setting]]:
         """Sort the arguments of a call into input values and attributes."""
         if self.variadic is not None:
-            inputs, extra = list(args[0] if args else self._named(self.variadic, kwargs)), args[1:]
+            several: Any = args[0] if args else self._named(self.variadic, kwargs)
+            inputs, extra = list(several), args[1:]
         else:
             inputs, extra = list(args[: len(self.inputs)]), args[len(self.inputs) :]
             inputs += [self._named(name, kwargs) for name in self.inputs[len(inputs) :]]
@@ -240,12 +275,12 @@ class OpDef:
             return inputs, self.attributes
         return inputs, self._bind_attributes(extra, kwargs)
 
-    def _named(self, name: str, kwargs: dict[str, Any]) -> Any:
+    def _named(self, name: str, kwargs: dict[str, Operand | Setting]) -> Operand | Setting:
         if name not in kwargs:
             raise OperatorError(f"{self.label} needs its input {name!r}; it takes {self._usage()}")
         return kwargs.pop(name)
 
-    def _bind_attributes(self, extra: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _bind_attributes(self, extra: Sequence[Setting], kwargs: dict[str, Setting]) -> dict[str, Setting]:
         if self._complete and not extra and kwargs.keys() <= self.attributes.keys():
             for value in kwargs.values():
                 if value.__class__ not in _PLAIN:
@@ -280,7 +315,7 @@ _PLAIN = (bool, int, float, type(None))
 """Classes of attributes that are plain data as they come."""
 
 
-def plain(value: Any) -> Any:
+def plain(value: Setting) -> Setting:
     """An attribute as data that stays as it is: lists become tuples, NumPy scalars numbers, arrays read-only copies."""
     if isinstance(value, (list, tuple)):
         return tuple(plain(v) for v in value)
@@ -292,7 +327,9 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def apply(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None) -> Any:
+def apply(
+    definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, into: Sequence[Value] | None = None
+) -> Applied:
     """Apply an operator to values: the first value that knows how decides.
 
     A Tensor runs the operator now, a Variable appends it to its Program, and plain arrays run the kernel.
@@ -305,7 +342,7 @@ def apply(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any
     return _on_arrays(definition, inputs, attributes)
 
 
-def _on_arrays(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+def _on_arrays(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes) -> Results:
     """Run the kernel; arrays of types that preparing was seen to leave as they are are not prepared again."""
     if definition.prepare is not None and not definition.plans.leaves(inputs):
         given, inputs = inputs, definition.prepared(inputs)
@@ -319,12 +356,10 @@ REGISTRY: dict[str, OpDef] = {}
 """Every built-in operator by name."""
 
 
-def operator(
-    infer: Callable[..., Any], *, kind: type[OpDef] = OpDef, **options: Any
-) -> Callable[[Callable[..., Any]], OpDef]:
+def operator(infer: Infer, *, kind: type[OpDef] = OpDef, **options: Any) -> Callable[[Kernel], OpDef]:
     """Make a built-in operator of the NumPy function that is decorated, under that function's name."""
 
-    def define(kernel: Callable[..., Any]) -> OpDef:
+    def define(kernel: Kernel) -> OpDef:
         name = options.pop("name", None) or kernel.__name__.rstrip("_")
         definition = kind(name, kernel, infer, **options)
         REGISTRY[definition.name] = definition
@@ -333,7 +368,7 @@ def operator(
     return define
 
 
-def same_as_input(x: Spec, **attributes: Any) -> Spec:
+def same_as_input(x: Spec, **attributes: Setting) -> Spec:
     """Inference for an operator whose one output is like its input."""
     return x
 
@@ -346,9 +381,9 @@ def _explained(about: str, error: BaseException) -> AppError:
     return kind(f"{about}: {error}")
 
 
-def kernel_error(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], error: Exception) -> AppError:
+def kernel_error(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, error: Exception) -> AppError:
     """The error to show for a kernel that raised: inference explains it best; else the kernel's own words."""
-    if isinstance(error, AppError) and definition.where:
+    if isinstance(error, AppError) and definition.custom:
         raise error  # a custom operator's errors name it; raised here, it keeps its own cause
     specs = [spec_of(x) if hasattr(x, "dtype") else None for x in inputs]
     try:

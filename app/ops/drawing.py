@@ -9,11 +9,12 @@ import numpy as np
 from app.errors import OperatorError, ShapeError
 from app.ops.creation import as_declared
 from app.ops.definition import operator
+from app.ops.public import public
 from app.ops.random import generator
 from app.ops.spec import Spec
 
 
-@operator(as_declared)
+@operator(as_declared, random=True)
 def uniform_random(*, shape: Any, dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Any = None) -> Any:
     """Random numbers, each equally likely between `min` and `max`."""
     return generator(seed).uniform(min, max, shape).astype(dtype)
@@ -29,7 +30,7 @@ def _drawn_in_onnx(onnx: Any, kind: str, shape: Any, dtype: str, **settings: flo
     return drawn if shape else onnx.Reshape(drawn, [])
 
 
-@operator(as_declared)
+@operator(as_declared, random=True)
 def gaussian_random(
     *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Any = None
 ) -> Any:
@@ -42,7 +43,7 @@ def _(onnx: Any, shape: Any, dtype: str, mean: float, std: float) -> Any:
     return _drawn_in_onnx(onnx, "RandomNormal", shape, dtype, mean=float(mean), scale=float(std))
 
 
-@operator(as_declared)
+@operator(as_declared, random=True)
 def integer_random(*, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Any = None) -> Any:
     """Random whole numbers from `low` up to, and without, `high`."""
     return generator(seed).integers(low, high, shape, dtype)
@@ -54,7 +55,7 @@ def _(onnx: Any, shape: Any, dtype: str, low: int, high: int) -> Any:
     return onnx.Cast(onnx.Floor(drawn), to=dtype)
 
 
-@operator(as_declared)
+@operator(as_declared, random=True)
 def truncated_gaussian_random(
     *,
     shape: Any,
@@ -76,7 +77,7 @@ def truncated_gaussian_random(
     raise OperatorError(f"hardly any number of mean {mean} and standard deviation {std} lies between {a} and {b}")
 
 
-@operator(lambda *, n, dtype="int64", seed=None: Spec((n,), dtype))
+@operator(lambda *, n, dtype="int64", seed=None: Spec((n,), dtype), random=True)
 def permutation(*, n: int, dtype: str = "int64", seed: Any = None) -> Any:
     """The whole numbers from 0 up to, and without, `n`, in random order."""
     return generator(seed).permutation(n).astype(dtype)
@@ -92,7 +93,8 @@ def _infer_like(x: Spec, *, seed: Any = None) -> Spec:
     return x
 
 
-@operator(_infer_like)
+@public(method=True)
+@operator(_infer_like, random=True)
 def bernoulli(x: Any, *, seed: Any = None) -> Any:
     """1 with the probability that each element says, else 0."""
     return (generator(seed).random(x.shape) < x).astype(x.dtype)
@@ -108,7 +110,8 @@ def _happening_in_onnx(onnx: Any, x: Any) -> Any:
     return onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
 
 
-@operator(_infer_like)
+@public()
+@operator(_infer_like, random=True)
 def poisson(x: Any, *, seed: Any = None) -> Any:
     """How often something happens that happens so many times on average."""
     return np.asarray(generator(seed).poisson(x)).astype(x.dtype)
@@ -120,7 +123,8 @@ def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = Fal
     return Spec((*x.shape[:-1], num_samples), "int64")
 
 
-@operator(_infer_multinomial, checked=True)
+@public(method=True)
+@operator(_infer_multinomial, checked=True, random=True)
 def multinomial(x: Any, *, num_samples: int = 1, replacement: bool = False, seed: Any = None) -> Any:
     """Places drawn from each row, each as likely as its weight says; without `replacement`, each at most once."""
     draw, rows = generator(seed), x.reshape(-1, x.shape[-1]).astype(np.float64)
@@ -143,7 +147,11 @@ def _(onnx: Any, x: Any, num_samples: int, replacement: bool) -> Any:
     return onnx.Squeeze(drawn, [0]) if x.rank == 1 else drawn
 
 
-@operator(lambda x, *, p=0.5, mode="upscale_in_train", training=True, axis=None, seed=None: x)
+@operator(
+    lambda x, *, p=0.5, mode="upscale_in_train", training=True, axis=None, seed=None: x,
+    random=True,
+    has_training_mode=True,
+)
 def dropout_mask(
     x: Any,
     *,

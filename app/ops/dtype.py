@@ -68,7 +68,7 @@ def set_default_dtype(dtype: Any) -> None:
 def common(*names: str) -> str:
     """The type that values of these types meet in: a float wins over whole numbers and keeps its own width."""
     floats = [name for name in names if name in FLOATS]
-    result = np.result_type(*(floats or names)).name
+    result: str = np.result_type(*(floats or names)).name
     if result not in NAMES:
         raise DtypeError(f"{' and '.join(names)} have no common element type")
     return result

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import of_package
 from app.ops.linear import matmul
 from app.ops.matrix import diagonal
-from app.ops.reduction import sum
+from app.ops.public import public
+from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose, unsqueeze
 from app.ops.spec import UNKNOWN
 
 
-@of_package
+@public()
 def einsum(equation: str, *operands: Any) -> Any:
     """Einstein's sums: axes with one letter run together, and those that the result does not name are summed."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
@@ -32,7 +32,7 @@ def einsum(equation: str, *operands: Any) -> Any:
         value, names = _contract(value, names, other, more, later)
     gone = tuple(i for i, c in enumerate(names) if c not in output)
     if gone:
-        value, names = sum(value, axis=gone), "".join(c for c in names if c in output)
+        value, names = sum_(value, axis=gone), "".join(c for c in names if c in output)
     if sorted(names) != sorted(output):
         raise ShapeError(f"einsum {equation!r}: the result names axes that no value has, or one of them twice")
     return value if names == output else transpose(value, perm=[names.index(c) for c in output])

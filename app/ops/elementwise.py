@@ -12,10 +12,10 @@ from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.dtype import FLOATS, INTEGERS, canonical, common, get_default_dtype
 from app.ops.form import Elementwise
 from app.ops.spec import OpenSize, Spec, broadcast
+from app.ops.values import Kernel
 
 
 def elementwise(
-    function: Callable[..., Any] | None = None,
     *,
     result: str | None = None,
     floating: bool = False,
@@ -25,7 +25,7 @@ def elementwise(
     integers: Callable[..., Any] | None = None,
     raises: bool = False,
     **options: Any,
-) -> Any:
+) -> Callable[[Kernel], OpDef]:
     """Declare an operator whose kernel works on one element as on a whole array.
 
     Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
@@ -47,12 +47,12 @@ def elementwise(
     def prepare(values: list[Any]) -> list[Any]:
         return to_common_type(values, floating)
 
-    def define(kernel: Callable[..., Any]) -> OpDef:
+    def define(kernel: Kernel) -> OpDef:
         form = Elementwise(scalar or kernel, integers=integers, raises=raises)
         settings = {"prepare": prepare, "broadcasts": True, "form": form, **options}
         return operator(infer, **settings)(kernel)
 
-    return define if function is None else define(function)
+    return define
 
 
 def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:

@@ -71,9 +71,9 @@ class Alias:
 class Product:
     """A product of two matrices; with `step`, `c - scale * x @ y` of the inputs (c, scale, x, y)."""
 
+    transposes: tuple[str, str]
+    """The attributes that say whether each of the matrices is transposed first."""
     step: bool = False
-    turns: Callable[[Mapping[str, Any]], tuple[bool, bool]] = lambda attributes: (False, False)
-    """Whether the matrices are transposed first."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import numpy as np
 
 from app.errors import DtypeError, ShapeError
 from app.ops.broadcasting import broadcast_tensors
-from app.ops.composed import composed
 from app.ops.creation import zeros_like
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
@@ -16,7 +15,8 @@ from app.ops.elementwise import to_common_type
 from app.ops.form import Filling
 from app.ops.indexing import take_items
 from app.ops.logic import equal, where
-from app.ops.reduction import sum
+from app.ops.public import public
+from app.ops.reduction import sum_
 from app.ops.shaping import cast, cast_like, flatten, reshape
 from app.ops.spec import UNKNOWN, Spec, normal_axis
 
@@ -42,6 +42,7 @@ def _fill_gathered(x: Any, index: Any, out: Any, axis: Any) -> bool:
     return True
 
 
+@public(method=True)
 @operator(
     _infer_gather,
     checked=True,
@@ -96,6 +97,7 @@ def _infer_scatter(x: Spec, index: Spec, updates: Spec, *, overwrite: bool = Tru
     return x
 
 
+@public(method=True, in_place=True)
 @operator(_infer_scatter, prepare=_places_and_values, checked=True)
 def scatter(x: Any, index: Any, updates: Any, *, overwrite: bool = True) -> Any:
     """The value with the rows that `index` names replaced by `updates`, or by the sum of those for a row."""
@@ -145,6 +147,7 @@ def _check_along(x: Spec, index: Spec, axis: int) -> None:
     normal_axis(axis, len(x.shape))
 
 
+@public(method=True)
 @operator(_infer_along, checked=True)
 def take_along_axis(x: Any, index: Any, *, axis: int) -> Any:
     """The elements of each line along an axis that an array of places, one for each result, names."""
@@ -215,7 +218,7 @@ def _(onnx: Any, x: Any, index: Any, values: Any, axis: int) -> Any:
     return onnx.ScatterElements(x, index, values, axis=axis)
 
 
-@composed
+@public(method=True, in_place=True)
 def put_along_axis(
     arr: Any,
     indices: Any,
@@ -234,41 +237,41 @@ def put_along_axis(
     return arr + add_along_axis(spread, indices, arr, axis=axis)
 
 
-@composed
+@public(method=True)
 def index_select(x: Any, index: Any, axis: int = 0, name: Any = None) -> Any:
     """The slices along an axis that an array of whole numbers names."""
     return gather(x, index, axis=axis)
 
 
-@composed
+@public(method=True)
 def index_sample(x: Any, index: Any, name: Any = None) -> Any:
     """The elements of each row that the same row of `index` names."""
     return take_along_axis(x, index, axis=1)
 
 
-@composed
+@public(method=True, in_place=True)
 def index_add(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> Any:
     """The value with slices added to those that an array of whole numbers names."""
     return x + add_at(value, index, x, axis=axis)
 
 
-@composed
+@public(method=True, in_place=True)
 def index_fill(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> Any:
     """The value with another one at the places of an axis that `index` names."""
     place = np.arange(x.shape[axis]).reshape(
         [-1 if i == normal_axis(axis, len(x.shape)) else 1 for i in range(len(x.shape))]
     )
     chosen = equal(place[..., None], index)
-    return masked_fill(x, sum(cast(chosen, dtype="int64"), axis=-1) > 0, value)
+    return masked_fill(x, sum_(cast(chosen, dtype="int64"), axis=-1) > 0, value)
 
 
-@composed
+@public(method=True)
 def take(x: Any, index: Any, mode: str = "raise", name: Any = None) -> Any:
     """The elements that an array of places in row order names."""
     return gather(flatten(x), index)
 
 
-@composed
+@public(method=True)
 def repeat_interleave(x: Any, repeats: Any, axis: int | None = None, name: Any = None) -> Any:
     """Each slice along an axis, or each element, repeated."""
     along = 0 if axis is None else axis
@@ -280,7 +283,7 @@ def repeat_interleave(x: Any, repeats: Any, axis: int | None = None, name: Any =
 # By truth values
 
 
-@composed
+@public(method=True)
 def masked_select(x: Any, mask: Any, name: Any = None) -> Any:
     """The elements where a mask holds, in row order."""
     if tuple(x.shape) != tuple(mask.shape):
@@ -288,7 +291,7 @@ def masked_select(x: Any, mask: Any, name: Any = None) -> Any:
     return take_items([x, mask], items=(("array", 0),))
 
 
-@composed
+@public(method=True, in_place=True)
 def masked_fill(x: Any, mask: Any, value: Any, name: Any = None) -> Any:
     """The value with another one where a mask holds."""
     value = cast_like(value, x) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
@@ -308,14 +311,14 @@ def _(onnx: Any, x: Any) -> Any:
     return onnx.Slice(onnx.Transpose(onnx.NonZero(onnx.Reshape(x, [1])), perm=[1, 0]), [0], [0], [1])
 
 
-@composed
+@public(method=True)
 def nonzero(x: Any, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero: a row for each, or a list of places along each axis."""
     places = places_of_nonzero(x)
     return tuple(places[:, axis] for axis in range(len(x.shape))) if as_tuple else places
 
 
-@composed
+@public(method=True)
 def where_(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
     """`x` where the condition holds, `y` elsewhere; without them, the places where it holds."""
     if x is None and y is None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from app.ops.public import PUBLIC
+
 _NUMPY = "np.{0}(x.numpy()) computes it; where a gradient is needed, make a custom operator of it"
 
 
@@ -30,7 +34,6 @@ INSTEAD = {
         solve="linalg.solve",
         svd="linalg.svd",
         svdvals="linalg.svdvals",
-        cond="linalg.cond",
         quantile="quantile",
         nanquantile="nanquantile",
         nanmedian="nanmedian",
@@ -45,6 +48,7 @@ INSTEAD = {
     "triangular_solve": "np.linalg.solve(np.triu(a), b) computes it, with np.tril for a lower triangle",
     "solve_triangular": "np.linalg.solve(np.triu(a), b) computes it, with np.tril for a lower triangle",
     "cholesky_solve": "np.linalg.solve(l @ l.T, b) computes it for a lower factor l",
+    "cond": "np.linalg.cond(x.numpy()) computes it",
     "median": "app.sort(x)[(n - 1) // 2] is the lower of the middle values of n",
     "nansum": "app.sum(app.where(app.isnan(x), 0.0, x)) is the same",
     "nanmean": "the sum of app.where(app.isnan(x), 0.0, x) over that of app.logical_not(app.isnan(x)) is the same",
@@ -53,8 +57,73 @@ INSTEAD = {
 """What to write instead of a name."""
 
 
-def without(owner: str, name: str) -> str:
+OF_PACKAGE = {
+    **{
+        name: f"app.optimizer.{optimizer} takes the steps of an optimiser"
+        for name, optimizer in {
+            "adadelta": "Adadelta",
+            "adagrad": "Adagrad",
+            "adam": "Adam",
+            "adamax": "Adamax",
+            "amsgrad": "Adam",
+            "averaged_sgd": "AveragedSGD",
+            "momentum": "Momentum",
+            "nadam": "NAdam",
+            "radam": "RAdam",
+            "rmsprop": "RMSProp",
+            "rprop": "Rprop",
+            "sgd": "SGD",
+        }.items()
+    },
+    **{name: f"write app.static.nn.{name}" for name in ("case", "cond", "switch_case", "while_loop")},
+    "add_along_axis": 'app.put_along_axis(x, index, values, axis, reduce="add") adds at places along an axis',
+    "add_at": "app.index_add(x, index, axis, value) adds at places of an axis",
+    "add_items": "app.scatter_nd_add(x, index, updates) adds at places",
+    "assign_value": "app.to_tensor(values, dtype) makes a value of numbers",
+    "binary_cross_entropy": 'app.nn.functional.binary_cross_entropy(x, label, reduction="none") is the same',
+    "bordered": "app.nn.functional.pad puts a border around a value",
+    "cast_like": "app.cast(x, y.dtype) is the same",
+    "different": "app.unique(x) gives the different elements",
+    "dropout_mask": "app.nn.functional.dropout(x, p) drops elements",
+    "fill_constant": "app.full(shape, value, dtype) is the same",
+    "gaussian_random": "app.normal(mean, std, shape) draws from a normal distribution",
+    "getitem": "write x[index]",
+    "integer_random": "app.randint(low, high, shape) draws whole numbers",
+    "largest_with_places": "app.topk(x, k) gives the largest elements and their places",
+    "number_of_elements": "app.numel(x) is the same",
+    "one_hot": "app.nn.functional.one_hot(x, num_classes) is the same",
+    "p_norm": "app.norm(x, p, axis) is the same",
+    "permutation": "app.randperm(n) is the same",
+    "pick": "app.take_along_axis(x, index, axis) takes the elements at places along an axis",
+    "places_of_nonzero": "app.nonzero(x) is the same",
+    "put_items": "write x[index] = value, or app.scatter for a new value",
+    "replace_along_axis": "app.put_along_axis(x, index, values, axis) is the same",
+    "reshape_like": "app.view_as(x, y) is the same",
+    "running_mean": "app.nn.BatchNorm1D keeps running means",
+    "shape_of": "app.shape(x) is the same",
+    "sorted_with_places": "app.sort(x) and app.argsort(x) give the elements in order and their places",
+    "spread": "app.broadcast_to(x, shape) repeats a value",
+    "take_items": "write x[index]",
+    "truncated_gaussian_random": "app.nn.initializer.TruncatedNormal draws these numbers for a parameter",
+    "uniform_random": "app.uniform(shape, dtype, min, max) is the same",
+}
+"""What to write instead of operators that are internal now, but once were functions of the package."""
+
+
+def without(owner: str, name: str, instead: Mapping[str, str] = INSTEAD) -> str:
     """The message about a name that something does not have: what to write instead, if the name was there once."""
-    if name in INSTEAD:
-        return f"{owner} no longer has {name!r}: {INSTEAD[name]}"
+    if name in instead:
+        return f"{owner} no longer has {name!r}: {instead[name]}"
     return f"{owner} has no {name!r}"
+
+
+def without_method(owner: str, name: str) -> str:
+    """The message about an attribute that values do not have: what to write instead of a method, if it is known."""
+    plain, changes = name.removesuffix("_"), PUBLIC.get(name[:-1]) if name.endswith("_") else None
+    if changes is not None and changes.method:
+        return f"{owner} has no method {name!r}: write x = x.{plain}(...)"
+    if changes is not None or name in PUBLIC:
+        return f"{owner} has no method {name!r}: write app.{plain}(x, ...)"
+    if name in INSTEAD or name in OF_PACKAGE:
+        return f"{owner} no longer has a method {name!r}: {(INSTEAD | OF_PACKAGE)[name]}"
+    return f"{owner!r} object has no attribute {name!r}"

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, OperatorError, ShapeError
-from app.ops.composed import composed, of_package
 from app.ops.definition import REGISTRY, operator
 from app.ops.dtype import INTEGERS, canonical
+from app.ops.public import public
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
 
@@ -293,13 +293,13 @@ def array_index(index: Any) -> tuple[list[Any], tuple[Any, ...]]:
     return arrays, tuple(items)
 
 
-@composed
+@public(method=True)
 def slice_(input: Any, axes: Any, starts: Any, ends: Any) -> Any:
     """The part between two places along each of the axes listed."""
     return strided_slice(input, axes, starts, ends, [1] * len(axes))
 
 
-@composed
+@public(method=True)
 def strided_slice(x: Any, axes: Any, starts: Any, ends: Any, strides: Any, name: Any = None) -> Any:
     """The part between two places along each of the axes listed, taken in steps."""
     parts: list[Any] = [slice(None)] * len(x.shape)
@@ -308,21 +308,21 @@ def strided_slice(x: Any, axes: Any, starts: Any, ends: Any, strides: Any, name:
     return getitem(x, index=plain_index(tuple(parts)))
 
 
-@composed
+@public(method=True)
 def gather_nd(x: Any, index: Any, name: Any = None) -> Any:
     """The parts whose places along the first axes are listed in the last axis of `index`."""
     places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]
     return take_items([x, *places], items=tuple(("array", k) for k in range(len(places))))
 
 
-@composed
+@public(method=True)
 def scatter_nd_add(x: Any, index: Any, updates: Any, name: Any = None) -> Any:
     """The value, with updates added to the parts that `index` names as in `gather_nd`."""
     places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]
     return x + add_items([updates, x, *places], items=tuple(("array", k) for k in range(len(places))))
 
 
-@of_package
+@public()
 def scatter_nd(index: Any, updates: Any, shape: Any, name: Any = None) -> Any:
     """Zeros, with updates added to the parts that `index` names as in `gather_nd`."""
     places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]

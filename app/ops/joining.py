@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
-from app.ops.composed import also_named, composed, of_package
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
+from app.ops.public import public
 from app.ops.shaping import reshape, squeeze, unsqueeze
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, Spec, normal_axis, plain_sizes, reduced_axes
@@ -43,6 +43,7 @@ def _known(specs: tuple[Spec, ...]) -> list[Spec]:
     return [Spec(tuple(b if n == UNKNOWN else n for n, b in zip(s.shape, best, strict=True)), s.dtype) for s in specs]
 
 
+@public()
 @operator(_infer_concat, prepare=lambda values: to_common_type(values) if values else values)
 def concat(*x: Any, axis: int = 0) -> Any:
     """Values joined along an axis."""
@@ -104,6 +105,7 @@ def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec,
     return tuple(Spec((*x.shape[:along], size, *x.shape[along + 1 :]), x.dtype) for size in sizes)
 
 
+@public(method=True)
 @operator(_infer_split, many_outputs=True, views=True)
 def split(x: Any, *, num_or_sections: Any, axis: int = 0) -> Any:
     """The value cut along an axis, into a number of equal parts or into parts of the sizes listed."""
@@ -130,20 +132,20 @@ def _(onnx: Any, x: Any, num_or_sections: Any, axis: int) -> Any:
     return onnx.Split(x, told, axis=axis, outputs=len(sizes))
 
 
-@of_package
+@public()
 def stack(x: Any, axis: int = 0, name: Any = None) -> Any:
     """Values of one shape joined along a new axis."""
     return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
 
 
-@of_package
+@public()
 def hstack(x: Any, name: Any = None) -> Any:
     """Values joined side by side: along the second axis, or the first of values that have one."""
     values = [reshape(v, [1]) if not v.shape else v for v in x]
     return concat(values, axis=min(len(values[0].shape) - 1, 1))
 
 
-@of_package
+@public()
 def vstack(x: Any, name: Any = None) -> Any:
     """Values joined one below the other; one with a single axis is a row."""
     return concat([reshape(v, [1, -1]) if len(v.shape) < 2 else v for v in x], axis=0)
@@ -165,37 +167,37 @@ def _of_each(inputs: Sequence[Any], axes: int) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-@of_package
+@public()
 def atleast_1d(*inputs: Any, name: Any = None) -> Any:
     """Values with one axis or more."""
     return _of_each(inputs, 1)
 
 
-@of_package
+@public()
 def atleast_2d(*inputs: Any, name: Any = None) -> Any:
     """Values with two axes or more."""
     return _of_each(inputs, 2)
 
 
-@of_package
+@public()
 def atleast_3d(*inputs: Any, name: Any = None) -> Any:
     """Values with three axes or more."""
     return _of_each(inputs, 3)
 
 
-@of_package
+@public()
 def dstack(x: Any, name: Any = None) -> Any:
     """Values put one behind the other, along the third axis."""
     return concat([_at_least(v, 3) for v in x], axis=2)
 
 
-@of_package
+@public()
 def column_stack(x: Any, name: Any = None) -> Any:
     """Values side by side; those with one axis become columns."""
     return concat([v if len(v.shape) > 1 else reshape(v, [-1, 1]) for v in x], axis=1)
 
 
-@composed
+@public(method=True)
 def tensor_split(x: Any, num_or_indices: Any, axis: int = 0, name: Any = None) -> list[Any]:
     """Parts of a value: so many, of which the first ones may be larger by one, or those that begin at indices."""
     size = x.shape[axis]
@@ -213,25 +215,25 @@ def tensor_split(x: Any, num_or_indices: Any, axis: int = 0, name: Any = None) -
     return parts
 
 
-@composed
+@public(method=True)
 def hsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
     """Parts of a value along its second axis, or its only one."""
     return tensor_split(x, num_or_indices, 1 if len(x.shape) > 1 else 0)
 
 
-@composed
+@public(method=True)
 def vsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
     """Parts of a value along its first axis."""
     return tensor_split(x, num_or_indices, 0)
 
 
-@composed
+@public(method=True)
 def dsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
     """Parts of a value along its third axis."""
     return tensor_split(x, num_or_indices, 2)
 
 
-@composed
+@public(method=True)
 def chunk(x: Any, chunks: int, axis: int = 0, name: Any = None) -> Any:
     """The value cut along an axis into that many parts, the last of which may be smaller."""
     size = x.shape[_cut_axis(axis, len(x.shape))]
@@ -241,7 +243,7 @@ def chunk(x: Any, chunks: int, axis: int = 0, name: Any = None) -> Any:
     return split(x, num_or_sections=[min(length, size - start) for start in range(0, size, length)], axis=axis)
 
 
-@composed
+@public("unbind", method=True)
 def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Any]:
     """The parts of a value along an axis, which they no longer have."""
     size = x.shape[_cut_axis(axis, len(x.shape))]
@@ -286,6 +288,7 @@ def _infer_flip(x: Spec, *, axis: Any) -> Spec:
     return x
 
 
+@public(method=True)
 @operator(_infer_flip)
 def flip(x: Any, *, axis: Any) -> Any:
     """The value turned round along one axis or several."""
@@ -309,6 +312,7 @@ def _infer_roll(x: Spec, *, shifts: Any, axis: Any = None) -> Spec:
     return x
 
 
+@public(method=True)
 @operator(_infer_roll)
 def roll(x: Any, *, shifts: Any, axis: Any = None) -> Any:
     """The value moved along axes, or in row order; what leaves at one end enters at the other."""
@@ -333,6 +337,3 @@ def _(onnx: Any, x: Any, shifts: Any, axis: Any) -> Any:
         start = size - onnx.Mod([shift], onnx.Max(size, 1))
         x = onnx.Concat(onnx.Slice(x, start, size, [along]), onnx.Slice(x, [0], start, [along]), axis=along)
     return onnx.Reshape(x, whole, allowzero=1)
-
-
-also_named(unstack, "unbind")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from app.errors import DtypeError, ShapeError
 from app.ops.definition import REGISTRY, operator
 from app.ops.elementwise import to_common_type
 from app.ops.form import Product
+from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
 
@@ -33,11 +33,8 @@ def _turned(shape: Shape, turn: bool) -> Shape:
     return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
 
 
-def _turns(attributes: Mapping[str, Any]) -> tuple[bool, bool]:
-    return attributes["transpose_x"], attributes["transpose_y"]
-
-
-@operator(_infer_matmul, prepare=to_common_type, form=Product(turns=_turns))
+@public(method=True)
+@operator(_infer_matmul, prepare=to_common_type, form=Product(transposes=("transpose_x", "transpose_y")))
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
     if transpose_x and x.ndim > 1:
@@ -121,7 +118,7 @@ def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> S
     return c
 
 
-@operator(_infer_step, form=Product(step=True, turns=_turns))
+@operator(_infer_step, form=Product(transposes=("transpose_x", "transpose_y"), step=True))
 def matmul_step(c: Any, scale: Any, x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
     """A matrix less `scale` times a product: an optimiser's step, taken while the gradient is computed."""
     return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)

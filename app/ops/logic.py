@@ -10,81 +10,95 @@ from app.ops.definition import REGISTRY, operator
 from app.ops.dtype import canonical
 from app.ops.elementwise import elementwise, to_common_type
 from app.ops.form import Elementwise
+from app.ops.public import public
 from app.ops.spec import Spec, broadcast
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="Equal")
 def equal(x: Any, y: Any) -> Any:
     """Whether two values are the same, element by element."""
     return x == y
 
 
+@public(method=True)
 @elementwise(result="bool", onnx=lambda onnx, x, y: onnx.Not(onnx.Equal(x, y)))
 def not_equal(x: Any, y: Any) -> Any:
     """Whether two values differ."""
     return x != y
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="Less")
 def less_than(x: Any, y: Any) -> Any:
     """Whether the first value is below the second."""
     return x < y
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="LessOrEqual")
 def less_equal(x: Any, y: Any) -> Any:
     """Whether the first value is not above the second."""
     return x <= y
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="Greater")
 def greater_than(x: Any, y: Any) -> Any:
     """Whether the first value is above the second."""
     return x > y
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="GreaterOrEqual")
 def greater_equal(x: Any, y: Any) -> Any:
     """Whether the first value is not below the second."""
     return x >= y
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="And")
 def logical_and(x: Any, y: Any) -> Any:
     """Whether both values are true."""
     return np.logical_and(x, y)
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="Or")
 def logical_or(x: Any, y: Any) -> Any:
     """Whether at least one of the values is true."""
     return np.logical_or(x, y)
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="Xor")
 def logical_xor(x: Any, y: Any) -> Any:
     """Whether exactly one of the values is true."""
     return np.logical_xor(x, y)
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="Not")
 def logical_not(x: Any) -> Any:
     """Whether the value is false."""
     return np.logical_not(x)
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="IsNaN")
 def isnan(x: Any) -> Any:
     """Whether the value is not a number."""
     return np.isnan(x)
 
 
+@public(method=True)
 @elementwise(result="bool", onnx="IsInf")
 def isinf(x: Any) -> Any:
     """Whether the value is infinite."""
     return np.isinf(x)
 
 
+@public(method=True)
 @elementwise(result="bool", onnx=lambda onnx, x: onnx.Not(onnx.Or(onnx.IsNaN(x), onnx.IsInf(x))))
 def isfinite(x: Any) -> Any:
     """Whether the value is neither infinite nor not-a-number."""
@@ -95,6 +109,7 @@ def _is_close_one(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> 
     return x == y or bool(abs(x - y) <= atol + rtol * abs(y) < np.inf) or (equal_nan and x != x and y != y)
 
 
+@public(method=True)
 @elementwise(floating=True, result="bool", scalar=_is_close_one)
 def isclose(x: Any, y: Any, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """Whether two values differ by at most `atol`, and `rtol` of the second one, together."""
@@ -124,6 +139,7 @@ def _choose(condition: Any, x: Any, y: Any) -> Any:
     return x if condition else y
 
 
+@public()
 @operator(_infer_where, prepare=_prepare_where, broadcasts=True, form=Elementwise(_choose), onnx="Where")
 def where(condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition holds, `y` elsewhere."""

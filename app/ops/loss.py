@@ -11,7 +11,8 @@ from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import elementwise
 from app.ops.form import Filling
-from app.ops.reduction import sum
+from app.ops.public import public
+from app.ops.reduction import sum_
 from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
@@ -76,6 +77,7 @@ def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
 _LABELS = "labels must name classes that there are, one for each example"
 
 
+@public()
 @operator(
     _infer_loss,
     form=Filling(_fill_loss, row_by_row=True, problem=_LABELS),
@@ -111,7 +113,7 @@ def _(label: Any, probability: Any, dloss: Any, dprobability: Any) -> Any:
         gradient = (probability - one_hot_like(label, probability)) * dloss
     if dprobability is not None:
         weighted = dprobability * probability
-        through = weighted - probability * sum(weighted, axis=1, keepdim=True)
+        through = weighted - probability * sum_(weighted, axis=1, keepdim=True)
         gradient = through if gradient is None else gradient + through
     return gradient
 
@@ -209,6 +211,7 @@ def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
     return True
 
 
+@public()
 @operator(_infer_accuracy, form=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
 def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
     """The share of rows whose label is among the k largest values."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from app.ops.composed import also_named, composed
 from app.ops.definition import REGISTRY
 from app.ops.elementwise import elementwise
+from app.ops.public import public
 from app.ops.rounding import sign
 
 
+@public("neg", method=True, in_place=True)
 @elementwise(numbers=True, onnx="Neg")
 def negative(x: Any) -> Any:
     """The value with its sign turned."""
@@ -24,6 +25,7 @@ def _(dout: Any) -> Any:
     return -dout
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Exp")
 def exp(x: Any) -> Any:
     """e to the power of the value."""
@@ -35,6 +37,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * out
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Log")
 def log(x: Any) -> Any:
     """The natural logarithm."""
@@ -46,6 +49,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout / x
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True)
 def log1p(x: Any) -> Any:
     """The natural logarithm of 1 + x, exact for small x."""
@@ -66,6 +70,7 @@ def _(onnx: Any, x: Any) -> Any:
     return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), near, onnx.Log(above))
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sqrt")
 def sqrt(x: Any) -> Any:
     """The square root."""
@@ -77,6 +82,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * 0.5 / out
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
 def rsqrt(x: Any) -> Any:
     """One over the square root."""
@@ -88,6 +94,7 @@ def _(x: Any, out: Any, dout: Any) -> Any:
     return dout * -0.5 * out / x
 
 
+@public(method=True, in_place=True)
 @elementwise(onnx=lambda onnx, x: x * x)
 def square(x: Any) -> Any:
     """The value times itself."""
@@ -99,6 +106,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * (x + x)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Reciprocal")
 def reciprocal(x: Any) -> Any:
     """One over the value."""
@@ -110,17 +118,19 @@ def _(out: Any, dout: Any) -> Any:
     return -dout * out * out
 
 
+@public(method=True, in_place=True)
 @elementwise(onnx="Abs")
-def abs(x: Any) -> Any:
+def abs_(x: Any) -> Any:
     """The value without its sign; at zero the gradient is zero."""
     return np.abs(x)
 
 
-@abs.gradient
+@abs_.gradient
 def _(x: Any, dout: Any) -> Any:
     return dout * sign(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(2.0))
 def log2(x: Any) -> Any:
     """The logarithm to base 2."""
@@ -132,6 +142,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout / (x * math.log(2.0))
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(10.0))
 def log10(x: Any) -> Any:
     """The logarithm to base 10."""
@@ -143,6 +154,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout / (x * math.log(10.0))
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True)
 def expm1(x: Any) -> Any:
     """e to the power of the value, less 1: exact for small values."""
@@ -160,6 +172,7 @@ def _(onnx: Any, x: Any) -> Any:
     return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), half * 2.0 / (1.0 - half), onnx.Exp(x) - 1.0)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, scalar=lambda x: math.erf(x), onnx="Erf")
 def erf(x: Any) -> Any:
     """The error function."""
@@ -173,7 +186,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * (exp(-square(x)) * (2.0 / math.sqrt(math.pi)))
 
 
-@composed
+@public(method=True, in_place=True)
 def scale(
     x: Any, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: Any = None, name: Any = None
 ) -> Any:
@@ -182,17 +195,14 @@ def scale(
     return out if act is None else REGISTRY[act](out)
 
 
-@composed
+@public(method=True)
 def stanh(x: Any, scale_a: float = 0.67, scale_b: float = 1.7159, name: Any = None) -> Any:
     """`scale_b * tanh(scale_a * x)`."""
     return REGISTRY["tanh"](x * scale_a) * scale_b
 
 
-@composed
+@public(method=True, in_place=True)
 def logit(x: Any, eps: float | None = None, name: Any = None) -> Any:
     """`log(x / (1 - x))`, with x first kept `eps` away from 0 and 1."""
     kept = x if eps is None else REGISTRY["clip"](x, min=eps, max=1.0 - eps)
     return log(kept / (1.0 - kept))
-
-
-also_named(negative, "neg")

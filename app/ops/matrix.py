@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.ops.composed import composed
 from app.ops.definition import operator
 from app.ops.joining import concat, split
 from app.ops.linear import matmul
-from app.ops.reduction import sum
+from app.ops.public import public
+from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose
 from app.ops.size import larger, smaller
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
@@ -23,6 +23,7 @@ def _infer_part(x: Spec, *, diagonal: int = 0) -> Spec:
     return x
 
 
+@public(method=True, in_place=True)
 @operator(_infer_part, checked=True)
 def tril(x: Any, *, diagonal: int = 0) -> Any:
     """The lower part of matrices, with zeros above a diagonal."""
@@ -34,6 +35,7 @@ def _(onnx: Any, x: Any, diagonal: int) -> Any:
     return onnx.Trilu(x, np.int64(diagonal), upper=0)
 
 
+@public(method=True, in_place=True)
 @operator(_infer_part, checked=True)
 def triu(x: Any, *, diagonal: int = 0) -> Any:
     """The upper part of matrices, with zeros below a diagonal."""
@@ -66,6 +68,7 @@ def _infer_diagonal(x: Spec, *, offset: int = 0, axis1: int = 0, axis2: int = 1)
     return Spec((*(n for a, n in enumerate(x.shape) if a not in (first, second)), length), x.dtype)
 
 
+@public(method=True)
 @operator(_infer_diagonal, checked=True)
 def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The elements on a diagonal along two axes, as the last axis."""
@@ -117,6 +120,7 @@ def _infer_diag_embed(x: Spec, *, offset: int = 0) -> Spec:
     return Spec((*x.shape[:-1], size, size), x.dtype)
 
 
+@public(method=True)
 @operator(_infer_diag_embed, checked=True)
 def diag_embed(x: Any, *, offset: int = 0) -> Any:
     """Square matrices with zeros, but for the elements of the last axis on a diagonal."""
@@ -143,7 +147,7 @@ def _(onnx: Any, x: Any, offset: int) -> Any:
     return onnx.Where(on_it, onnx.Unsqueeze(rows, [-1]), np.zeros((), x.dtype))
 
 
-@composed
+@public(method=True)
 def diag(x: Any, offset: int = 0, padding_value: float = 0, name: Any = None) -> Any:
     """The matrix with a vector on its diagonal, or the diagonal of a matrix."""
     if len(x.shape) == 2:
@@ -156,22 +160,22 @@ def diag(x: Any, offset: int = 0, padding_value: float = 0, name: Any = None) ->
     return matrix + (1 - diag_embed(x * 0 + 1, offset=offset)) * padding_value
 
 
-@composed
+@public(method=True)
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, name: Any = None) -> Any:
     """The sum of a diagonal."""
-    return sum(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
+    return sum_(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
 
 
 # Products
 
 
-@composed
+@public(method=True)
 def mm(input: Any, mat2: Any, name: Any = None) -> Any:
     """The product of two matrices."""
     return matmul(input, mat2)
 
 
-@composed
+@public(method=True)
 def bmm(x: Any, y: Any, name: Any = None) -> Any:
     """The products of two stacks of matrices."""
     if len(x.shape) != 3 or len(y.shape) != 3:
@@ -179,19 +183,19 @@ def bmm(x: Any, y: Any, name: Any = None) -> Any:
     return matmul(x, y)
 
 
-@composed
+@public(method=True)
 def mv(x: Any, vec: Any, name: Any = None) -> Any:
     """The product of a matrix and a vector."""
     return matmul(x, vec)
 
 
-@composed
+@public(method=True)
 def dot(x: Any, y: Any, name: Any = None) -> Any:
     """The sum of products of two vectors, or of each row of two matrices."""
-    return sum(x * y, axis=-1)
+    return sum_(x * y, axis=-1)
 
 
-@composed
+@public(method=True)
 def inner(x: Any, y: Any, name: Any = None) -> Any:
     """The sums of products over the last axes of two values."""
     if not x.shape or not y.shape:
@@ -200,19 +204,19 @@ def inner(x: Any, y: Any, name: Any = None) -> Any:
     return reshape(matmul(rows, columns, transpose_y=True), [*x.shape[:-1], *y.shape[:-1]])
 
 
-@composed
+@public(method=True)
 def outer(x: Any, y: Any, name: Any = None) -> Any:
     """The matrix of all products of the elements of two values."""
     return reshape(x, [-1, 1]) * reshape(y, [1, -1])
 
 
-@composed
+@public(method=True, in_place=True)
 def addmm(input: Any, x: Any, y: Any, beta: float = 1.0, alpha: float = 1.0, name: Any = None) -> Any:
     """`beta * input + alpha * x @ y`."""
     return input * beta + matmul(x, y) * alpha
 
 
-@composed
+@public(method=True)
 def kron(x: Any, y: Any, name: Any = None) -> Any:
     """Each element of one value times all of another, put where the element stood."""
     rank = max(len(x.shape), len(y.shape))
@@ -221,7 +225,7 @@ def kron(x: Any, y: Any, name: Any = None) -> Any:
     return reshape(apart, [UNKNOWN if UNKNOWN in (a, b) else a * b for a, b in zip(left, right, strict=True)])
 
 
-@composed
+@public(method=True)
 def tensordot(x: Any, y: Any, axes: Any = 2, name: Any = None) -> Any:
     """The sums of products over some axes of both: the last ones and the first ones, or those listed for each."""
     if isinstance(axes, int):
@@ -238,7 +242,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2, name: Any = None) -> Any:
     return reshape(matmul(rows, columns), shape)
 
 
-@composed
+@public(method=True)
 def cross(x: Any, y: Any, axis: int | None = None, name: Any = None) -> Any:
     """The product of vectors in space that stands upright on both; along the first axis of size 3 if none is named."""
     if axis is None:
@@ -250,7 +254,7 @@ def cross(x: Any, y: Any, axis: int | None = None, name: Any = None) -> Any:
     return concat([b * f - c * e, c * d - a * f, a * e - b * d], axis)
 
 
-@composed
+@public(method=True)
 def diagflat(x: Any, offset: int = 0, name: Any = None) -> Any:
     """The matrix with all elements of a value on a diagonal."""
     return diag_embed(reshape(x, [-1]), offset=offset)

@@ -1,18 +1,20 @@
-"""What every value can do, Tensor and Variable alike: Python's operators, indexing, and each operator as a method."""
+"""What Tensors and Variables can do: Python's operators, indexing, and the methods that operators are declared as."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.ops.composed import METHODS
-from app.ops.definition import REGISTRY, OpDef
+from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical
+from app.ops.gone import without_method
 from app.ops.indexing import array_index
+from app.ops.public import PUBLIC
 from app.ops.spec import UNKNOWN
+from app.ops.values import Applied, Operand, Setting, Value
 
 _UFUNCS = {
     "absolute": "abs",
@@ -34,10 +36,10 @@ _UFUNCS = {
 """NumPy's names for operators that have another one here."""
 
 
-def _binary(name: str, swapped: bool = False) -> Any:
+def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Applied]:
     operator = REGISTRY[name]
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Value, other: Operand) -> Applied:
         if other is None or isinstance(other, str):
             return NotImplemented
         return self.apply_operator(operator, (other, self) if swapped else (self, other), operator.attributes)
@@ -45,9 +47,13 @@ def _binary(name: str, swapped: bool = False) -> Any:
     return method
 
 
-def _unary(name: str) -> Any:
+def _unary(name: str) -> Callable[[Any], Applied]:
     operator = REGISTRY[name]
-    return lambda self: self.apply_operator(operator, (self,), operator.attributes)
+
+    def method(self: Value) -> Applied:
+        return self.apply_operator(operator, (self,), operator.attributes)
+
+    return method
 
 
 class ValueMethods:
@@ -77,7 +83,7 @@ class ValueMethods:
     __neg__, __abs__ = _unary("negative"), _unary("abs")
     __hash__ = object.__hash__
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Operand, **settings: object) -> Applied:
         """NumPy's functions on values are the operators of the same name, so that gradients flow through them.
 
         Without such an operator, values that want no gradient are taken as the arrays that they hold.
@@ -101,16 +107,19 @@ class ValueMethods:
             raise ShapeError("the length is not known before the Program runs")
         return int(self.shape[0])
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Applied]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Applied:
         arrays, items = array_index(index)
         if not arrays:
             return REGISTRY["getitem"](self, index=items)
         if items == (("array", 0),) and canonical(arrays[0].dtype) != "bool":
             return REGISTRY["gather"](self, arrays[0])
         return REGISTRY["take_items"]([self, *arrays], items=items)
+
+    def __getattr__(self, name: str) -> Any:  # the methods that are added below
+        raise AttributeError(without_method(type(self).__name__, name))
 
     # The names that Paddle's tensors have beside those of the operators
 
@@ -119,26 +128,22 @@ class ValueMethods:
         return len(self.shape)
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's and Paddle's name
+    def T(self) -> Applied:  # noqa: N802 - NumPy's and Paddle's name
         return REGISTRY["transpose"](self)
 
-    def astype(self, dtype: Any) -> Any:
+    def astype(self, dtype: object) -> Applied:
         """The value with another element type."""
         return self.apply_operator(REGISTRY["cast"], (self,), {"dtype": canonical(dtype)})
 
 
-def _method(operator: OpDef) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return operator(self, *args, **kwargs)
+def _method(name: str, function: Callable[..., Applied]) -> Callable[..., Applied]:
+    def method(self: Value, *args: Operand | Setting, **kwargs: Operand | Setting) -> Applied:
+        return function(self, *args, **kwargs)
 
-    method.__name__, method.__doc__ = operator.name, operator.__doc__
+    method.__name__, method.__doc__ = name, function.__doc__
     return method
 
 
-for _operator in REGISTRY.values():
-    if _operator.inputs and not hasattr(ValueMethods, _operator.name):
-        setattr(ValueMethods, _operator.name, _method(_operator))
-
-for _name, _function in METHODS.items():
-    if not hasattr(ValueMethods, _name):
-        setattr(ValueMethods, _name, _method(_function) if isinstance(_function, OpDef) else _function)
+for _name, _entry in PUBLIC.items():
+    if _entry.method:
+        setattr(ValueMethods, _name, _method(_name, _entry.function))

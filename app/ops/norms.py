@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
-from app.ops.composed import composed
 from app.ops.definition import operator
 from app.ops.elementwise import floats
 from app.ops.logic import where
-from app.ops.math import abs
-from app.ops.reduction import infer_reduction, max, min, reduced_in_onnx, spread, sum
+from app.ops.math import abs_
+from app.ops.public import public
+from app.ops.reduction import infer_reduction, max_, min_, reduced_in_onnx, spread, sum_
 from app.ops.rounding import sign
 from app.ops.shaping import cast_like, squeeze
 from app.ops.spec import Spec, normal_axis, reduced_axes
@@ -43,14 +43,14 @@ def _(x: Any, out: Any, dout: Any, p: float, axis: Any, keepdim: bool) -> Any:
     if p == 0:
         return arriving * 0.0
     if math.isinf(p):
-        chosen = cast_like(abs(x) == whole, x)
-        return arriving * sign(x) * chosen / spread(sum(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
+        chosen = cast_like(abs_(x) == whole, x)
+        return arriving * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
     if p == 1:
         return arriving * sign(x)
     safe = where(whole == 0, 1.0, whole)  # at zero the gradient is zero
     if p == 2:
         return where(whole == 0, 0.0, arriving * x / safe)
-    ratio = where(x == 0, 1.0, abs(x)) / safe
+    ratio = where(x == 0, 1.0, abs_(x)) / safe
     return where(x == 0, 0.0, arriving * sign(x) * ratio ** (p - 1.0))
 
 
@@ -64,7 +64,7 @@ def _(onnx: Any, x: Any, p: float, axis: Any, keepdim: bool) -> Any:
     return total if p == 0 else onnx.Pow(total, 1.0 / p)
 
 
-@composed
+@public(method=True)
 def vector_norm(x: Any, p: float = 2.0, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """The size of vectors along axes, or of all elements taken as one: the p-th root of the sum of p-th powers."""
     return p_norm(x, float(p), axis, keepdim)
@@ -73,7 +73,7 @@ def vector_norm(x: Any, p: float = 2.0, axis: Any = None, keepdim: bool = False,
 _AXES = (-2, -1)
 
 
-@composed
+@public(method=True)
 def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: Any = None) -> Any:
     """The norm of matrices: 'fro', the root of the sum of squares; 1, the largest sum of a column; infinity, of a row.
 
@@ -88,12 +88,12 @@ def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bo
             f"matrix_norm: p is 'fro', 1, -1 or an infinity, not {p!r}; np.linalg.norm(x.numpy(), {p!r}) computes it"
         )
     rows, columns = (normal_axis(a, len(x.shape)) for a in axis)
-    sums = sum(abs(x), axis=rows if math.fabs(p) == 1 else columns, keepdim=True)
-    largest = (max if p > 0 else min)(sums, axis=columns if math.fabs(p) == 1 else rows, keepdim=True)
+    sums = sum_(abs_(x), axis=rows if math.fabs(p) == 1 else columns, keepdim=True)
+    largest = (max_ if p > 0 else min_)(sums, axis=columns if math.fabs(p) == 1 else rows, keepdim=True)
     return largest if keepdim else squeeze(largest, axis=[rows, columns])
 
 
-@composed
+@public(method=True)
 def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
 
@@ -106,7 +106,7 @@ def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: A
     return p_norm(x, 2.0 if p is None or p == "fro" else float(p), axis, keepdim)
 
 
-@composed
+@public(method=True)
 def dist(x: Any, y: Any, p: float = 2.0, name: Any = None) -> Any:
     """The size of a difference."""
     return norm(x - y, p)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import also_named
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import to_common_type
 from app.ops.form import Reduction, Spread
 from app.ops.logic import where
+from app.ops.public import public
 from app.ops.shaping import cast_like
 from app.ops.size import AnySize, Shape
 from app.ops.spec import Spec, count, normal_axis, reduced_axes
@@ -43,20 +43,21 @@ def _axes_of(attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Sequence
     return reduced_axes(attributes["axis"], len(shapes[0]))
 
 
+@public(method=True)
 @operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))
-def sum(x: Any, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Any:
+def sum_(x: Any, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Any:
     """The sum over axes; whole numbers and truth values add up as int64."""
     natural = np.int64 if x.dtype.kind in "biu" else None
     return _total(x, axis, dtype or natural, keepdims=keepdim)
 
 
-@sum.gradient
+@sum_.gradient
 def _(x_like: Any, dout: Any, axis: Any, dtype: str | None, keepdim: bool) -> Any:
     gradient = spread(dout, x_like, axis=axis, keepdim=keepdim)
     return gradient if dtype is None else cast_like(gradient, x_like)
 
 
-@sum.in_onnx
+@sum_.in_onnx
 def _(onnx: Any, x: Any, axis: Any, dtype: str | None, keepdim: bool) -> Any:
     natural = x.dtype if x.floating else "int64"
     return reduced_in_onnx(onnx, "ReduceSum", onnx.Cast(x, to=dtype or natural), reduced_axes(axis, x.rank), keepdim)
@@ -67,6 +68,7 @@ def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: 
     return getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
 
 
+@public(method=True)
 @operator(
     infer_reduction,
     prepare=lambda values: to_common_type(values, floating=True),
@@ -111,7 +113,7 @@ def spread(y: Any, like: Any, *, axis: Any = None, keepdim: bool = False, share:
 
 @spread.gradient_of("y")
 def _(dout: Any, axis: Any, keepdim: bool, share: bool) -> Any:
-    reduce = mean if share else sum
+    reduce = mean if share else sum_
     return reduce(dout, axis=axis, keepdim=keepdim)
 
 
@@ -137,33 +139,35 @@ def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
             raise ShapeError(f"a value of shape {list(shape)} has no elements along axis {axis} to choose from")
 
 
+@public("amax", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
-def max(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def max_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
-@max.in_onnx
+@max_.in_onnx
 def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
     return reduced_in_onnx(onnx, "ReduceMax", x, reduced_axes(axis, x.rank), keepdim)
 
 
+@public("amin", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
-def min(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def min_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
 
 
-@min.in_onnx
+@min_.in_onnx
 def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
     return reduced_in_onnx(onnx, "ReduceMin", x, reduced_axes(axis, x.rank), keepdim)
 
 
-@max.gradient
-@min.gradient
+@max_.gradient
+@min_.gradient
 def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
     chosen = x == spread(out, x, axis=axis, keepdim=keepdim)
-    share = dout / sum(cast_like(chosen, x), axis=axis, keepdim=keepdim)
+    share = dout / sum_(cast_like(chosen, x), axis=axis, keepdim=keepdim)
     return where(chosen, spread(share, x, axis=axis, keepdim=keepdim), 0.0)
 
 
@@ -171,6 +175,7 @@ def _infer_prod(x: Spec, *, axis: Any = None, keepdim: bool = False, dtype: str 
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or x.dtype)
 
 
+@public(method=True)
 @operator(_infer_prod)
 def prod(x: Any, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Any:
     """The product over axes."""
@@ -183,7 +188,7 @@ def _(x: Any, dout: Any, axis: Any, keepdim: bool, dtype: str | None) -> Any:
     # the product of the other elements: out / x, but for elements that are zero
     zero = x == 0
     filled = where(zero, 1.0, x)
-    zeros = spread(sum(zero, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
+    zeros = spread(sum_(zero, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
     product = spread(prod(filled, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
     return spread(dout, x, axis=axis, keepdim=keepdim) * where(zeros == zero, product / filled, 0.0)
 
@@ -198,13 +203,14 @@ def _infer_truth(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
     return Spec(_reduced_shape(x.shape, axis, keepdim), "bool")
 
 
+@public(method=True)
 @operator(_infer_truth)
-def all(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def all_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """Whether every element is true."""
     return np.all(x, axis=axis, keepdims=keepdim)
 
 
-@all.in_onnx
+@all_.in_onnx
 def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
     return onnx.Equal(_number_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0)
 
@@ -214,13 +220,14 @@ def _number_true(onnx: Any, x: Any, axis: Any, keepdim: bool, rank: int) -> Any:
     return reduced_in_onnx(onnx, "ReduceSum", number, reduced_axes(axis, rank), keepdim)
 
 
+@public(method=True)
 @operator(_infer_truth)
-def any(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def any_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """Whether some element is true."""
     return np.any(x, axis=axis, keepdims=keepdim)
 
 
-@any.in_onnx
+@any_.in_onnx
 def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
     return onnx.Greater(_number_true(onnx, x, axis, keepdim, x.rank), 0)
 
@@ -240,6 +247,7 @@ def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False, 
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
 
 
+@public(method=True)
 @operator(_infer_position)
 def argmax(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
     """The position of the largest element, the first of several."""
@@ -258,6 +266,7 @@ def _position_in_onnx(onnx: Any, kind: str, x: Any, axis: int | None, keepdim: b
     return onnx.Cast(onnx.Reshape(place, [1] * x.rank if keepdim else []), to=dtype)
 
 
+@public(method=True)
 @operator(_infer_position)
 def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
     """The position of the smallest element, the first of several."""
@@ -267,7 +276,3 @@ def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str
 @argmin.in_onnx
 def _(onnx: Any, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
     return _position_in_onnx(onnx, "ArgMin", x, axis, keepdim, dtype)
-
-
-also_named(max, "amax")
-also_named(min, "amin")

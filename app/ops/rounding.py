@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from app.ops.composed import composed
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
+from app.ops.public import public
 
 
+@public(method=True, in_place=True)
 @elementwise(numbers=True, integers=lambda x: np.int64(x > 0) - np.int64(x < 0), onnx="Sign")
 def sign(x: Any) -> Any:
     """-1, 0 or 1."""
     return np.sign(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.floor(x))
 def floor(x: Any) -> Any:
     """The largest whole number that is not above the value."""
@@ -28,6 +30,7 @@ def _(onnx: Any, x: Any) -> Any:
     return onnx.Floor(x) if x.floating else x
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.ceil(x))
 def ceil(x: Any) -> Any:
     """The smallest whole number that is not below the value."""
@@ -43,8 +46,9 @@ def _round_one(x: Any, decimals: int) -> Any:
     return np.rint(x * 10.0**decimals) / 10.0**decimals if decimals else np.rint(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=_round_one)
-def round(x: Any, *, decimals: int = 0) -> Any:
+def round_(x: Any, *, decimals: int = 0) -> Any:
     """The nearest whole number, or number with that many decimals; halves go to the even one."""
     if x.dtype.kind != "f":
         return x.copy() if decimals >= 0 else _round_one(x, decimals).astype(x.dtype)
@@ -53,7 +57,7 @@ def round(x: Any, *, decimals: int = 0) -> Any:
     return np.rint(x * x.dtype.type(10.0**decimals)) / x.dtype.type(10.0**decimals)
 
 
-@round.in_onnx
+@round_.in_onnx
 def _(onnx: Any, x: Any, decimals: int) -> Any:
     if not x.floating:
         whole = onnx.Cast(x, to="float64")
@@ -61,6 +65,7 @@ def _(onnx: Any, x: Any, decimals: int) -> Any:
     return onnx.Round(x * 10.0**decimals) / 10.0**decimals if decimals else onnx.Round(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.trunc(x))
 def trunc(x: Any) -> Any:
     """The value without what comes after the point."""
@@ -75,7 +80,7 @@ def _(onnx: Any, x: Any) -> Any:
 @sign.gradient
 @floor.gradient
 @ceil.gradient
-@round.gradient
+@round_.gradient
 @trunc.gradient
 def _(dout: Any) -> Any:
     return zeros_like(dout)
@@ -91,6 +96,7 @@ def _clip_one(x: Any, min: Any, max: Any) -> Any:
     return x
 
 
+@public(method=True, in_place=True)
 @elementwise(scalar=_clip_one, numbers=True)
 def clip(x: Any, *, min: float | None = None, max: float | None = None) -> Any:
     """The value kept between `min` and `max`; outside, the gradient is zero."""
@@ -109,7 +115,7 @@ def _(onnx: Any, x: Any, min: float | None, max: float | None) -> Any:
     return onnx.Clip(x, low, high)
 
 
-@composed
+@public(method=True, in_place=True)
 def frac(x: Any, name: Any = None) -> Any:
     """What comes after the point."""
     return x - trunc(x)

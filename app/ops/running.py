@@ -14,6 +14,7 @@ from app.ops.spec import Spec
 @operator(
     lambda trained, known, *, training=True: trained,
     form=Elementwise(lambda trained, known, training: trained if training else known),
+    has_training_mode=True,
 )
 def in_training(trained: Any, known: Any, *, training: bool = True) -> Any:
     """The first value in training, the second in use."""
@@ -38,7 +39,7 @@ def _one(running: Any, value: Any, momentum: float, training: bool) -> Any:
     return running * momentum + value * (1.0 - momentum) if training else running
 
 
-@operator(_infer_running, form=Elementwise(_one))
+@operator(_infer_running, form=Elementwise(_one), has_training_mode=True)
 def running_mean(running: Any, value: Any, *, momentum: float = 0.9, training: bool = True) -> Any:
     """In training, a mean of values seen in which older ones count less and less; in use, as it stands."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from app.ops.composed import composed
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.joining import concat
 from app.ops.logic import logical_and, where
+from app.ops.public import public
 from app.ops.shaping import cast_like, reshape_like
 from app.ops.spec import Spec, count, normal_axis
 
@@ -26,6 +26,7 @@ def _wide(dtype: str) -> str:
     return "int64" if dtype == "bool" or dtype in INTEGERS else dtype
 
 
+@public(method=True, in_place=True)
 @operator(_infer_cumsum)
 def cumsum(x: Any, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Any:
     """Running sums along an axis, or of all elements in row order; with `reverse`, from the end."""
@@ -61,6 +62,7 @@ def _infer_cumprod(x: Spec, *, dim: int | None = None, dtype: str | None = None)
     return Spec(x.shape, dtype or x.dtype)
 
 
+@public(method=True, in_place=True)
 @operator(_infer_cumprod)
 def cumprod(x: Any, *, dim: int | None = None, dtype: str | None = None) -> Any:
     """Running products along an axis, or of all elements in row order."""
@@ -96,17 +98,17 @@ def _(onnx: Any, x: Any, dim: int | None, dtype: str | None) -> Any:
     return onnx.ReduceProd(chosen, [along + 1], keepdims=0)
 
 
-@composed
+@public(method=True)
 def logcumsumexp(x: Any, axis: int | None = None, dtype: Any = None, name: Any = None) -> Any:
     """The logarithm of the running sums of `exp(x)`."""
     from app.ops.math import exp, log
-    from app.ops.reduction import max
+    from app.ops.reduction import max_
 
-    top = max(x).detach()
+    top = max_(x).detach()
     return log(cumsum(exp(x - top), axis, dtype)) + top
 
 
-@composed
+@public(method=True)
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, name: Any = None) -> Any:
     """The differences of neighbours along an axis, n times over."""
     parts = [part for part in (prepend, x, append) if part is not None]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import also_named, composed
 from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.form import Alias, Elementwise
+from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, reduced_axes
 
@@ -22,6 +22,7 @@ def _infer_cast(x: Spec, *, dtype: str) -> Spec:
     return Spec(x.shape, dtype)
 
 
+@public(method=True)
 @operator(_infer_cast, form=Elementwise(_same, settings=False))
 def cast(x: Any, *, dtype: str) -> Any:
     """The value with another element type."""
@@ -116,6 +117,7 @@ class TakesSizes(OpDef):
         return super().__call__(x, shape=known) if sizes is None else reshape_to(x, sizes, known=known)
 
 
+@public(method=True, in_place=True)
 @operator(_infer_reshape, form=Alias(), kind=TakesSizes)
 def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The same elements in another shape: -1 stands for what is left, 0 copies the axis of the value."""
@@ -183,6 +185,7 @@ def _flattened(sizes: Shape, start_axis: int, stop_axis: int) -> Shape:
     return *sizes[:start], count(sizes[start : stop + 1]), *sizes[stop + 1 :]
 
 
+@public(method=True, in_place=True)
 @operator(_infer_flatten, form=Alias())
 def flatten(x: Any, *, start_axis: int = 0, stop_axis: int = -1) -> Any:
     """The axes from `start_axis` to `stop_axis` made one."""
@@ -211,6 +214,7 @@ def _squeezed(shape: Shape, axis: Any) -> set[int]:
     return {a for a in reduced_axes(axis, len(shape)) if shape[a] == 1}
 
 
+@public(method=True, in_place=True)
 @operator(_infer_squeeze, form=Alias())
 def squeeze(x: Any, *, axis: Any = None) -> Any:
     """The value without axes of size 1: all of them, or those listed."""
@@ -231,6 +235,7 @@ def _unsqueezed(shape: Shape, axis: Any) -> Shape:
     return tuple(sizes)
 
 
+@public(method=True, in_place=True)
 @operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), form=Alias())
 def unsqueeze(x: Any, *, axis: Any) -> Any:
     """The value with new axes of size 1."""
@@ -268,6 +273,7 @@ def _order(perm: Any, rank: int) -> tuple[int, ...]:
     return order
 
 
+@public(method=True, in_place=True)
 @operator(_infer_transpose, views=True)
 def transpose(x: Any, *, perm: Any = None) -> Any:
     """The value with its axes in another order; without one, reversed."""
@@ -286,15 +292,15 @@ def _(onnx: Any, x: Any, perm: Any) -> Any:
     return onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x
 
 
-@composed
+@public(method=True)
 def t(input: Any, name: Any = None) -> Any:
     """The matrix with its two axes exchanged; a value with fewer axes as it is."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() exchanges the axes of a matrix, found shape {list(input.shape)}; use transpose")
-    return transpose(input) if len(input.shape) == 2 else input.assign()
+    return transpose(input) if len(input.shape) == 2 else REGISTRY["assign"](input)
 
 
-@composed
+@public("swapdims", method=True)
 def swapaxes(x: Any, axis0: int, axis1: int, name: Any = None) -> Any:
     """The value with two of its axes exchanged."""
     order = list(range(len(x.shape)))
@@ -303,7 +309,7 @@ def swapaxes(x: Any, axis0: int, axis1: int, name: Any = None) -> Any:
     return transpose(x, perm=order)
 
 
-@composed
+@public(method=True)
 def moveaxis(x: Any, source: Any, destination: Any, name: Any = None) -> Any:
     """The value with some of its axes moved to other places; the others keep their order."""
     rank = len(x.shape)
@@ -315,17 +321,14 @@ def moveaxis(x: Any, source: Any, destination: Any, name: Any = None) -> Any:
     return transpose(x, perm=order)
 
 
-@composed
+@public(method=True)
 def unflatten(x: Any, axis: int, shape: Any, name: Any = None) -> Any:
     """One axis made several, of the sizes in `shape`; -1 stands for what is left."""
     along = normal_axis(axis, len(x.shape))
     return reshape(x, [*[0] * along, *shape, *x.shape[along + 1 :]])
 
 
-@composed
+@public(method=True)
 def view_as(x: Any, other: Any, name: Any = None) -> Any:
     """The same elements in the shape of another value."""
     return reshape_like(x, other)
-
-
-also_named(swapaxes, "swapdims")

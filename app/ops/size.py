@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import NamedTuple, Union
 
 from app.errors import ShapeError
 
@@ -49,7 +49,7 @@ class Size:
 
     # Arithmetic
 
-    def __add__(self, other: Any) -> AnySize:
+    def __add__(self, other: AnySize) -> AnySize:
         if not isinstance(other, (int, Size)):
             return NotImplemented
         terms = dict(self.terms)
@@ -57,7 +57,7 @@ class Size:
             terms[term] = terms.get(term, 0) + count
         return _simplest(terms)
 
-    def __mul__(self, other: Any) -> AnySize:
+    def __mul__(self, other: AnySize) -> AnySize:
         if not isinstance(other, (int, Size)):
             return NotImplemented
         terms: dict[Term, int] = {}
@@ -70,21 +70,21 @@ class Size:
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> AnySize:
-        return self * -1
+        return Size({term: -count for term, count in self.terms})
 
-    def __sub__(self, other: Any) -> AnySize:
+    def __sub__(self, other: AnySize) -> AnySize:
         return self + -other
 
-    def __rsub__(self, other: Any) -> AnySize:
+    def __rsub__(self, other: AnySize) -> AnySize:
         return -self + other
 
-    def __floordiv__(self, other: Any) -> AnySize:
+    def __floordiv__(self, other: AnySize) -> AnySize:
         return quotient(self, other)
 
-    def __rfloordiv__(self, other: Any) -> AnySize:
+    def __rfloordiv__(self, other: AnySize) -> AnySize:
         return quotient(other, self)
 
-    def __mod__(self, other: Any) -> AnySize:
+    def __mod__(self, other: AnySize) -> AnySize:
         return self - quotient(self, other) * other
 
     # Comparisons: whether two sizes are surely the same, and which is the larger
@@ -95,10 +95,10 @@ class Size:
     def __hash__(self) -> int:
         return hash(self.terms)
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: AnySize) -> bool:
         return not self >= other
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: AnySize) -> bool:
         least, most = bounds(self - other)
         if least is not None and least >= 0:
             return True
@@ -106,10 +106,10 @@ class Size:
             return False
         raise UndecidedError(f"whether {self} is less than {other} is known only when it runs")
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: AnySize) -> bool:
         return self >= other + 1
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: AnySize) -> bool:
         return not self > other
 
     def __bool__(self) -> bool:

@@ -11,7 +11,8 @@ from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
 from app.ops.form import Filling
 from app.ops.math import exp
-from app.ops.reduction import check_not_empty, sum
+from app.ops.public import public
+from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
 
 LOWEST = 64
@@ -69,6 +70,7 @@ def _filling(log: bool) -> Filling:
     return Filling(fill, row_by_row=True, fits=_over_last_axis)
 
 
+@public(method=True)
 @operator(_infer_softmax, prepare=_floating, form=_filling(log=False))
 def softmax(x: Any, *, axis: int = -1) -> Any:
     """Positive numbers that sum to 1 along an axis, in the proportions of exp(x)."""
@@ -79,7 +81,7 @@ def softmax(x: Any, *, axis: int = -1) -> Any:
 @softmax.gradient
 def _(out: Any, dout: Any, axis: int) -> Any:
     weighted = dout * out
-    return weighted - out * sum(weighted, axis=axis, keepdim=True)
+    return weighted - out * sum_(weighted, axis=axis, keepdim=True)
 
 
 @softmax.in_onnx
@@ -87,6 +89,7 @@ def _(onnx: Any, x: Any, axis: int) -> Any:
     return onnx.Softmax(x, axis=axis) if x.rank else onnx.constant(1, x.dtype)
 
 
+@public(method=True)
 @operator(_infer_softmax, prepare=_floating, form=_filling(log=True))
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """The logarithm of softmax, exact where softmax itself would be rounded to 0."""
@@ -96,7 +99,7 @@ def log_softmax(x: Any, *, axis: int = -1) -> Any:
 
 @log_softmax.gradient
 def _(out: Any, dout: Any, axis: int) -> Any:
-    return dout - exp(out) * sum(dout, axis=axis, keepdim=True)
+    return dout - exp(out) * sum_(dout, axis=axis, keepdim=True)
 
 
 @log_softmax.in_onnx

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import composed
 from app.ops.definition import operator
 from app.ops.gathering import add_along_axis
+from app.ops.public import public
 from app.ops.shaping import squeeze
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis
 
@@ -55,13 +55,13 @@ def _(onnx: Any, x: Any, axis: int, descending: bool) -> Any:
     return onnx.TopK(x, onnx.length(x, axis), axis=axis, largest=descending)  # of equal ones it takes the first first
 
 
-@composed
+@public(method=True)
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = False, name: Any = None) -> Any:
     """The values along an axis in order."""
     return sorted_with_places(x, axis, descending, stable)[0]
 
 
-@composed
+@public(method=True)
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = False, name: Any = None) -> Any:
     """Where the values along an axis, put in order, stood."""
     return sorted_with_places(x, axis, descending, stable)[1]
@@ -93,13 +93,13 @@ def _(onnx: Any, x: Any, k: int, axis: int, largest: bool) -> Any:
     return onnx.TopK(x, [k], axis=axis, largest=largest)
 
 
-@composed
+@public(method=True)
 def topk(x: Any, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: Any = None) -> TopK:
     """The k largest values along an axis, in order, and where they stood; or the smallest."""
     return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
 
 
-@composed
+@public(method=True)
 def kthvalue(x: Any, k: int, axis: int | None = None, keepdim: bool = False, name: Any = None) -> tuple[Any, Any]:
     """The k-th smallest value along an axis, and where it stood."""
     along = -1 if axis is None else axis
@@ -134,7 +134,7 @@ def _(onnx: Any, x: Any, axis: int | None) -> Any:
     return onnx.Unique(x, axis=axis, sorted=1, outputs=4)
 
 
-@composed
+@public(method=True)
 def unique(
     x: Any,
     return_index: bool = False,

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 from typing import Any
 
 import numpy as np
 
 from app.errors import ShapeError
-from app.ops.composed import composed
 from app.ops.creation import ones_like
 from app.ops.definition import operator
 from app.ops.dtype import canonical
 from app.ops.elementwise import floats
 from app.ops.logic import isclose, isnan, where
 from app.ops.math import exp, sqrt, square
-from app.ops.reduction import all, infer_reduction, mean, reduced_in_onnx, spread, sum
+from app.ops.public import public
+from app.ops.reduction import all_, infer_reduction, mean, reduced_in_onnx, spread, sum_
 from app.ops.spec import UNKNOWN, count, reduced_axes
 
 
 def _number_of(x: Any, axis: Any) -> Any:
     """How many elements a reduction over axes takes together; a value where that is known only in a run."""
     number = count([x.shape[a] for a in reduced_axes(axis, len(x.shape))])
-    return sum(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)
+    return sum_(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)
 
 
-@composed
+@public(method=True)
 def var(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: Any = None) -> Any:
     """The mean of squared distances from the mean; unbiased, their sum is divided by one less than their number."""
     squares = square(x - mean(x, axis=axis, keepdim=True))
@@ -34,15 +33,16 @@ def var(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, 
         return mean(squares, axis=axis, keepdim=keepdim)
     number = _number_of(x, axis)
     left = number - 1.0 if hasattr(number, "dtype") else number - 1.0 or math.nan
-    return sum(squares / left, axis=axis, keepdim=keepdim)
+    return sum_(squares / left, axis=axis, keepdim=keepdim)
 
 
-@composed
+@public(method=True)
 def std(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: Any = None) -> Any:
     """The root of `var`."""
     return sqrt(var(x, axis, unbiased, keepdim))
 
 
+@public(method=True)
 @operator(infer_reduction, prepare=floats)
 def logsumexp(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
     """The logarithm of the sum of `exp(x)` over axes, which does not overflow."""
@@ -67,7 +67,7 @@ def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
 # Sums and counts
 
 
-@composed
+@public(method=True, in_place=True)
 def nan_to_num(
     x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, name: Any = None
 ) -> Any:
@@ -78,38 +78,38 @@ def nan_to_num(
     return where(isnan(x), nan, finite)
 
 
-@composed
+@public(method=True)
 def count_nonzero(x: Any, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
     """How many elements are not zero."""
-    return sum(x != 0, axis=axis, keepdim=keepdim)
+    return sum_(x != 0, axis=axis, keepdim=keepdim)
 
 
 # Whether all is as expected
 
 
-@composed
+@public(method=True)
 def allclose(
     x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: Any = None
 ) -> Any:
     """Whether all elements of two values differ by at most `atol` and `rtol` of the second together."""
-    return all(isclose(x, y, float(rtol), float(atol), equal_nan))
+    return all_(isclose(x, y, float(rtol), float(atol), equal_nan))
 
 
-@composed
+@public(method=True)
 def equal_all(x: Any, y: Any, name: Any = None) -> Any:
     """Whether two values have the same shape and the same elements."""
     if list(x.shape) == list(y.shape):
-        return all(x == y)
+        return all_(x == y)
     known = zip(x.shape, y.shape, strict=False)
-    if len(x.shape) == len(y.shape) and builtins.all(a == b or UNKNOWN in (a, b) for a, b in known):
+    if len(x.shape) == len(y.shape) and all(a == b or UNKNOWN in (a, b) for a, b in known):
         raise ShapeError(
             f"equal_all: whether shapes {list(x.shape)} and {list(y.shape)} are the same is known only in a run; "
             "compare app.shape of both, or declare the sizes"
         )
-    return sum(ones_like(x, "int64")) < 0
+    return sum_(ones_like(x, "int64")) < 0
 
 
-@composed
+@public(method=True)
 def is_empty(x: Any, name: Any = None) -> Any:
     """Whether there is no element."""
-    return sum(ones_like(x, "int64")) == 0
+    return sum_(ones_like(x, "int64")) == 0

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from app.ops.composed import composed
 from app.ops.elementwise import elementwise
 from app.ops.math import rsqrt, square
+from app.ops.public import public
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sin")
 def sin(x: Any) -> Any:
     """The sine."""
@@ -23,6 +24,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * cos(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cos")
 def cos(x: Any) -> Any:
     """The cosine."""
@@ -34,6 +36,7 @@ def _(x: Any, dout: Any) -> Any:
     return -dout * sin(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tanh")
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent."""
@@ -45,6 +48,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * (1.0 - out * out)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tan")
 def tan(x: Any) -> Any:
     """The tangent."""
@@ -56,6 +60,7 @@ def _(out: Any, dout: Any) -> Any:
     return dout * (out * out + 1.0)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asin")
 def asin(x: Any) -> Any:
     """The angle whose sine is the value."""
@@ -67,6 +72,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * rsqrt(1.0 - square(x))
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acos")
 def acos(x: Any) -> Any:
     """The angle whose cosine is the value."""
@@ -78,6 +84,7 @@ def _(x: Any, dout: Any) -> Any:
     return -dout * rsqrt(1.0 - square(x))
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atan")
 def atan(x: Any) -> Any:
     """The angle whose tangent is the value."""
@@ -89,6 +96,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout / (square(x) + 1.0)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True)
 def atan2(x: Any, y: Any) -> Any:
     """The angle of a point, of which the first value is the height and the second the distance to the right."""
@@ -113,6 +121,7 @@ def _(onnx: Any, x: Any, y: Any) -> Any:
     return onnx.Where(onnx.Less(0, y), angle, onnx.Where(onnx.Less(y, 0), left, upright))
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sinh")
 def sinh(x: Any) -> Any:
     """The hyperbolic sine."""
@@ -124,6 +133,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * cosh(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cosh")
 def cosh(x: Any) -> Any:
     """The hyperbolic cosine."""
@@ -135,6 +145,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * sinh(x)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asinh")
 def asinh(x: Any) -> Any:
     """The value whose hyperbolic sine is given."""
@@ -146,6 +157,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * rsqrt(square(x) + 1.0)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acosh")
 def acosh(x: Any) -> Any:
     """The value whose hyperbolic cosine is given."""
@@ -157,6 +169,7 @@ def _(x: Any, dout: Any) -> Any:
     return dout * rsqrt(square(x) - 1.0)
 
 
+@public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atanh")
 def atanh(x: Any) -> Any:
     """The value whose hyperbolic tangent is given."""
@@ -168,13 +181,13 @@ def _(x: Any, dout: Any) -> Any:
     return dout / (1.0 - square(x))
 
 
-@composed
+@public(method=True)
 def deg2rad(x: Any, name: Any = None) -> Any:
     """Degrees as radians."""
     return x * (math.pi / 180.0)
 
 
-@composed
+@public(method=True)
 def rad2deg(x: Any, name: Any = None) -> Any:
     """Radians as degrees."""
     return x * (180.0 / math.pi)

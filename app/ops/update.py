@@ -10,6 +10,7 @@ import numpy as np
 
 from app.ops.definition import OpDef, operator
 from app.ops.form import Accumulates, Elementwise
+from app.ops.public import public
 from app.ops.spec import Spec
 
 
@@ -161,6 +162,7 @@ def rprop(
     return param - np.sign(kept) * size, kept, size
 
 
+@public(method=True, in_place=True)
 @operator(
     lambda x, *, value=1.0: x,
     form=Elementwise(lambda x, value: x + value),

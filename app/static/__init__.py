@@ -60,3 +60,7 @@ __all__ = [
     "scope_guard",
     "watch",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

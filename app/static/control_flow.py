@@ -12,7 +12,6 @@ from app.errors import DtypeError, OperatorError, ShapeError
 from app.graph import Program, Variable, default_main_program, in_dynamic_mode
 from app.graph.control import append_cond, append_while, traced
 from app.listed import as_list
-from app.ops.composed import of_package
 from app.ops.logic import equal
 from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
@@ -21,7 +20,6 @@ from app.tensor import Tensor
 __all__ = ["case", "cond", "switch_case", "while_loop"]
 
 
-@of_package
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
@@ -54,7 +52,6 @@ def cond(
     return structures[0].filled(append_cond(pred, true, false))
 
 
-@of_package
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -90,7 +87,6 @@ def while_loop(
     return list(carried.filled(append_while(initial, says, makes)))
 
 
-@of_package
 def case(
     pred_fn_pairs: Sequence[tuple[Any, Callable[[], Any]]],
     default: Callable[[], Any] | None = None,
@@ -114,7 +110,6 @@ def _either(pred: Any, function: Callable[[], Any], otherwise: Callable[[], Any]
     return lambda: cond(pred, function, otherwise)
 
 
-@of_package
 def switch_case(
     branch_index: Any,
     branch_fns: Mapping[int, Callable[[], Any]] | Sequence[Any],

@@ -20,6 +20,10 @@ from app.static.control_flow import case, cond, switch_case, while_loop
 __all__ = ["case", "cond", "embedding", "fc", "static_pylayer", "switch_case", "while_loop"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def fc(
     x: Any,
     size: int,

@@ -16,9 +16,9 @@ import numpy as np
 
 from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.broadcasting import sum_to
-from app.ops.composed import METHODS
 from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.indexing import plain_index
+from app.ops.public import PUBLIC
 from app.ops.shaping import cast
 from app.tensor.modes import modes
 from app.tensor.tape import Node, move_retained_gradient, note_change, owner_of
@@ -264,10 +264,7 @@ def _reshaping_method(name: str, function: OpDef) -> Callable[..., Any]:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         check_changeable(self)
-        result = function(self, *args, **kwargs)
-        if isinstance(result, tuple):
-            raise ShapeError(f"{name[:-1]} gives several Tensors, so it cannot be done in place")
-        self.take_place_of(result)
+        self.take_place_of(function(self, *args, **kwargs))
         note_change(self._array)
         return self
 
@@ -276,9 +273,7 @@ def _reshaping_method(name: str, function: OpDef) -> Callable[..., Any]:
 
 
 def add_methods(kind: type) -> None:
-    """Give a class of Tensors the method `name_` for each operator, and each function made of operators."""
-    functions: dict[str, Callable[..., Any]] = {**REGISTRY, **METHODS}
-    for name, function in functions.items():
-        begins_with_value = not isinstance(function, OpDef) or (function.inputs and function.outputs == ("out",))
-        if begins_with_value and not hasattr(kind, name + "_"):
-            setattr(kind, name + "_", _in_place_method(name + "_", function))
+    """Give a class of Tensors a method `name_` for each function that is declared to have one."""
+    for name, entry in PUBLIC.items():
+        if entry.in_place:
+            setattr(kind, name + "_", _in_place_method(name + "_", entry.function))

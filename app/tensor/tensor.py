@@ -12,9 +12,10 @@ import numpy as np
 from app.device import no_gpu
 from app.errors import ShapeError
 from app.graph import names
-from app.ops.composed import FUNCTIONS
+from app.ops.creation import assign
 from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical, get_default_dtype, name_of
+from app.ops.joining import stack
 from app.ops.methods import ValueMethods
 from app.tensor import inplace
 from app.tensor.backward import run_backward
@@ -234,7 +235,7 @@ class Tensor(RunsOperators):
 
     def clone(self) -> Tensor:
         """A copy through which gradients flow."""
-        copied: Tensor = self.assign()  # type: ignore[attr-defined]
+        copied: Tensor = assign(self)
         return copied
 
     # Changes in place. Operators add more of these, with an underscore: `x.exp_()`
@@ -290,7 +291,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     if _is_symbolic(data):
         value = _copied(data, dtype).detach()
         if not stop_gradient:
-            value = value.assign()
+            value = assign(value)
             value.stop_gradient = False
         symbolic: Tensor = value
         return symbolic
@@ -314,9 +315,9 @@ def _is_symbolic(data: Any) -> bool:
 def _copied(data: Any, dtype: Any) -> Any:
     if isinstance(data, ValueMethods):
         value = as_applied(data)
-        return value.assign() if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
+        return assign(value) if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
     if _is_symbolic(data):
-        return FUNCTIONS["stack"]([_copied(item, dtype) for item in data])
+        return stack([_copied(item, dtype) for item in data])
     return to_tensor(data, dtype)
 
 

@@ -3,3 +3,7 @@
 from app.vision import datasets, transforms
 
 __all__ = ["datasets", "transforms"]
+
+
+def __dir__() -> list[str]:
+    return __all__

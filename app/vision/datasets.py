@@ -18,6 +18,10 @@ from app.io import Dataset
 __all__ = ["MNIST"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @lru_cache(maxsize=1)
 def _published() -> Pictures:
     return load()

@@ -128,7 +128,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 @register(in_place=True)
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """`value` where the mask is true, `input` elsewhere."""
-    return app.where(mask, app.cast_like(value, input) if hasattr(value, "dtype") else value, input)
+    return app.where(mask, app.cast(value, input.dtype) if hasattr(value, "dtype") else value, input)
 
 
 METHODS["where"] = lambda self, condition, other: app.where(condition, self, other)

@@ -113,7 +113,7 @@ class Step:
     def users(self) -> list[Operator]:
         """The operators of it whose functions may raise: a user's, and those that refuse some numbers."""
         members = [op for step in self.everything for op in step.members]
-        return [op for op in members if op.definition.where or getattr(op.definition.form, "raises", False)]
+        return [op for op in members if op.definition.custom or getattr(op.definition.form, "raises", False)]
 
     @property
     def reads_one_kept_row(self) -> bool:

@@ -43,8 +43,8 @@ def is_pure(block: Block, operator: Operator) -> bool:
     Control flow is pure if everything in it is.
     """
     definition = operator.definition
-    opaque = definition.where and definition.form is None  # a user's Python, which may print, count or draw numbers
-    if definition.effects or opaque or "seed" in operator.attributes or not operator.outputs:
+    opaque = definition.custom and definition.form is None  # a user's Python, which may print, count or draw numbers
+    if definition.effects or opaque or definition.random or not operator.outputs:
         return False
     if not all(is_pure(body.block, inner) for body in operator.bodies.values() for inner in body.block.ops):
         return False

@@ -69,6 +69,7 @@ def _term(update: Operator) -> str:
 
 def _joined(update: Operator, product: Operator) -> Operator:
     form, definition = update.definition.accumulates, product.definition.step
+    assert form is not None
     assert definition is not None
     base, scale = (update.inputs[update.definition.inputs.index(n)] for n in (form.base, form.scale))
     return Operator(definition, [base, scale, *product.inputs], update.outputs, product.attributes, update.role)

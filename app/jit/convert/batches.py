@@ -173,6 +173,7 @@ class _Batches:
             outputs=[*finals, *concrete.fetch],
             many_outputs=True,
             effects=True,
+            custom=True,
             where=self.where.rpartition("/")[2],
         )
         given = [as_variable(v, inner.var(n).dtype, inner.var(n).shape) for n, v in tracer.given.items()]

@@ -12,3 +12,7 @@ from app.nn.functional.loss import *  # noqa: F403
 from app.nn.functional.norm import *  # noqa: F403
 
 __all__ = [name for part in (_activation, _common, _cross_entropy, _loss, _norm) for name in part.__all__]
+
+
+def __dir__() -> list[str]:
+    return __all__

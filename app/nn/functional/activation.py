@@ -11,7 +11,7 @@ from app.ops import softmax as softmaxes
 from app.ops.joining import split
 from app.ops.logic import where
 from app.ops.math import erf
-from app.ops.reduction import max
+from app.ops.reduction import max_
 from app.ops.rounding import clip, sign
 from app.ops.shaping import cast, reshape
 from app.ops.spec import normal_axis
@@ -172,4 +172,4 @@ def maxout(x: Any, groups: int, axis: int = 1, name: str | None = None) -> Any:
     if channels % groups:
         raise ShapeError(f"maxout: {channels} channels are no whole number of groups of {groups}")
     apart = reshape(x, [*x.shape[:along], channels // groups, groups, *x.shape[along + 1 :]])
-    return max(apart, axis=along + 1)
+    return max_(apart, axis=along + 1)

@@ -8,16 +8,16 @@ import numpy as np
 
 from app.errors import OperatorError, ShapeError
 from app.ops import loss, shaping
-from app.ops.composed import FUNCTIONS
 from app.ops.creation import shape_of
 from app.ops.drawing import dropout_mask
+from app.ops.einsum import einsum
 from app.ops.gathering import gather
 from app.ops.joining import bordered
 from app.ops.linear import matmul
 from app.ops.logic import where
 from app.ops.math import sqrt, square
 from app.ops.norms import norm
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.spec import UNKNOWN
 
 __all__ = [
@@ -45,7 +45,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> An
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
     """For each of the matrices in `weight`, `x1 @ matrix @ x2` of each row."""
-    out = FUNCTIONS["einsum"]("bi,oij,bj->bo", x1, weight, x2)
+    out = einsum("bi,oij,bj->bo", x1, weight, x2)
     return out if bias is None else out + bias
 
 
@@ -107,8 +107,8 @@ def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name:
 
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along an axis."""
-    sizes = sum(square(x1), axis=axis) * sum(square(x2), axis=axis)
-    return sum(x1 * x2, axis=axis) / sqrt(sizes.clip(min=eps * eps))
+    sizes = sum_(square(x1), axis=axis) * sum_(square(x2), axis=axis)
+    return sum_(x1 * x2, axis=axis) / sqrt(sizes.clip(min=eps * eps))
 
 
 def pairwise_distance(

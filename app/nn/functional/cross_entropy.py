@@ -14,7 +14,7 @@ from app.ops import loss
 from app.ops.gathering import gather, take_along_axis
 from app.ops.logic import not_equal, where
 from app.ops.math import log
-from app.ops.reduction import sum
+from app.ops.reduction import sum_
 from app.ops.shaping import cast_like, reshape, reshape_like, squeeze, unsqueeze
 from app.ops.softmax import log_softmax, softmax
 from app.ops.spec import UNKNOWN, normal_axis
@@ -65,12 +65,12 @@ def _of_shares(input: Any, label: Any, weight: Any, reduction: str, axis: int, u
         )
     label = cast_like(label, input)
     logarithm = log_softmax(input, axis=axis) if use_softmax else log(input)
-    losses = -sum(label * logarithm, axis=axis, keepdim=True)
+    losses = -sum_(label * logarithm, axis=axis, keepdim=True)
     if weight is None:
         return reduced(losses, reduction)
-    counts = sum(label * _along(weight, axis, len(input.shape)), axis=axis, keepdim=True)
+    counts = sum_(label * _along(weight, axis, len(input.shape)), axis=axis, keepdim=True)
     losses = losses * counts
-    return sum(losses) / sum(counts) if reduction == "mean" else reduced(losses, reduction)
+    return sum_(losses) / sum_(counts) if reduction == "mean" else reduced(losses, reduction)
 
 
 def _along(weight: Any, axis: int, rank: int) -> Any:
@@ -112,7 +112,7 @@ def _counted(
     if counts is not None:
         losses = losses * counts
         if reduction == "mean":
-            return sum(losses) / sum(counts)
+            return sum_(losses) / sum_(counts)
     return reduced(losses if drop is None or reduction != "none" else squeeze(losses, axis=drop), reduction)
 
 

@@ -11,7 +11,7 @@ from app.ops import reduction as reductions
 from app.ops.activation import relu, softplus
 from app.ops.arithmetic import minimum
 from app.ops.logic import where
-from app.ops.math import abs, exp, log, square
+from app.ops.math import abs_, exp, log, square
 from app.ops.shaping import cast_like
 from app.ops.spec import UNKNOWN
 
@@ -39,7 +39,7 @@ def reduced(losses: Any, reduction: str) -> Any:
         return losses
     if reduction not in ("mean", "sum"):
         raise OperatorError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    return (reductions.mean if reduction == "mean" else reductions.sum)(losses)
+    return (reductions.mean if reduction == "mean" else reductions.sum_)(losses)
 
 
 def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
@@ -54,7 +54,7 @@ def square_error_cost(input: Any, label: Any) -> Any:
 
 def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
     """Differences without their sign."""
-    return reduced(abs(input - label), reduction)
+    return reduced(abs_(input - label), reduction)
 
 
 def smooth_l1_loss(
@@ -66,7 +66,7 @@ def smooth_l1_loss(
     name: str | None = None,
 ) -> Any:
     """Half of squared differences up to `delta`, a straight line from there on: Huber's loss, or that over `delta`."""
-    distance = abs(input - label)
+    distance = abs_(input - label)
     near = minimum(distance, float(delta))
     losses = near * (distance - near * 0.5)
     return reduced(losses if is_huber else losses / float(delta), reduction)
@@ -128,13 +128,13 @@ def kl_div(input: Any, label: Any, reduction: str = "mean", log_target: bool = F
         losses = where(there, label * (log(where(there, label, 1.0)) - input), 0.0)
     if reduction == "batchmean":
         known = input.shape[0] != UNKNOWN and input.shape[0] > 0
-        return reductions.sum(losses) / float(input.shape[0]) if known else _batch_mean(losses)
+        return reductions.sum_(losses) / float(input.shape[0]) if known else _batch_mean(losses)
     return reduced(losses, reduction)
 
 
 def _batch_mean(losses: Any) -> Any:
     """The mean over the first axis of sums over the others."""
-    return reductions.sum(reductions.mean(losses, axis=0))
+    return reductions.sum_(reductions.mean(losses, axis=0))
 
 
 def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:

@@ -39,3 +39,7 @@ __all__ = [
     "ReduceOnPlateau",
     "StepDecay",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

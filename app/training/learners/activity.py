@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.ops.reduction import sum as total
+from app.ops.reduction import sum_ as total
 
 
 class Activity(NamedTuple):

@@ -24,7 +24,7 @@ class ProductStep(NativeStep):
 
     def _reads_own_rows(self, name: str) -> bool:
         position = self.op.inputs.index(name) - (2 if self._form.step else 0)
-        return position < 0 or (position == 0 and not self._form.turns(self.op.attributes)[0])
+        return position < 0 or (position == 0 and not self.op.attributes[self._form.transposes[0]])
 
     def operations(self, n: int) -> int:
         names = [str(name) for name in (*self.op.inputs[-2:], *self.op.outputs)]
@@ -40,7 +40,7 @@ class ProductStep(NativeStep):
             scale, keep = Negative(out.number(factor), ANY), Number(1.0, ANY)
             if base != result:
                 out.copy(out.name(base), result, self)
-        turn_x, turn_y = (Number(turn, "bool") for turn in self._form.turns(self.op.attributes))
+        turn_x, turn_y = (Number(self.op.attributes[name], "bool") for name in self._form.transposes)
         function = "product32" if self.lowered.dtype(result) == "float32" else "product64"
         out.do(function, x, turn_x, y, turn_y, out.array(result), *out.bounds(self), scale, keep)
 

@@ -1,0 +1,144 @@
+"""What users can reach: the public names of the package, of its modules and of Tensors, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import app
+from app import static, to_tensor
+from app.ops import REGISTRY
+from app.ops.gone import OF_PACKAGE
+from app.ops.public import PUBLIC
+
+INTERNAL = sorted(name for name, definition in REGISTRY.items() if definition.public is None)
+MODULES = [
+    "autograd",
+    "callbacks",
+    "device",
+    "distributed",
+    "errors",
+    "io",
+    "jit",
+    "linalg",
+    "metric",
+    "nn",
+    "nn.functional",
+    "nn.initializer",
+    "nn.utils",
+    "onnx",
+    "optimizer",
+    "optimizer.lr",
+    "regularizer",
+    "static",
+    "static.nn",
+    "vision",
+    "vision.datasets",
+    "vision.transforms",
+]
+
+
+def module(path: str) -> ModuleType:
+    """A public module, as users reach it."""
+    found: Any = app
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def test_dir_of_the_package_is_what_it_offers():
+    assert dir(app) == sorted([*app.__all__, "__version__"])
+    assert len(set(app.__all__)) == len(app.__all__)
+    modules = {name for name in app.__all__ if isinstance(getattr(app, name), ModuleType)}
+    assert modules == {path for path in MODULES if "." not in path}
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_dir_of_a_public_module_is_what_it_offers(path: str):
+    found = module(path)
+    assert dir(found) == sorted(found.__all__)
+    assert not [name for name in found.__all__ if name.startswith("_")]
+
+
+@pytest.mark.parametrize("path", ["", *MODULES])
+def test_every_public_name_is_documented_and_ours(path: str):
+    found = module(path) if path else app
+    for name in found.__all__:
+        value = getattr(found, name)
+        assert isinstance(value, str) or value.__doc__, name
+        assert getattr(value, "__module__", "app").startswith("app"), name  # nothing of typing, of NumPy …
+
+
+def test_public_operators_are_functions_of_the_package():
+    for name, definition in REGISTRY.items():
+        if definition.public is not None:
+            assert definition.public.names[0] in app.__all__, name
+    for name, entry in PUBLIC.items():
+        assert getattr(app, name) is entry.function
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_an_internal_operator_cannot_be_reached(name: str):
+    assert name not in dir(app)
+    with pytest.raises(AttributeError, match=rf"^app (has no|no longer has) '{name}'"):
+        getattr(app, name)
+    for value in (to_tensor([1.0]), static.Program().global_block().create_var("x", [1])):
+        if name != "place":  # Paddle's name for the device of a Tensor
+            assert not hasattr(value, name)
+        assert not hasattr(value, name + "_")
+
+
+def test_methods_are_those_that_are_declared():
+    tensor, variable = to_tensor([1.0]), static.Program().global_block().create_var("x", [1])
+    for name, entry in PUBLIC.items():
+        if entry.method:
+            assert callable(getattr(tensor, name)), name
+            assert callable(getattr(variable, name)), name
+        elif name not in ("shape", "numel"):
+            assert not hasattr(tensor, name) or name == "clone", name
+        assert hasattr(tensor, name + "_") == entry.in_place, name
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("silu", "Tensor has no method 'silu': write app.silu(x, ...)"),
+        ("argmax_", "Tensor has no method 'argmax_': write x = x.argmax(...)"),
+        ("concat_", "Tensor has no method 'concat_': write app.concat(x, ...)"),
+        ("sgd", "Tensor no longer has a method 'sgd': app.optimizer.SGD takes the steps of an optimiser"),
+        ("quantile", r"Tensor no longer has a method 'quantile': np.quantile(x.numpy()) computes it; "),
+        ("matmul_step", "'Tensor' object has no attribute 'matmul_step'"),
+    ],
+)
+def test_a_method_that_is_missing_says_what_to_write(name: str, advice: str):
+    with pytest.raises(AttributeError) as caught:
+        getattr(to_tensor([1.0]), name)
+    assert str(caught.value).startswith(advice)
+
+
+@pytest.mark.parametrize("name", sorted(OF_PACKAGE))
+def test_an_operator_that_was_public_says_what_to_write(name: str):
+    with pytest.raises(AttributeError) as caught:
+        getattr(app, name)
+    assert str(caught.value) == f"app no longer has {name!r}: {OF_PACKAGE[name]}"
+    for word in OF_PACKAGE[name].replace("(", " ").replace(",", " ").split():
+        if word.startswith("app."):
+            *path, last = word.split(".")
+            assert callable(getattr(importlib.import_module(".".join(path)), last)), word
+
+
+def test_what_to_write_instead_of_an_operator_gives_the_same():
+    x, index = to_tensor([[1.0, 2.0], [3.0, 4.0]]), to_tensor([[1], [0]])
+    ones = app.ones([2, 1])
+    added = app.put_along_axis(x, index, ones, 1, reduce="add")
+    assert added.tolist() == REGISTRY["add_along_axis"](ones, index, x, axis=1).add(x).tolist()
+    replaced = REGISTRY["replace_along_axis"](x, index, ones, axis=1)
+    assert app.put_along_axis(x, index, ones, 1).tolist() == replaced.tolist()
+    assert app.full([2], 3.0, "float32").tolist() == REGISTRY["fill_constant"](shape=[2], value=3.0).tolist()
+    label = to_tensor([[1.0, 0.0], [0.0, 1.0]])
+    loss = app.nn.functional.binary_cross_entropy(x / 5, label, reduction="none")
+    assert loss.tolist() == REGISTRY["binary_cross_entropy"](x / 5, label).tolist()
+    assert app.view_as(x, added.flatten()).tolist() == REGISTRY["reshape_like"](x, added.flatten()).tolist()
