@@ -104,6 +104,11 @@ def _read_operator(block: Block, said: dict[str, Any], operator_of: Callable[[in
     unknown = [key for key in attributes if key not in definition.attributes]
     if unknown:
         raise ProgramError(f"{definition.label} has no attribute {unknown[0]!r}; was it written by another release?")
+    if not definition.many_outputs and len(outputs) != len(definition.outputs):
+        raise ProgramError(
+            f"{definition.label} has {len(definition.outputs)} outputs, found {len(outputs)}; "
+            "was it written by another release?"
+        )
     role = said.get("role", FORWARD)
     if role not in (FORWARD, BACKWARD, OPTIMIZE):
         raise ValueError(f"there is no role {role!r}")

@@ -15,8 +15,7 @@ from app.errors import AppError, ExportError
 from app.ops import REGISTRY
 
 WITHOUT = {
-    "averaged_sgd", "adadelta", "adagrad", "adam", "adamax", "amsgrad", "momentum", "nadam", "radam", "rmsprop",
-    "rprop", "sgd",  # the steps of optimisers: what is exported is a network in use
+    "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd",  # optimisers: a network in use has none
     "poisson", "truncated_gaussian_random",  # ONNX draws no such numbers
 }  # fmt: skip
 NEED_SIZES = {"diagonal", "place_diagonal", "diag_embed"}
