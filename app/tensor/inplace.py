@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.composed import METHODS
 from app.ops.definition import REGISTRY, OpDef
-from app.ops.indexing import plain_index
+from app.ops.indexing import index_items, take_items
 from app.tensor.modes import modes
 from app.tensor.versions import note_change, version_of
 from app.tensor.views import Step, View, rebase, rebase_part
@@ -137,10 +137,8 @@ def _plain(index: Any) -> Any:
 
 def _way_to(index: Any) -> tuple[tuple[Step, ...], Any]:
     """The steps to a part that can be a view, or none and the index itself where it lists places."""
-    parts = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(p, list) or (hasattr(p, "dtype") and not isinstance(p, np.generic)) for p in parts):
-        return (), _plain(index)
-    return (Step(REGISTRY["getitem"], {"index": plain_index(index)}, 0),), None
+    arrays, items = index_items(index)
+    return ((), _plain(index)) if arrays else ((Step(take_items, {"items": items}, 0),), None)
 
 
 def _changing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
