@@ -118,6 +118,11 @@ def _operator_from_data(block: Block, data: Json, operator_of: Callable[[int], O
     unknown = [key for key in attributes if key not in definition.attributes]
     if unknown:
         raise ProgramError(f"{definition.label} has no attribute {unknown[0]!r}; was it written by another release?")
+    if not definition.many_outputs and len(outputs) != len(definition.outputs):
+        raise ProgramError(
+            f"{definition.label} has {len(definition.outputs)} outputs, found {len(outputs)}; "
+            "was it written by another release?"
+        )
     role = data.get("role", FORWARD)
     if role not in (FORWARD, BACKWARD, OPTIMIZE):
         raise ValueError(f"there is no role {role!r}")

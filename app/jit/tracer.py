@@ -25,7 +25,7 @@ from app.jit.variable import Memory, TracedParameter, TracedVariable
 from app.ops.creation import assign
 from app.ops.definition import OpDef, apply
 from app.ops.form import Alias
-from app.ops.indexing import array_index, getitem, put_items
+from app.ops.indexing import index_items, put_items, take_items
 from app.ops.shaping import reshape_like
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, spec_of
@@ -131,7 +131,7 @@ class Tracer:
         outputs: Any = block.append_op(definition, variables, attributes, targets)
         if into is not None:
             return into
-        if definition.views:
+        if definition.views and not (definition is take_items and len(variables) > 1):
             for variable in outputs:
                 variable.share_memory(variables[0], _whole(definition, variables[0], attributes))
         if not modes().on:
@@ -266,8 +266,9 @@ class Tracer:
 
     def with_item(self, value: Any, index: Any, item: Any) -> Variable:
         """A value with other numbers in the part that an index names."""
-        arrays, items = array_index(index)
-        return apply(put_items, [self.value(value), item, *arrays], {"items": items})
+        arrays, items = index_items(index)
+        whole: Variable = put_items([self.value(value), item, *arrays], items=items)
+        return whole
 
     # Numbers that Python asks for
 
@@ -386,8 +387,8 @@ class Tracer:
 
 def _whole(definition: OpDef, base: Any, attributes: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     """What makes of a view's new value that of what it is a view of; None where that is not known."""
-    if definition is getitem:
-        return lambda part: apply(put_items, [base, part], {"items": attributes["index"]})
+    if definition is take_items:
+        return lambda part: put_items([base, part], items=attributes["items"])
     if isinstance(definition.form, Alias):
         return lambda part: apply(reshape_like, [part, base], {})
     return None

@@ -1,4 +1,7 @@
-"""Slices and elements that an array of places names: taking them, replacing them, adding to them."""
+"""Slices and elements that arrays name: taking them, replacing them, adding to them.
+
+All but `gather`, which has a compiled form, are made of `take_items` and `put_items`.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,18 @@ import numpy as np
 
 from app.errors import DtypeError, ShapeError
 from app.ops.broadcasting import broadcast_tensors
-from app.ops.creation import zeros_like
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
 from app.ops.elementwise import to_common_type
 from app.ops.form import Filling
-from app.ops.indexing import take_items
+from app.ops.indexing import ROWS, Items, along, index_items, on_axis, put_items, take_items
 from app.ops.logic import equal, where
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import cast, cast_like, flatten, reshape
 from app.ops.spec import UNKNOWN, Spec, normal_axis
+
+Array = np.ndarray
 
 
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
@@ -28,7 +32,7 @@ def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
     return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
 
 
-def _fill_gathered(x: Any, index: Any, out: Any, axis: Any) -> bool:
+def _fill_gathered(x: Array, index: Array, out: Array, axis: int | None) -> bool:
     places, source, target = index.reshape(index.size), x.reshape(x.size), out.reshape(out.size)
     count = x.shape[0]
     width = source.size // max(count, 1)
@@ -53,188 +57,29 @@ def _fill_gathered(x: Any, index: Any, out: Any, axis: Any) -> bool:
         fits=lambda attributes, rank: rank > 0 and (attributes["axis"] or 0) % rank == 0,
     ),
 )
-def gather(x: Any, index: Any, *, axis: int | None = 0) -> Any:
+def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
     """The rows, or slices along another axis, that an array of whole numbers names."""
-    return np.take(x, index, axis or 0)
+    found: Array = np.take(x, index, axis or 0)
+    return found
 
 
 @gather.gradient_of("x")
 def _(x_like: Any, index: Any, dout: Any, axis: int | None) -> Any:
-    return add_at(dout, index, x_like, axis=axis or 0)
+    items = on_axis(normal_axis(axis or 0, len(x_like.shape)))
+    return put_items([x_like, dout, index], items=items, accumulate=True, onto_zeros=True)
 
 
 @gather.in_onnx
-def _gather_in_onnx(onnx: Any, x: Any, index: Any, axis: int | None) -> Any:
+def _(onnx: Any, x: Any, index: Any, axis: int | None) -> Any:
     return onnx.Gather(x, index, axis=axis or 0)
 
 
-@operator(lambda y, index, like, *, axis=0: Spec(like.shape, y.dtype))
-def add_at(y: Any, index: Any, like: Any, *, axis: int = 0) -> Any:
-    """Zeros in the shape of `like`, to whose slices named by `index` those of `y` are added."""
-    out = np.zeros(like.shape, y.dtype)
-    np.add.at(out, (*[slice(None)] * normal_axis(axis, out.ndim), index), y)
-    return out
+def _check_whole(index: Any) -> None:
+    if canonical(index.dtype) not in INTEGERS:
+        raise DtypeError(f"an index must be of whole numbers, found {canonical(index.dtype)}")
 
 
-@add_at.gradient_of("y")
-def _(index: Any, dout: Any, axis: int) -> Any:
-    return gather(dout, index, axis=axis)
-
-
-@add_at.in_onnx
-def _(onnx: Any, y: Any, index: Any, like: Any, axis: int) -> Any:
-    return onnx.placed(y, like, lambda places: _gather_in_onnx(onnx, places, index, axis), add=True)
-
-
-def _places_and_values(values: list[Any]) -> list[Any]:
-    x, updates = to_common_type([values[0], values[2]])
-    return [x, values[1], updates]
-
-
-def _infer_scatter(x: Spec, index: Spec, updates: Spec, *, overwrite: bool = True) -> Spec:
-    if index.dtype not in INTEGERS:
-        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
-    return x
-
-
-@public(method=True, in_place=True)
-@operator(_infer_scatter, prepare=_places_and_values, checked=True)
-def scatter(x: Any, index: Any, updates: Any, *, overwrite: bool = True) -> Any:
-    """The value with the rows that `index` names replaced by `updates`, or by the sum of those for a row."""
-    out, index = x.copy(), index.reshape(-1)
-    if overwrite:
-        out[index] = updates
-    else:
-        out[index] = 0
-        np.add.at(out, index, updates)
-    return out
-
-
-@scatter.gradient_of("x")
-def _(index: Any, updates_like: Any, dout: Any) -> Any:
-    return scatter(dout, index, zeros_like(updates_like))
-
-
-@scatter.gradient_of("updates")
-def _(index: Any, dout: Any) -> Any:
-    return gather(dout, reshape(index, [-1]))
-
-
-@scatter.in_onnx
-def _(onnx: Any, x: Any, index: Any, updates: Any, overwrite: bool) -> Any:
-    rows = onnx.Cast(onnx.Reshape(index, [-1, 1]), to="int64")
-    if overwrite:
-        return onnx.ScatterND(x, rows, updates)
-    emptied = onnx.ScatterND(x, rows, onnx.filled(onnx.Shape(updates), 0, x.dtype))
-    return onnx.ScatterND(emptied, rows, updates, reduction="add")
-
-
-# Along an axis, element by element
-
-
-def _infer_along(x: Spec, index: Spec, *, axis: int) -> Spec:
-    _check_along(x, index, axis)
-    return Spec(index.shape, x.dtype)
-
-
-def _check_along(x: Spec, index: Spec, axis: int) -> None:
-    if index.dtype not in INTEGERS:
-        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
-    if len(x.shape) != len(index.shape):
-        raise ShapeError(
-            f"the index must have as many axes as the value, found {list(index.shape)} for {list(x.shape)}"
-        )
-    normal_axis(axis, len(x.shape))
-
-
-@public(method=True)
-@operator(_infer_along, checked=True)
-def take_along_axis(x: Any, index: Any, *, axis: int) -> Any:
-    """The elements of each line along an axis that an array of places, one for each result, names."""
-    return np.take_along_axis(x, index, axis)
-
-
-@take_along_axis.gradient_of("x")
-def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
-    return add_along_axis(dout, index, x_like, axis=axis)
-
-
-@take_along_axis.in_onnx
-def _(onnx: Any, x: Any, index: Any, axis: int) -> Any:
-    return onnx.GatherElements(x, index, axis=axis)
-
-
-def _grid(index: Any, axis: int) -> tuple[Any, ...]:
-    """The places of an index along one axis as an index of all axes."""
-    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])
-    places[axis] = index
-    return tuple(places)
-
-
-@operator(lambda y, index, like, *, axis: Spec(like.shape, y.dtype))
-def add_along_axis(y: Any, index: Any, like: Any, *, axis: int) -> Any:
-    """Zeros in the shape of `like`, to whose elements named by places along an axis those of `y` are added."""
-    out = np.zeros(like.shape, y.dtype)
-    np.add.at(out, _grid(index, axis), y)
-    return out
-
-
-@add_along_axis.gradient_of("y")
-def _(index: Any, dout: Any, axis: int) -> Any:
-    return take_along_axis(dout, index, axis=axis)
-
-
-@add_along_axis.in_onnx
-def _(onnx: Any, y: Any, index: Any, like: Any, axis: int) -> Any:
-    zeros = onnx.filled(onnx.Shape(like), 0, y.dtype)
-    return onnx.ScatterElements(zeros, index, y, axis=axis, reduction="add")
-
-
-def _infer_put(x: Spec, index: Spec, values: Spec, *, axis: int) -> Spec:
-    _check_along(x, index, axis)
-    return x
-
-
-@operator(_infer_put, prepare=_places_and_values, checked=True)
-def replace_along_axis(x: Any, index: Any, values: Any, *, axis: int) -> Any:
-    """The value with the elements that places along an axis name replaced."""
-    out = x.copy()
-    out[_grid(index, axis)] = values
-    return out
-
-
-@replace_along_axis.gradient_of("x")
-def _(index: Any, values_like: Any, dout: Any, axis: int) -> Any:
-    return replace_along_axis(dout, index, zeros_like(values_like), axis=axis)
-
-
-@replace_along_axis.gradient_of("values")
-def _(index: Any, dout: Any, axis: int) -> Any:
-    return take_along_axis(dout, index, axis=axis)
-
-
-@replace_along_axis.in_onnx
-def _(onnx: Any, x: Any, index: Any, values: Any, axis: int) -> Any:
-    return onnx.ScatterElements(x, index, values, axis=axis)
-
-
-@public(method=True, in_place=True)
-def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
-    axis: int,
-    reduce: str = "assign",
-    include_self: bool = True,
-    broadcast: bool = True,
-) -> Any:
-    """The value with the elements that places along an axis name replaced, or added to."""
-    spread = zeros_like(indices, dtype=canonical(arr.dtype)) + values
-    if reduce == "assign":
-        return replace_along_axis(arr, indices, spread, axis=axis)
-    if reduce != "add" or not include_self:
-        raise ShapeError(f"put_along_axis: reduce is 'assign' or 'add', not {reduce!r}")
-    return arr + add_along_axis(spread, indices, arr, axis=axis)
+# Whole slices
 
 
 @public(method=True)
@@ -243,16 +88,12 @@ def index_select(x: Any, index: Any, axis: int = 0, name: Any = None) -> Any:
     return gather(x, index, axis=axis)
 
 
-@public(method=True)
-def index_sample(x: Any, index: Any, name: Any = None) -> Any:
-    """The elements of each row that the same row of `index` names."""
-    return take_along_axis(x, index, axis=1)
-
-
 @public(method=True, in_place=True)
 def index_add(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> Any:
     """The value with slices added to those that an array of whole numbers names."""
-    return x + add_at(value, index, x, axis=axis)
+    _check_whole(index)
+    x, value = to_common_type([x, value])
+    return put_items([x, value, index], items=on_axis(normal_axis(axis, len(x.shape))), accumulate=True)
 
 
 @public(method=True, in_place=True)
@@ -263,6 +104,33 @@ def index_fill(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> A
     )
     chosen = equal(place[..., None], index)
     return masked_fill(x, sum_(cast(chosen, dtype="int64"), axis=-1) > 0, value)
+
+
+@public(method=True, in_place=True)
+def scatter(x: Any, index: Any, updates: Any, overwrite: bool = True, name: Any = None) -> Any:
+    """The value with the rows that `index` names replaced by `updates`, or by the sum of those for a row."""
+    _check_whole(index)
+    x, updates = to_common_type([x, updates])
+    rows = reshape(index, [-1])
+    if overwrite:
+        return put_items([x, updates, rows], items=ROWS)
+    emptied = put_items([x, np.zeros((), canonical(x.dtype)), rows], items=ROWS)
+    return put_items([emptied, updates, rows], items=ROWS, accumulate=True)
+
+
+@public(method=True)
+def slice_(input: Any, axes: Any, starts: Any, ends: Any) -> Any:
+    """The part between two places along each of the axes listed."""
+    return strided_slice(input, axes, starts, ends, [1] * len(axes))
+
+
+@public(method=True)
+def strided_slice(x: Any, axes: Any, starts: Any, ends: Any, strides: Any, name: Any = None) -> Any:
+    """The part between two places along each of the axes listed, taken in steps."""
+    parts: list[Any] = [slice(None)] * len(x.shape)
+    for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
+        parts[normal_axis(int(axis), len(parts))] = slice(int(start), int(end), int(stride))
+    return take_items([x], items=index_items(tuple(parts))[1])
 
 
 @public(method=True)
@@ -280,6 +148,100 @@ def repeat_interleave(x: Any, repeats: Any, axis: int | None = None, name: Any =
     return gather(flat, np.repeat(np.arange(flat.shape[along]), counts), axis=along)
 
 
+# Parts whose places along the first axes are listed in the last axis of an array
+
+
+def _listed(index: Any) -> tuple[list[Any], Items]:
+    places = [take_items([index], items=("...", k)) for k in range(index.shape[-1])]
+    return places, tuple(("array", k) for k in range(len(places)))
+
+
+@public(method=True)
+def gather_nd(x: Any, index: Any, name: Any = None) -> Any:
+    """The parts whose places along the first axes are listed in the last axis of `index`."""
+    places, items = _listed(index)
+    return take_items([x, *places], items=items)
+
+
+@public(method=True)
+def scatter_nd_add(x: Any, index: Any, updates: Any, name: Any = None) -> Any:
+    """The value, with updates added to the parts that `index` names as in `gather_nd`."""
+    places, items = _listed(index)
+    x, updates = to_common_type([x, updates])
+    return put_items([x, updates, *places], items=items, accumulate=True)
+
+
+@public()
+def scatter_nd(index: Any, updates: Any, shape: Any, name: Any = None) -> Any:
+    """Zeros, with updates added to the parts that `index` names as in `gather_nd`."""
+    places, items = _listed(index)
+    zeros = np.zeros(tuple(shape), canonical(updates.dtype))
+    return put_items([zeros, updates, *places], items=items, accumulate=True)
+
+
+# Along an axis, element by element
+
+
+def _places_along(x: Any, index: Any, axis: int) -> Items:
+    """The items of an index of places along an axis, once it is seen to fit."""
+    _check_whole(index)
+    if len(x.shape) != len(index.shape):
+        raise ShapeError(
+            f"the index must have as many axes as the value, found {list(index.shape)} for {list(x.shape)}"
+        )
+    return along(normal_axis(axis, len(x.shape)))
+
+
+def _repeated(x: Any, other: Any, axis: int) -> Any:
+    """A value repeated along the axes other than `axis` where it has size 1, and the other value has not."""
+    axis = normal_axis(axis, len(x.shape))
+    if all(a == axis or size == other.shape[a] for a, size in enumerate(x.shape)):
+        return x
+    one = take_items([other], items=(*[("slice", None, None, None)] * axis, ("slice", 0, 1, None)))
+    return broadcast_tensors([x, one])[0]
+
+
+@public(method=True)
+def take_along_axis(x: Any, index: Any, axis: int, broadcast: bool = True) -> Any:
+    """The elements of each line along an axis that an array of places, one for each result, names.
+
+    Along other axes, sizes of 1 are repeated. Without `broadcast`, the index may be smaller than the value there, and
+    only lines with an index are read.
+    """
+    items = _places_along(x, index, axis)
+    if broadcast:
+        x, index = _repeated(x, index, axis), _repeated(index, x, axis)
+    return take_items([x, index], items=items)
+
+
+@public(method=True, in_place=True)
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int,
+    reduce: str = "assign",
+    include_self: bool = True,
+    broadcast: bool = True,
+) -> Any:
+    """The value with the elements that places along an axis name replaced, or added to.
+
+    Without `broadcast`, the index may be smaller than the value along other axes.
+    """
+    items = _places_along(arr, indices, axis)
+    if reduce not in ("assign", "add") or not include_self:
+        raise ShapeError(f"put_along_axis: reduce is 'assign' or 'add', not {reduce!r}")
+    arr, values = to_common_type([arr, values])
+    indices = _repeated(indices, arr, axis) if broadcast else indices
+    return put_items([arr, values, indices], items=items, accumulate=reduce == "add")
+
+
+@public(method=True)
+def index_sample(x: Any, index: Any, name: Any = None) -> Any:
+    """The elements of each row that the same row of `index` names."""
+    return take_along_axis(x, index, axis=1)
+
+
 # By truth values
 
 
@@ -288,7 +250,7 @@ def masked_select(x: Any, mask: Any, name: Any = None) -> Any:
     """The elements where a mask holds, in row order."""
     if tuple(x.shape) != tuple(mask.shape):
         x, mask = broadcast_tensors([x, mask])
-    return take_items([x, mask], items=(("array", 0),))
+    return take_items([x, mask], items=ROWS)
 
 
 @public(method=True, in_place=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from app.ops.public import PUBLIC
 
+_OPTIMIZERS = "SGD, Momentum, Adam, AdamW, RMSProp, Adagrad and Adadelta are there"
+
 _NUMPY = "np.{0}(x.numpy()) computes it; where a gradient is needed, make a custom operator of it"
 
 
@@ -52,6 +54,9 @@ INSTEAD = {
     "median": "app.sort(x)[(n - 1) // 2] is the lower of the middle values of n",
     "nansum": "app.sum(app.where(app.isnan(x), 0.0, x)) is the same",
     "nanmean": "the sum of app.where(app.isnan(x), 0.0, x) over that of app.logical_not(app.isnan(x)) is the same",
+    **dict.fromkeys(("Adamax", "AdamaxOptimizer", "NAdam", "RAdam"), f"Adam is the nearest to it; {_OPTIMIZERS}"),
+    "Rprop": f"RMSProp is the nearest to it; {_OPTIMIZERS}",
+    **dict.fromkeys(("ASGD", "AveragedSGD"), f"use SGD and average the parameters in your own loop; {_OPTIMIZERS}"),
     "heaviside": "app.where(x == 0, y, app.cast(x > 0, x.dtype)) is the same",
 }
 """What to write instead of a name."""

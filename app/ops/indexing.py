@@ -1,69 +1,259 @@
-"""Parts of a value as Python's brackets name them: by numbers, slices, and arrays of numbers or of truth values."""
+"""Parts of a value: `take_items` takes one and `put_items` puts numbers into one, or adds to it.
+
+A part is named by items, the plain data of a Python index: a whole number, None for a new axis, "..." for all other
+axes, ("slice", start, stop, step), or ("array", k) for array number k of places or of truth values, which is one more
+input of the operator. ("along", axis), alone, means that array 0 holds places along that axis, one for each result.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import DtypeError, OperatorError, ShapeError
-from app.ops.definition import REGISTRY, operator
-from app.ops.dtype import INTEGERS, canonical
-from app.ops.public import public
+from app.ops.broadcasting import sum_like
+from app.ops.definition import operator
+from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
-from app.ops.spec import UNKNOWN, Spec, broadcast, normal_axis
+from app.ops.spec import UNKNOWN, Spec, broadcast
+
+Item = int | str | tuple[Any, ...] | None
+Items = tuple[Item, ...]
+Array = np.ndarray
+
+ROWS: Items = (("array", 0),)
+"""Names the slices along the first axis that array 0 lists, or the elements where it is true."""
 
 
-def _index(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index that the plain attribute of `getitem` stands for: ("slice", a, b, c), a number, None or "...".
+def index_items(index: Any) -> tuple[list[Any], Items]:
+    """The arrays of a Python index, and its items."""
+    arrays: list[Any] = []
+    items: list[Item] = []
+    for item in index if isinstance(index, tuple) else (index,):
+        if isinstance(item, (list, range, bool)) or (hasattr(item, "dtype") and not isinstance(item, np.integer)):
+            items.append(("array", len(arrays)))
+            arrays.append(item if hasattr(item, "dtype") else np.asarray(item, None if item else np.int64))
+        elif isinstance(item, slice):
+            items.append(("slice", item.start, item.stop, item.step))
+        elif item is Ellipsis:
+            items.append("...")
+        elif item is None or hasattr(item, "__index__"):
+            items.append(None if item is None else int(item))
+        else:
+            raise OperatorError(
+                f"a value cannot be indexed by {item!r} ({type(item).__name__}); an index is made of whole numbers, "
+                "slices, None, ... and arrays of whole numbers or truth values"
+            )
+    return arrays, tuple(items)
 
-    It has an ellipsis, with which NumPy gives even a single element as an array that shares the value's memory.
+
+def along(axis: int) -> Items:
+    """The items of an index of one array, of places along an axis."""
+    return (("along", axis),)
+
+
+def on_axis(axis: int) -> Items:
+    """The items of the slices along an axis, counted from the front, that array 0 lists."""
+    return (*[("slice", None, None, None)] * axis, ("array", 0))
+
+
+def _axis_along(items: Items) -> int | None:
+    first = items[0] if items else None
+    return int(first[1]) if isinstance(first, tuple) and first[0] == "along" else None
+
+
+def _part(item: Item, arrays: Sequence[Any]) -> Any:
+    """What stands in an index for an item."""
+    if isinstance(item, tuple):
+        return arrays[item[1]] if item[0] == "array" else slice(*item[1:])
+    return Ellipsis if item == "..." else item
+
+
+def _numpy_index(items: Items, arrays: Sequence[Array]) -> tuple[Any, ...]:
+    """The index that NumPy takes. Without arrays it has an ellipsis, so that NumPy gives a view even of one element."""
+    axis = _axis_along(items)
+    if axis is not None:
+        grid = list(np.ogrid[tuple(slice(size) for size in arrays[0].shape)])
+        grid[axis] = arrays[0]
+        return tuple(grid)
+    found = tuple(_part(item, arrays) for item in items)
+    return found if arrays or Ellipsis in found else (*found, Ellipsis)
+
+
+# Shapes
+
+
+def _infer_take(*values: Spec, items: Items) -> Spec:
+    x, arrays = values[0], values[1:]
+    for array in arrays:
+        if array.dtype != "bool" and array.dtype not in INTEGERS:
+            raise DtypeError(f"an index must be of whole numbers or truth values, found {array.dtype}")
+    if _axis_along(items) is not None:
+        return Spec(arrays[0].shape, x.dtype)
+    return Spec(_shape_of_part(x.shape, [_part(item, arrays) for item in items]), x.dtype)
+
+
+def _axes_taken(part: Any) -> int:
+    """How many axes of the value a part of an index stands for."""
+    if part is None:
+        return 0
+    return len(part.shape) if getattr(part, "dtype", None) == "bool" else 1
+
+
+def _shape_of_part(shape: Shape, parts: list[Any]) -> Shape:
+    """The shape of the part that an index names.
+
+    The axes of what arrays and numbers pick stand where these stand, or first where they do not stand together.
     """
-    found = tuple(slice(*i[1:]) if isinstance(i, tuple) else Ellipsis if isinstance(i, str) else i for i in items)
-    return found if Ellipsis in found else (*found, Ellipsis)
+    rest = len(shape) - sum(_axes_taken(part) for part in parts if part is not Ellipsis)
+    if rest < 0:
+        raise ShapeError(f"the index names {len(shape) - rest} axes of a value with {len(shape)}")
+    if not any(part is Ellipsis for part in parts):
+        parts = [*parts, Ellipsis]
+    sizes: list[AnySize] = []
+    picked: list[Shape] = []
+    places, axis = [], 0
+    for number, part in enumerate(parts):
+        if part is None:
+            sizes.append(1)
+        elif part is Ellipsis:
+            sizes.extend(shape[axis : axis + rest])
+            axis += rest
+            continue
+        elif isinstance(part, slice):
+            sizes.append(UNKNOWN if shape[axis] == UNKNOWN else length_of_slice(shape[axis], part))
+        else:
+            picked.append(_picked(shape, axis, part))
+            places.append((number, len(sizes)))
+        axis += _axes_taken(part)
+    if not places:
+        return tuple(sizes)
+    together = places[-1][0] - places[0][0] == len(places) - 1
+    start = places[0][1] if together else 0
+    return (*sizes[:start], *broadcast(*picked), *sizes[start:])
 
 
-def plain_index(index: Any) -> tuple[Any, ...]:
-    """A Python index as the plain data that a `getitem` operator carries."""
-    items = index if isinstance(index, tuple) else (index,)
-    return tuple(
-        ("slice", i.start, i.stop, i.step) if isinstance(i, slice) else "..." if i is Ellipsis else i for i in items
-    )
+def _picked(shape: Shape, axis: int, part: Any) -> Shape:
+    """The shape of what an array or a number picks along an axis."""
+    if isinstance(part, Spec):
+        return (UNKNOWN,) if part.dtype == "bool" else part.shape
+    size = shape[axis]
+    if isinstance(size, int) and size != UNKNOWN and not -size <= part < size:
+        raise OperatorError(f"index {part} is out of bounds for axis {axis} with size {size}")
+    return ()
 
 
-def _infer_getitem(x: Spec, *, index: tuple[Any, ...]) -> Spec:
-    return Spec(_shape_of_items(x.shape, _index(index)), x.dtype)
+# Taking a part
 
 
-@operator(_infer_getitem, views=True)
-def getitem(x: Any, *, index: tuple[Any, ...]) -> Any:
-    """A part of the value, by numbers and slices."""
-    return x[_index(index)]
+@operator(_infer_take, views=True)
+def take_items(*values: Array, items: Items) -> Array:
+    """The part of the first value that items name; the other values are the arrays among these.
+
+    Without arrays it shares the memory of the value.
+    """
+    found: Array = values[0][_numpy_index(items, values[1:])]
+    return found
 
 
-@getitem.gradient
-def _(x_like: Any, dout: Any, index: tuple[Any, ...]) -> Any:
-    return place(dout, x_like, index=index)
+@take_items.gradient
+def _(values_from_1: Any, values_like: Any, dout: Any, items: Items) -> Any:
+    whole = put_items([values_like[0], dout, *values_from_1], items=items, accumulate=True, onto_zeros=True)
+    return [whole, *[None] * len(values_from_1)]
 
 
-@getitem.in_onnx
-def _getitem_in_onnx(onnx: Any, x: Any, index: tuple[Any, ...]) -> Any:
-    items = _one_each(_index(index), x.rank)
-    axes = [i for i in items if i is not None]
-    single = [axis for axis, item in enumerate(axes) if isinstance(item, int)]
-    part = _cut_in_onnx(onnx, x, [slice(i, i + 1 or None) if isinstance(i, int) else i for i in axes])
-    part = onnx.Squeeze(part, single) if single else part
-    kept = [i for i in items if not isinstance(i, int)]
-    new = [place for place, item in enumerate(kept) if item is None]
-    return onnx.Unsqueeze(part, new) if new else part
+# Putting numbers into a part
 
 
-def _one_each(items: tuple[Any, ...], rank: int) -> list[Any]:
-    """The items of an index, with a slice for each axis that an ellipsis, or nothing, stands for."""
-    rest = [slice(None)] * (rank - sum(_axes_taken(i) for i in items if i is not Ellipsis))
-    places = [place for place, item in enumerate(items) if item is Ellipsis]
-    cut = places[0] if places else len(items)
-    return [*items[:cut], *rest, *items[cut + 1 :]]
+def _infer_put(*values: Spec, items: Items, accumulate: bool = False, onto_zeros: bool = False) -> Spec:
+    x, y, *arrays = values
+    part = _infer_take(x, *arrays, items=items)
+    broadcast(part.shape, y.shape)
+    return Spec(x.shape, y.dtype) if onto_zeros else x
+
+
+@operator(_infer_put)
+def put_items(*values: Array, items: Items, accumulate: bool = False, onto_zeros: bool = False) -> Array:
+    """A copy of the first value with the second one in the part that items name, or with `accumulate` added to it.
+
+    The other values are the arrays among the items. With `onto_zeros`, the first value lends its shape only, and zeros
+    stand for its elements.
+    """
+    x, y, *arrays = values
+    out = np.zeros(x.shape, y.dtype) if onto_zeros else x.copy()
+    index = _numpy_index(items, arrays)
+    if accumulate and arrays:
+        np.add.at(out, index, y)
+    elif accumulate and not onto_zeros:
+        out[index] += y
+    else:
+        out[index] = y
+    return out
+
+
+@put_items.gradient
+def _(values_from_2: Any, values_like: Any, dout: Any, items: Items, accumulate: bool, onto_zeros: bool) -> Any:
+    part, arrays = values_like[1], values_from_2
+    if onto_zeros:
+        rest = None
+    elif accumulate:
+        rest = dout
+    else:
+        rest = put_items([dout, np.zeros((), dout.dtype), *arrays], items=items)
+    put = take_items([dout, *arrays], items=items)
+    if UNKNOWN in part.shape or tuple(put.shape) != tuple(part.shape):
+        put = sum_like(put, part)
+    return [rest, put if put.dtype == part.dtype else put.astype(part.dtype), *[None] * len(arrays)]
+
+
+# In ONNX
+
+
+@take_items.in_onnx
+def _(onnx: Any, values: Any, items: Items) -> Any:
+    return _take_in_onnx(onnx, values[0], values[1:], items)
+
+
+@put_items.in_onnx
+def _(onnx: Any, values: Any, items: Items, accumulate: bool, onto_zeros: bool) -> Any:
+    x, y, *arrays = values
+
+    def pick(value: Any) -> Any:
+        return _take_in_onnx(onnx, value, arrays, items)
+
+    put = onnx.placed(y, x, pick, add=accumulate and bool(arrays))
+    if onto_zeros:
+        return put
+    return x + put if accumulate else onnx.Where(onnx.placed(onnx.constant(True), x, pick), put, x)
+
+
+def _take_in_onnx(onnx: Any, x: Any, arrays: Sequence[Any], items: Items) -> Any:
+    axis = _axis_along(items)
+    if axis is not None:
+        return onnx.GatherElements(x, arrays[0], axis=axis)
+    parts = _one_each([_part(item, arrays) for item in items], x.rank)
+    return _picked_in_onnx(onnx, x, parts) if arrays else _sliced_in_onnx(onnx, x, parts)
+
+
+def _one_each(parts: list[Any], rank: int) -> list[Any]:
+    """The parts of an index, with a slice for each axis that an ellipsis, or nothing, stands for."""
+    rest = [slice(None)] * (rank - sum(_axes_taken(i) for i in parts if i is not Ellipsis))
+    places = [place for place, part in enumerate(parts) if part is Ellipsis]
+    cut = places[0] if places else len(parts)
+    return [*parts[:cut], *rest, *parts[cut + 1 :]]
+
+
+def _sliced_in_onnx(onnx: Any, x: Any, parts: list[Any]) -> Any:
+    """The part that numbers, slices and new axes name."""
+    axes = [part for part in parts if part is not None]
+    single = [axis for axis, part in enumerate(axes) if isinstance(part, int)]
+    found = _cut_in_onnx(onnx, x, [slice(i, i + 1 or None) if isinstance(i, int) else i for i in axes])
+    found = onnx.Squeeze(found, single) if single else found
+    kept = [part for part in parts if not isinstance(part, int)]
+    new = [place for place, part in enumerate(kept) if part is None]
+    return onnx.Unsqueeze(found, new) if new else found
 
 
 def _cut_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
@@ -96,103 +286,9 @@ def _part_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
     return onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
 
 
-@operator(lambda y, like, *, index: Spec(like.shape, y.dtype))
-def place(y: Any, like: Any, *, index: tuple[Any, ...]) -> Any:
-    """Zeros in the shape of `like`, with `y` in the part that the index names."""
-    out = np.zeros(like.shape, y.dtype)
-    out[_index(index)] = y
-    return out
-
-
-@place.gradient_of("y")
-def _(dout: Any, index: tuple[Any, ...]) -> Any:
-    return getitem(dout, index=index)
-
-
-@place.in_onnx
-def _(onnx: Any, y: Any, like: Any, index: tuple[Any, ...]) -> Any:
-    return onnx.placed(y, like, lambda places: _getitem_in_onnx(onnx, places, index))
-
-
-# With arrays among the items of the index: ("array", k) stands for array number k
-
-
-def _with_arrays(items: tuple[Any, ...], arrays: Any) -> tuple[Any, ...]:
-    return tuple(arrays[i[1]] if isinstance(i, tuple) and i[0] == "array" else _index((i,))[0] for i in items)
-
-
-def _infer_take_items(*values: Spec, items: tuple[Any, ...]) -> Spec:
-    x, arrays = values[0], values[1:]
-    for array in arrays:
-        if array.dtype != "bool" and array.dtype not in INTEGERS:
-            raise DtypeError(f"an index must be of whole numbers or truth values, found {array.dtype}")
-    return Spec(_shape_of_items(x.shape, _with_arrays(items, arrays)), x.dtype)
-
-
-def _axes_taken(item: Any) -> int:
-    """How many axes of the value an item of an index stands for."""
-    if item is None:
-        return 0
-    return len(item.shape) if getattr(item, "dtype", None) == "bool" else 1
-
-
-def _check_place(place: int, size: AnySize, axis: int) -> None:
-    if isinstance(size, int) and size != UNKNOWN and not -size <= place < size:
-        raise OperatorError(f"index {place} is out of bounds for axis {axis} with size {size}")
-
-
-def _shape_of_items(shape: Shape, items: tuple[Any, ...]) -> Shape:
-    """The shape of the part: what arrays pick comes where they stand, or first where they do not stand together."""
-    rest = len(shape) - sum(_axes_taken(i) for i in items if i is not Ellipsis)
-    if rest < 0:
-        raise ShapeError(f"the index names {len(shape) - rest} axes of a value with {len(shape)}")
-    if Ellipsis not in [i for i in items if not isinstance(i, Spec)]:
-        items = (*items, Ellipsis)
-    sizes: list[Any] = []
-    picked: list[Shape] = []
-    places, axis = [], 0
-    for number, item in enumerate(items):
-        if isinstance(item, (Spec, int)):
-            sizes_here = (UNKNOWN,) if isinstance(item, Spec) and item.dtype == "bool" else getattr(item, "shape", ())
-            picked.append(sizes_here)
-            places.append((number, len(sizes)))
-            if isinstance(item, int):
-                _check_place(item, shape[axis], axis)
-        elif item is None:
-            sizes.append(1)
-        elif item is Ellipsis:
-            sizes.extend(shape[axis : axis + rest])
-            axis += rest
-            continue
-        else:
-            sizes.append(UNKNOWN if shape[axis] == UNKNOWN else length_of_slice(shape[axis], item))
-        axis += _axes_taken(item)
-    if not places:
-        return tuple(sizes)
-    together = places[-1][0] - places[0][0] == len(places) - 1
-    start = places[0][1] if together else 0
-    return (*sizes[:start], *broadcast(*picked), *sizes[start:])
-
-
-@operator(_infer_take_items, checked=True)
-def take_items(*values: Any, items: tuple[Any, ...]) -> Any:
-    """The part of the first value that numbers, slices and the other values, arrays of places or a mask, name."""
-    return values[0][_with_arrays(items, values[1:])]
-
-
-@take_items.gradient
-def _(values_from_1: Any, values_like: Any, dout: Any, items: tuple[Any, ...]) -> Any:
-    return [add_items([dout, values_like[0], *values_from_1], items=items), *[None] * len(values_from_1)]
-
-
-@take_items.in_onnx
-def _(onnx: Any, values: Any, items: tuple[Any, ...]) -> Any:
-    return _take_in_onnx(onnx, values[0], values[1:], items)
-
-
-def _take_in_onnx(onnx: Any, x: Any, arrays: Any, items: tuple[Any, ...]) -> Any:
-    """The axes that arrays and numbers pick from go to the front; what is picked is put where NumPy has it."""
-    every = _places_in_onnx(onnx, _one_each(_with_arrays(items, arrays), x.rank))
+def _picked_in_onnx(onnx: Any, x: Any, parts: list[Any]) -> Any:
+    """The part that arrays pick: their axes go to the front, and what is picked is put where NumPy has it."""
+    every = _places_in_onnx(onnx, parts)
     axes = [item for item in every if item is not None]
     picked = [axis for axis, item in enumerate(axes) if not isinstance(item, slice)]
     kept = [axis for axis, item in enumerate(axes) if isinstance(item, slice)]
@@ -236,95 +332,3 @@ def _together_in_onnx(onnx: Any, places: list[Any]) -> tuple[Any, int]:
             total = total + array
         places = [onnx.Expand(array, onnx.Shape(total)) for array in places]
     return onnx.Concat(*(onnx.Unsqueeze(array, [-1]) for array in places), axis=-1), width
-
-
-@operator(lambda *values, items: Spec(values[1].shape, values[0].dtype))
-def add_items(*values: Any, items: tuple[Any, ...]) -> Any:
-    """Zeros in the shape of the second value, with the first one added to the part that an index names."""
-    out = np.zeros(values[1].shape, values[0].dtype)
-    np.add.at(out, _with_arrays(items, values[2:]), values[0])
-    return out
-
-
-@add_items.gradient
-def _(values_from_2: Any, dout: Any, items: tuple[Any, ...]) -> Any:
-    return [take_items([dout, *values_from_2], items=items), None, *[None] * len(values_from_2)]
-
-
-@add_items.in_onnx
-def _(onnx: Any, values: Any, items: tuple[Any, ...]) -> Any:
-    y, like, *arrays = values
-    return onnx.placed(y, like, lambda places: _take_in_onnx(onnx, places, arrays, items), add=True)
-
-
-@operator(lambda *values, items: values[0])
-def put_items(*values: Any, items: tuple[Any, ...]) -> Any:
-    """The first value, with the second in the part that numbers, slices and the other values name."""
-    out = values[0].copy()
-    out[_with_arrays(items, values[2:])] = values[1]
-    return out
-
-
-@put_items.gradient
-def _(values_from_2: Any, values_like: Any, dout: Any, items: tuple[Any, ...]) -> Any:
-    part, places = values_like[1], values_from_2
-    rest = put_items([dout, np.zeros((), dout.dtype), *places], items=items)
-    put = REGISTRY["sum_like"](take_items([dout, *places], items=items), part)
-    return [rest, put if put.dtype == part.dtype else put.astype(part.dtype), *[None] * len(places)]
-
-
-@put_items.in_onnx
-def _(onnx: Any, values: Any, items: tuple[Any, ...]) -> Any:
-    x, y, *arrays = values
-    there = onnx.placed(onnx.constant(True), x, lambda places: _take_in_onnx(onnx, places, arrays, items))
-    return onnx.Where(there, onnx.placed(y, x, lambda places: _take_in_onnx(onnx, places, arrays, items)), x)
-
-
-def array_index(index: Any) -> tuple[list[Any], tuple[Any, ...]]:
-    """The arrays of a Python index, and the index as plain data in which they are numbered."""
-    arrays: list[Any] = []
-    items: list[Any] = []
-    for item in index if isinstance(index, tuple) else (index,):
-        if isinstance(item, (list, range, bool)) or (hasattr(item, "dtype") and not isinstance(item, np.integer)):
-            items.append(("array", len(arrays)))
-            arrays.append(item if hasattr(item, "dtype") else np.asarray(item, None if item else np.int64))
-        else:
-            items.extend(plain_index(int(item) if isinstance(item, np.integer) else item))
-    return arrays, tuple(items)
-
-
-@public(method=True)
-def slice_(input: Any, axes: Any, starts: Any, ends: Any) -> Any:
-    """The part between two places along each of the axes listed."""
-    return strided_slice(input, axes, starts, ends, [1] * len(axes))
-
-
-@public(method=True)
-def strided_slice(x: Any, axes: Any, starts: Any, ends: Any, strides: Any, name: Any = None) -> Any:
-    """The part between two places along each of the axes listed, taken in steps."""
-    parts: list[Any] = [slice(None)] * len(x.shape)
-    for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
-        parts[normal_axis(int(axis), len(parts))] = slice(int(start), int(end), int(stride))
-    return getitem(x, index=plain_index(tuple(parts)))
-
-
-@public(method=True)
-def gather_nd(x: Any, index: Any, name: Any = None) -> Any:
-    """The parts whose places along the first axes are listed in the last axis of `index`."""
-    places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]
-    return take_items([x, *places], items=tuple(("array", k) for k in range(len(places))))
-
-
-@public(method=True)
-def scatter_nd_add(x: Any, index: Any, updates: Any, name: Any = None) -> Any:
-    """The value, with updates added to the parts that `index` names as in `gather_nd`."""
-    places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]
-    return x + add_items([updates, x, *places], items=tuple(("array", k) for k in range(len(places))))
-
-
-@public()
-def scatter_nd(index: Any, updates: Any, shape: Any, name: Any = None) -> Any:
-    """Zeros, with updates added to the parts that `index` names as in `gather_nd`."""
-    places = [getitem(index, index=("...", k)) for k in range(index.shape[-1])]
-    like = np.zeros(tuple(shape), canonical(updates.dtype))
-    return add_items([updates, like, *places], items=tuple(("array", k) for k in range(len(places))))

@@ -173,7 +173,18 @@ def _infer_pick(x: Spec, label: Spec) -> Spec:
     return Spec((x.shape[0], 1), x.dtype)
 
 
-@operator(_infer_pick, checked=True)
+def _fill_pick(x: Any, label: Any, out: Any) -> bool:
+    rows = label.reshape(label.size)
+    if rows.size != x.shape[0]:
+        return False
+    for i in range(x.shape[0]):
+        if rows[i] < 0 or rows[i] >= x.shape[1]:
+            return False
+        out[i, 0] = x[i, rows[i]]
+    return True
+
+
+@operator(_infer_pick, form=Filling(_fill_pick, row_by_row=True, problem=_LABELS), checked=True)
 def pick(x: Any, label: Any) -> Any:
     """The element of each row that the label names."""
     return np.take_along_axis(x, _rows(x, label)[:, None], axis=1)

@@ -11,7 +11,7 @@ from app.errors import OperatorError, ShapeError
 from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical
 from app.ops.gone import without_method
-from app.ops.indexing import array_index
+from app.ops.indexing import ROWS, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.spec import UNKNOWN
 from app.ops.values import Applied, Operand, Setting, Value
@@ -111,12 +111,10 @@ class ValueMethods:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: object) -> Applied:
-        arrays, items = array_index(index)
-        if not arrays:
-            return REGISTRY["getitem"](self, index=items)
-        if items == (("array", 0),) and canonical(arrays[0].dtype) != "bool":
+        arrays, items = index_items(index)
+        if items == ROWS and canonical(arrays[0].dtype) != "bool":
             return REGISTRY["gather"](self, arrays[0])
-        return REGISTRY["take_items"]([self, *arrays], items=items)
+        return take_items([self, *arrays], items=items)
 
     def __getattr__(self, name: str) -> Any:  # the methods that are added below
         raise AttributeError(without_method(type(self).__name__, name))

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
-from app.ops.gathering import add_along_axis
+from app.ops.indexing import along, put_items
 from app.ops.public import public
 from app.ops.shaping import squeeze
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis
@@ -45,7 +45,15 @@ def sorted_with_places(x: Any, *, axis: int = -1, descending: bool = False, stab
 
 @sorted_with_places.gradient
 def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
-    return None if dout is None else add_along_axis(dout, index, x_like, axis=axis) if x_like.shape else dout
+    return _put_back(dout, index, x_like, axis) if x_like.shape else dout
+
+
+def _put_back(dout: Any, index: Any, x_like: Any, axis: int) -> Any:
+    """Zeros in the shape of the sorted value, with the gradient where its elements came from."""
+    if dout is None:
+        return None
+    places = along(normal_axis(axis, len(x_like.shape)))
+    return put_items([x_like, dout, index], items=places, accumulate=True, onto_zeros=True)
 
 
 @sorted_with_places.in_onnx
@@ -85,7 +93,7 @@ def largest_with_places(x: Any, *, k: int = 1, axis: int = -1, largest: bool = T
 
 @largest_with_places.gradient
 def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
-    return None if dout is None else add_along_axis(dout, index, x_like, axis=axis)
+    return _put_back(dout, index, x_like, axis)
 
 
 @largest_with_places.in_onnx

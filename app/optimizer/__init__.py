@@ -1,19 +1,17 @@
 """Optimisers and learning-rate schedules."""
 
+from typing import NoReturn
+
+from app.ops.gone import without
 from app.optimizer import lr
 from app.optimizer.kinds import (
     SGD,
     Adadelta,
     Adagrad,
     Adam,
-    Adamax,
     AdamW,
-    AveragedSGD,
     Momentum,
-    NAdam,
-    RAdam,
     RMSProp,
-    Rprop,
 )
 from app.optimizer.optimizer import Optimizer
 
@@ -23,17 +21,16 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
-    "Adamax",
-    "AveragedSGD",
     "Momentum",
-    "NAdam",
     "Optimizer",
-    "RAdam",
     "RMSProp",
-    "Rprop",
     "lr",
 ]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(without(__name__, name))

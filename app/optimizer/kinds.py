@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from app.graph.variable import Variable
-from app.ops import counted_updates, update
+from app.ops import update
 from app.optimizer.groups import Group
 from app.optimizer.lr import LRScheduler
 from app.optimizer.optimizer import Optimizer
@@ -73,8 +73,9 @@ _AMSGRAD = _states(**_MOMENTS, moment2_max=(SHAPED, 0.0), **_POWERS)
 class Adam(Optimizer):
     """Steps of a size that adapts to each element of a parameter; with `amsgrad`, one that never grows again."""
 
-    definition = counted_updates.adam
+    definition = update.adam
     states = _states(**_MOMENTS, **_POWERS)
+    powers = MappingProxyType({"beta1_pow_acc": "beta1", "beta2_pow_acc": "beta2"})
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Adam(Optimizer):
         name: str | None = None,
     ):
         if amsgrad:
-            self.definition, self.states = counted_updates.amsgrad, _AMSGRAD
+            self.definition, self.states = update.amsgrad, _AMSGRAD
         settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
@@ -131,105 +132,6 @@ class AdamW(Adam):
     def _factor(self, group: Group, parameter: Any) -> float:
         ratio = 1.0 if self._lr_ratio is None else float(self._lr_ratio(parameter))
         return super()._factor(group, parameter) * ratio
-
-
-class _OfMoments(Optimizer):
-    """An optimiser with the settings of Adam, and no others."""
-
-    def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        parameters: Parameters = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ):
-        settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
-        super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
-
-
-class Adamax(_OfMoments):
-    """Adam in which the largest gradient of late stands for the root of the mean square."""
-
-    definition = counted_updates.adamax
-    states = _states(moment=(SHAPED, 0.0), inf_norm=(SHAPED, 0.0), beta1_pow_acc=(NUMBER, 1.0))
-
-
-class NAdam(Optimizer):
-    """Adam that looks ahead, as Nesterov's momentum does."""
-
-    definition = counted_updates.nadam
-    states = _states(**_MOMENTS, step=(NUMBER, 0.0), mu_product=(NUMBER, 1.0))
-
-    def __init__(
-        self,
-        learning_rate: Rate = 0.002,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        momentum_decay: float = 0.004,
-        parameters: Parameters = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ):
-        settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
-        settings["momentum_decay"] = float(momentum_decay)
-        super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
-
-
-class RAdam(_OfMoments):
-    """Adam that adapts the size of its steps only once it has seen enough gradients to trust their mean square."""
-
-    definition = counted_updates.radam
-    states = _states(**_MOMENTS, step=(NUMBER, 0.0))
-
-
-class Rprop(Optimizer):
-    """Steps whose size grows while a gradient keeps its sign; the learning rate is the size of the first one."""
-
-    definition = update.rprop
-
-    def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        learning_rate_range: tuple[float, float] = (1e-5, 50.0),
-        parameters: Parameters = None,
-        etas: tuple[float, float] = (0.5, 1.2),
-        grad_clip: Any = None,
-        multi_precision: bool = False,
-        name: str | None = None,
-    ):
-        first = learning_rate() if isinstance(learning_rate, LRScheduler) else float(learning_rate)
-        self.states = _states(prevs=(SHAPED, 0.0), learning_rates=(SHAPED, first))
-        settings = dict(zip(("eta_minus", "eta_plus"), map(float, etas), strict=True))
-        settings |= zip(("smallest", "largest"), map(float, learning_rate_range), strict=True)
-        super().__init__(learning_rate, parameters, None, grad_clip, name, settings)
-
-
-class AveragedSGD(Optimizer):
-    """Steps against the gradient at a falling rate, and the average of each parameter from step `t0` on."""
-
-    definition = counted_updates.averaged_sgd
-
-    def __init__(
-        self,
-        learning_rate: Rate = 0.01,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        parameters: Parameters = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-    ):
-        first = learning_rate() if isinstance(learning_rate, LRScheduler) else float(learning_rate)
-        self.states = _states(average=(SHAPED, 0.0), eta=(NUMBER, first), mu=(NUMBER, 1.0), step=(NUMBER, 0.0))
-        settings = {"lambd": float(lambd), "alpha": float(alpha), "t0": float(t0)}
-        super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
 
 class Adagrad(Optimizer):

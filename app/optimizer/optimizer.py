@@ -15,6 +15,7 @@ from app.graph.gradients import append_backward
 from app.graph.program import OPTIMIZE, Program
 from app.graph.variable import Variable
 from app.nn.parameter import initialise
+from app.ops.arithmetic import multiply
 from app.ops.creation import fill_constant
 from app.ops.definition import OpDef, apply
 from app.ops.dtype import canonical
@@ -34,6 +35,8 @@ class Optimizer:
     definition: OpDef
     states: Mapping[str, tuple[bool, float]] = MappingProxyType({})
     """What is remembered of a parameter: whether in the parameter's shape (or as one number), and the first value."""
+    powers: Mapping[str, str] = MappingProxyType({})
+    """Which of these numbers each step multiplies by a setting before the operator reads it, and by which one."""
 
     def __init__(
         self,
@@ -94,8 +97,12 @@ class Optimizer:
 
     def _step_one(self, group: Group, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
         gradient = self._regularized(group, parameter, gradient)
-        inputs = [parameter, gradient, learning_rate, *states]
-        apply(self.definition, inputs, self._settings_of(group, parameter), into=[parameter, *states])
+        settings = self._settings_of(group, parameter)
+        for name, state in zip(self.states, states, strict=True):
+            if name in self.powers:
+                apply(multiply, [state, settings[self.powers[name]]], {}, into=[state])
+        changed = [parameter, *states][: len(self.definition.outputs)]
+        apply(self.definition, [parameter, gradient, learning_rate, *states], settings, into=changed)
 
     def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
         """The gradient with that of the parameter's own regularizer, or of its group's, added."""

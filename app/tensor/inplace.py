@@ -16,8 +16,8 @@ import numpy as np
 
 from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.broadcasting import sum_to
-from app.ops.definition import REGISTRY, OpDef, apply
-from app.ops.indexing import plain_index
+from app.ops.definition import OpDef, apply
+from app.ops.indexing import index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.shaping import cast
 from app.tensor.modes import modes
@@ -242,10 +242,8 @@ def _index_of_arrays(index: Any) -> Any:
 
 def _steps_to_part(index: Any) -> tuple[tuple[Step, ...], Any]:
     """The step to a part that is a view; for an index that lists positions, no step and the index itself."""
-    parts = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(p, list) or (hasattr(p, "dtype") and not isinstance(p, np.generic)) for p in parts):
-        return (), _index_of_arrays(index)
-    return (Step(REGISTRY["getitem"], {"index": plain_index(index)}, 0),), None
+    arrays, items = index_items(index)
+    return ((), _index_of_arrays(index)) if arrays else ((Step(take_items, {"items": items}, 0),), None)
 
 
 def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

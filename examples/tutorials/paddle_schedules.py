@@ -36,7 +36,7 @@ for schedule in (
     loss, rate = learned(lambda rate, p: paddle.optimizer.SGD(rate, parameters=p), schedule)
     print(f"{type(schedule).__name__}: fell below 1: {loss < 1}, last rate {rate:.4f}")
 
-for kind in ("Momentum", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "RMSProp", "Rprop"):
+for kind in ("Momentum", "Adam", "AdamW", "Adagrad", "RMSProp"):
     make = getattr(paddle.optimizer, kind)
     loss, _ = learned(lambda rate, p, make=make: make(rate, parameters=p), epochs=60)
     print(f"{kind}: fell below 2: {loss < 2}")
@@ -57,10 +57,6 @@ print(sorted(name.partition("w_0_")[2] for name in adam.state_dict() if "w_0_" i
 # Momentum: fell below 2: True
 # Adam: fell below 2: True
 # AdamW: fell below 2: True
-# Adamax: fell below 2: True
-# NAdam: fell below 2: True
-# RAdam: fell below 2: True
 # Adagrad: fell below 2: True
 # RMSProp: fell below 2: True
-# Rprop: fell below 2: True
 # ['beta1_pow_acc_0', 'beta2_pow_acc_0', 'moment1_0', 'moment2_0', 'moment2_max_0']

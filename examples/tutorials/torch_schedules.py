@@ -28,10 +28,6 @@ for kind, settings in (
     (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
     (torch.optim.Adam, {"lr": 0.1, "amsgrad": True}),
     (torch.optim.AdamW, {"lr": 0.1}),
-    (torch.optim.NAdam, {"lr": 0.1}),
-    (torch.optim.RAdam, {"lr": 0.1}),
-    (torch.optim.Rprop, {"lr": 0.1}),
-    (torch.optim.ASGD, {"lr": 0.1}),
 ):
     optimizer = restart(kind, **settings)
     losses = [step(optimizer) for _ in range(10)]
@@ -101,10 +97,6 @@ print(torch.linalg.norm(spring.detach(), 1), torch.diff(torch.tensor([1, 4, 9]))
 # SGD: 5.000 -> 0.013
 # Adam: 5.000 -> 1.273
 # AdamW: 5.000 -> 1.241
-# NAdam: 5.000 -> 1.894
-# RAdam: 5.000 -> 0.191
-# Rprop: 5.000 -> 0.027
-# ASGD: 5.000 -> 0.090
 # rate 0.0160, momentum 0.9500
 # rate 0.3978, momentum 0.8506
 # rate 0.3247, momentum 0.8688

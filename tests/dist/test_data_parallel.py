@@ -131,7 +131,7 @@ def test_of_a_parameter_server_the_first_rank_alone_has_an_optimiser():
     trainer, trainer_startup = shared_out(1, "pserver", adam)
     assert ops(server) == ["multiply", "receive_gradients", "send_parameters"]
     assert ops(trainer) == ["multiply", "send_gradients", "receive_parameters"]
-    assert (ops(server, OPTIMIZE), ops(trainer, OPTIMIZE)) == (["adam", "adam"], [])
+    assert (ops(server, OPTIMIZE).count("adam"), ops(trainer, OPTIMIZE)) == (2, [])
     assert not trainer.schedulers
     gone = at_other_ranks(adam.main, [trainer])
     assert {"fc_0.w_0_moment1_0", "learning_rate_0"} <= gone

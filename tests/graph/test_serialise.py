@@ -86,6 +86,8 @@ def test_an_operator_or_an_attribute_that_is_not_there_is_named():
         program_from_data(changed(through_json(built()), [*operator, "type"], "matmull"))
     with pytest.raises(ProgramError, match="operator matmul has no attribute 'scale'; was it written by another"):
         program_from_data(changed(through_json(built()), [*operator, "attributes", "scale"], 2))
+    with pytest.raises(ProgramError, match="operator matmul has 1 outputs, found 0; was it written by another release"):
+        program_from_data(changed(through_json(built()), [*operator, "outputs"], []))
 
 
 def test_a_function_of_a_program_has_to_be_told_how_to_be_written():

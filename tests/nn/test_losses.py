@@ -287,3 +287,15 @@ def test_losses_of_distances():
     ranked = np.maximum(-(SCORES - TARGETS) + 0.1, 0).mean()
     found = nn.MarginRankingLoss(0.1)(x, y, to_tensor(np.ones_like(SCORES)))
     np.testing.assert_allclose(found.item(), ranked, rtol=1e-9)
+
+
+@both
+def test_nll_refuses_a_label_that_names_no_class(compute: Any):
+    with pytest.raises(OperatorError, match="labels must"):
+        compute(lambda x, y: F.nll_loss(x, y, ignore_index=None), log_shares(SCORES), np.array([0, 1, -1, 2]))
+
+
+def test_a_probability_of_zero_elsewhere_has_no_gradient():
+    shares = to_tensor(np.array([[[1.0], [0.0]]]), stop_gradient=False)
+    F.cross_entropy(shares, to_tensor([[0]]), use_softmax=False, axis=1).backward()
+    assert shares.grad.numpy().ravel().tolist() == [-1.0, 0.0]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from app.ops.dtype import FLOATS, INTEGERS
+from app.ops.indexing import along, index_items
 
 
 @st.composite
@@ -92,33 +93,26 @@ def cutting(draw: st.DrawFn) -> Call:
     return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"num_or_sections": parts, "axis": axis})
 
 
-def plain_items(index: Any) -> tuple[Any, ...]:
-    """A Python index as the setting that `getitem` carries."""
-    items = index if isinstance(index, tuple) else (index,)
-    return tuple(
-        ("slice", i.start, i.stop, i.step) if isinstance(i, slice) else "..." if i is Ellipsis else i for i in items
-    )
+def by_slices() -> st.SearchStrategy[Call]:
+    """A value, and an index of numbers, slices and new axes."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Call:
+        x = numbers(draw, draw(shapes), draw(st.sampled_from(NUMBERS)))
+        index = draw(hnp.basic_indices(x.shape, max_dims=5, allow_newaxis=True, allow_ellipsis=True))
+        return Call([x], {"items": index_items(index)[1]})
+
+    return drawn()
 
 
 @st.composite
-def indexing(draw: st.DrawFn, placing: bool = False) -> Call:
-    x = numbers(draw, draw(shapes), draw(st.sampled_from(ANY)))
-    index = draw(hnp.basic_indices(x.shape, max_dims=5, allow_newaxis=True, allow_ellipsis=True))
-    part = [np.asarray(x[index])] if placing else []
-    return Call([*part, x], {"index": plain_items(index)})
-
-
-@st.composite
-def gathering(draw: st.DrawFn, scattering: bool = False) -> Call:
+def gathering(draw: st.DrawFn) -> Call:
     shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
     axis = draw(an_axis(len(shape)))
     size = shape[axis]
     places = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3))
     index = numbers(draw, places, draw(st.sampled_from(INTEGERS)), -size, size - 1)
-    x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
-    if not scattering:
-        return Call([x, index], {"axis": axis})
-    return Call([np.take(x, index, axis), index, x], {"axis": axis})
+    return Call([numbers(draw, shape, draw(st.sampled_from(NUMBERS))), index], {"axis": axis})
 
 
 @st.composite
@@ -147,7 +141,7 @@ def turning(draw: st.DrawFn, rolling: bool = False) -> Call:
 
 
 @st.composite
-def picking_items(draw: st.DrawFn, adding: bool = False, putting: bool = False) -> Call:
+def by_arrays(draw: st.DrawFn) -> Call:
     """A value, and an index with arrays of places or with a mask among its items."""
     shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
     x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
@@ -180,47 +174,49 @@ def picking_items(draw: st.DrawFn, adding: bool = False, putting: bool = False) 
         axis += 1
     if not arrays:
         items, arrays = [("array", 0)], [np.zeros(places, "int64")]
-    call = Call([x, *arrays], {"items": tuple(items)})
+    return Call([x, *arrays], {"items": tuple(items)})
+
+
+@st.composite
+def along_lines(draw: st.DrawFn) -> Call:
+    """A value, and for some lines along an axis places in it, each once."""
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    axis = draw(st.integers(0, len(shape) - 1))
+    x = numbers(draw, shape, draw(st.sampled_from(NUMBERS)))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    some = tuple(slice(draw(st.integers(0, size))) for size in shape)
+    index = np.argsort(rng.random(shape), axis)[some].astype(draw(st.sampled_from(("int32", "int64"))))
+    return Call([x, index], {"items": along(axis)})
+
+
+def taking_items() -> st.SearchStrategy[Call]:
+    """A value, and the items of a part of it."""
+    return st.one_of(by_slices(), by_arrays(), along_lines())
+
+
+@st.composite
+def putting_items(draw: st.DrawFn) -> Call:
+    """A value, what is put into a part of it, and the items of that part."""
+    call = draw(taking_items())
+    x, *arrays = call.inputs
     part = np.asarray(x[np_items(call)])
-    if putting:
-        return Call([x, part, *arrays], call.attributes)
-    return Call([part, x, *arrays], call.attributes) if adding else call
+    ways = {name: draw(st.booleans()) for name in ("accumulate", "onto_zeros")}
+    return Call([x, part, *arrays], {**call.attributes, **ways})
 
 
 def np_items(call: Call) -> tuple[Any, ...]:
     """The index of NumPy that the items of a call, whose arrays come after the first value, stand for."""
     found: list[Any] = []
     for item in call.attributes["items"]:
+        if isinstance(item, tuple) and item[0] == "along":
+            places = [np.arange(n) for n in call.inputs[1].shape]
+            grid = np.meshgrid(*places, indexing="ij")
+            return tuple(call.inputs[1] if axis == item[1] else grid[axis] for axis in range(len(grid)))
         if isinstance(item, tuple):
             found.append(call.inputs[1 + item[1]] if item[0] == "array" else slice(*item[1:]))
         else:
             found.append(Ellipsis if item == "..." else item)
     return tuple(found)
-
-
-@st.composite
-def picking_along(draw: st.DrawFn, adding: bool = False, replacing: bool = False) -> Call:
-    """A value, and for each line along an axis places in it; each place once where they are replaced."""
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
-    axis = draw(an_axis(len(shape)))
-    x = numbers(draw, shape, draw(st.sampled_from(FLOATS if replacing else NUMBERS)))
-    rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    order = np.argsort(rng.random(shape), axis)
-    count = draw(st.integers(0, shape[axis]))
-    index = np.take(order, range(count), axis).astype(draw(st.sampled_from(("int32", "int64"))))
-    values = np.take_along_axis(x, index, axis)
-    if replacing:
-        return Call([x, index, values + values.dtype.type(1)], {"axis": axis})
-    return Call([values, index, x] if adding else [x, index], {"axis": axis})
-
-
-@st.composite
-def scattering(draw: st.DrawFn) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
-    x = numbers(draw, shape, draw(st.sampled_from(FLOATS)))
-    rows = np.random.default_rng(draw(st.integers(0, 1000))).permutation(shape[0])[: draw(st.integers(0, shape[0]))]
-    updates = numbers(draw, (len(rows), *shape[1:]), x.dtype.name)
-    return Call([x, rows, updates], {"overwrite": draw(st.booleans())})
 
 
 @st.composite

@@ -84,6 +84,26 @@ CASES: dict[str, Case] = {
         lambda x, y: added(x, ([1, 0], [2, 0]), y),
         [DEEP, DEEP[0, :2]],
     ),
+    "scatter": (lambda x, y: app.scatter(x, PLACES[:2], y), lambda x, y: y[::-1].copy(), [X, Y]),
+    "scatter adding": (
+        lambda x, y: app.scatter(x, PLACES, y, overwrite=False), lambda x, y: np.stack([y[1], y[0] + y[2]]),
+        [X, DEEP[0, :, :3]],
+    ),
+    "take_along_axis": (
+        lambda x: app.take_along_axis(x, ALONG, 1), lambda x: np.take_along_axis(x, ALONG, 1), [X]
+    ),
+    "take_along_axis of one line for all": (
+        lambda x: app.take_along_axis(x, ALONG[:1], 1), lambda x: np.take_along_axis(x, ALONG[:1], 1), [X]
+    ),
+    "take_along_axis of one line by many": (
+        lambda x: app.take_along_axis(x, ALONG, 1), lambda x: np.take_along_axis(x, ALONG, 1), [X[:1]]
+    ),
+    "take_along_axis of some lines": (
+        lambda x: app.take_along_axis(x, ALONG[:1], 1, broadcast=False), lambda x: x[:1, [2, 0]], [X]
+    ),
+    "put_along_axis in every line": (
+        lambda x, y: app.put_along_axis(x, ALONG[:1], y, 1), lambda x, y: put(x, ALONG[:1], y, 1), [X, Y[:, :2]]
+    ),
     "put_along_axis": (
         lambda x, y: app.put_along_axis(x, ALONG[:1], y, 1),
         lambda x, y: put(x, ALONG[:1], y, 1),

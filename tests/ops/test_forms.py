@@ -77,8 +77,8 @@ def test_elementwise(name: str):
     check()
 
 
-SHAPES_AND_STEPS = {"cast", "expand", "where", "sgd", "momentum", "adagrad", "adadelta", "rmsprop", "rprop"}
-"""Elementwise operators that only move values, or only add products."""
+SHAPES_AND_STEPS = {"cast", "expand", "where", "sgd", "momentum", "adam", "amsgrad", "adagrad", "adadelta", "rmsprop"}
+"""Elementwise operators that only move values, and optimisers' steps, whose kernel is the form's own function."""
 OF_BITS = {name for name in REGISTRY if name.startswith("bitwise_")}
 
 

@@ -17,7 +17,11 @@ CHANGES = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8
 
 @pytest.mark.parametrize("name", sorted(INSTEAD))
 def test_a_name_that_left_says_what_to_write_instead(name: str):
-    for owner in (app.linalg,) if name in OF_PACKAGE else (app, app.linalg):  # app.cond chose between functions
+    owners = [owner for owner in (app, app.linalg, app.optimizer) if not hasattr(owner, name)]
+    if name in OF_PACKAGE:  # `app.cond` chose between functions
+        owners.remove(app)
+    assert len(owners) >= 2
+    for owner in owners:
         with pytest.raises(AttributeError) as caught:
             getattr(owner, name)
         assert str(caught.value) == f"{owner.__name__} no longer has {name!r}: {INSTEAD[name]}"
@@ -35,11 +39,15 @@ def test_so_do_the_facades(facade: str):
         _ = module.quantile
     with pytest.raises(AttributeError, match=rf"{facade}.linalg no longer has 'svd': np.linalg.svd"):
         _ = module.linalg.svd
+    optimizers = __import__(f"app.compat.{facade}", fromlist=["x"])
+    optimizers = getattr(optimizers, "optim" if facade == "torch" else "optimizer")
+    with pytest.raises(AttributeError, match=r"no longer has 'NAdam': Adam is the nearest to it; SGD, Momentum, Adam"):
+        _ = optimizers.NAdam
 
 
 def test_the_changelog_lists_them():
     other_names = {"inverse", "logdet", "pinverse", "solve_triangular", "histc"}  # PyTorch's, or older ones
-    listed = set(re.findall(r"`(?:linalg\.)?(\w+)`", CHANGES))
+    listed = set(re.findall(r"`(?:[a-z]+\.)*(\w+)`", CHANGES))
     assert set(INSTEAD) - other_names | set(OF_PACKAGE) <= listed
 
 

@@ -92,36 +92,32 @@ CASES: dict[str, list[Call]] = {
     "transpose": [Call([DEEP]), Call([DEEP], {"perm": [2, 0, 1]}), Call([DEEP], {"perm": [0, -1, 1]})],
     "concat": [Call([X, Y, X[:, :1]], {"axis": 1}), Call([X, Y[:1]]), Call([X, X], {"axis": -1})],
     "split": [Call([X], {"num_or_sections": 3, "axis": 1}), Call([DEEP], {"num_or_sections": [1, -1], "axis": 2})],
-    "getitem": [
-        Call([DEEP], {"index": index})
-        for index in [(0,), (("slice", None, None, -2),), ("...", 1), (None, 1, ("slice", 0, 2, None)), (1, 2, 3)]
-    ],
-    "place": [Call([X[0], Y], {"index": (1,)}), Call([X[:, ::2], Y], {"index": ("...", ("slice", None, None, 2))})],
     "gather": [Call([X, np.array([1, 0, 1])]), Call([X, np.array([[2], [-1]])], {"axis": 1}), Call([X, np.array(1)])],
-    "scatter": [
-        Call([X, np.array([1, 0]), Y]),
-        Call([X, np.array([1]), Y[:1]], {"overwrite": False}),
-        Call([X, np.array([1, 1]), Y], {"overwrite": False}),
-    ],
     "take_items": [
+        *(
+            Call([DEEP], {"items": items})
+            for items in [(0,), (("slice", None, None, -2),), ("...", 1), (None, 1, ("slice", 0, 2, None)), (1, 2, 3)]
+        ),
         Call([DEEP, np.array([2, 0]), np.array([1, 1])], {"items": (0, ("array", 0), ("array", 1))}),
         Call([DEEP, np.array([1, 0, 1])], {"items": (("slice", None, None, -1), ("array", 0))}),
         Call([X, X > 0], {"items": (("array", 0),)}),
-    ],
-    "add_items": [
-        Call([Y[0, :2], X, np.array([1, 1]), np.array([0, 2])], {"items": (("array", 0), ("array", 1))}),
-        Call([Y[:, :2], X, np.array([2, 2])], {"items": ("...", ("array", 0))}),
+        Call([X, np.array([[2, 0], [1, 1]])], {"items": (("along", 1),)}),
+        Call([X, np.array([[1, 0, 1]])], {"items": (("along", 0),)}),
     ],
     "put_items": [
-        Call([X, Y[0, :2], np.array([1, 0]), np.array([0, 2])], {"items": (("array", 0), ("array", 1))}),
+        Call([X, Y[0], *arrays], {"items": items, **ways})
+        for ways in ({}, {"accumulate": True}, {"onto_zeros": True}, {"accumulate": True, "onto_zeros": True})
+        for arrays, items in [
+            ([], (1,)),
+            ([np.array([1, 0, 1]), np.array([0, 2, 1])], (("array", 0), ("array", 1))),
+            ([np.array([0, 1])], (("array", 0),)),
+            ([np.array([[2, 0, 1]])], (("along", 1),)),
+        ]
+    ]
+    + [
         Call([X, NUMBER, X > 0], {"items": (("array", 0),)}),
+        Call([X, Y[:, :2], np.array([2, 2])], {"items": ("...", ("array", 0)), "accumulate": True}),
     ],
-    "take_along_axis": [
-        Call([X, np.array([[2, 0], [1, 1]])], {"axis": 1}),
-        Call([X, np.array([[1, 0, 1]])], {"axis": 0}),
-    ],
-    "add_along_axis": [Call([Y[:, :2], np.array([[2, 0], [1, 1]]), X], {"axis": 1})],
-    "replace_along_axis": [Call([X, np.array([[2, 0], [1, 0]]), Y[:, :2]], {"axis": 1})],
     "split_like": [Call([X, Y[:, :1], Y[:, 1:]], {"axis": 1}), Call([X, Y[:1], Y[1:]])],
     "bordered": [Call([X], {"widths": [(1, 0), (0, 2)], "value": 3.0}), Call([ROW], {"widths": [(2, 1)]})],
     "flip": [Call([X], {"axis": 1}), Call([DEEP], {"axis": [0, -1]})],
@@ -133,7 +129,6 @@ CASES: dict[str, list[Call]] = {
     "place_diagonal": [Call([Y[0, :2], X]), Call([Y[0, :1], X], {"offset": -1})],
     "diag_embed": [Call([ROW]), Call([X], {"offset": -1})],
     "in_training": [Call([X, Y]), Call([X, Y], {"training": False})],
-    "add_at": [Call([Y[[0, 1, 0]], np.array([1, 0, 1]), X]), Call([Y[:, :2], np.array([2, 2]), X], {"axis": 1})],
     "matmul": [
         Call([X, Y.T]),
         Call([X, Y], {"transpose_y": True}),

@@ -46,25 +46,6 @@ def summed(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return out
 
 
-def index_of(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(slice(*i[1:]) if isinstance(i, tuple) else Ellipsis if i == "..." else i for i in items)
-
-
-def placed(y: np.ndarray, like: np.ndarray, index: tuple[Any, ...]) -> np.ndarray:
-    out = np.zeros(like.shape)
-    out[index_of(index)] = y
-    return out
-
-
-def scattered(y: np.ndarray, index: np.ndarray, like: np.ndarray, axis: int) -> np.ndarray:
-    out = np.moveaxis(np.zeros(like.shape), axis, 0)
-    start = axis % like.ndim
-    slices = np.moveaxis(y, range(start, start + index.ndim), range(index.ndim))
-    for place in np.ndindex(index.shape):
-        out[index[place]] += slices[place]
-    return np.moveaxis(out, 0, axis)
-
-
 def product(x: np.ndarray, y: np.ndarray, transpose_x: bool, transpose_y: bool) -> np.ndarray:
     turned_x = np.swapaxes(x, -1, -2) if transpose_x and x.ndim > 1 else x
     return turned_x @ (np.swapaxes(y, -1, -2) if transpose_y and y.ndim > 1 else y)
@@ -96,15 +77,13 @@ def p_norm(x: np.ndarray, p: float, axis: Any, keepdim: bool) -> np.ndarray:
     return total ** (1 / p) if p else total
 
 
-def put(out: np.ndarray, index: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
-    np.put_along_axis(out, index, values, axis)
-    return out
-
-
-def row_by_row(x: np.ndarray, index: np.ndarray, updates: np.ndarray) -> np.ndarray:
-    out = x.copy()
-    for row, update in zip(index, updates, strict=True):
-        out[row] = update
+def put_one_by_one(
+    x: np.ndarray, y: np.ndarray, *arrays: np.ndarray, items: Any, accumulate: bool, onto_zeros: bool
+) -> np.ndarray:
+    out = np.zeros(x.shape, y.dtype) if onto_zeros else x.copy()
+    places = np.arange(x.size).reshape(x.shape)[np_items(Call([x, *arrays], {"items": items}))]
+    for place, number in zip(np.ravel(places), np.broadcast_to(y, np.shape(places)).ravel(), strict=True):
+        out.flat[place] = out.flat[place] + number if accumulate else number
     return out
 
 
@@ -166,10 +145,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "reshape_like": lambda x, like: x.reshape(like.shape),
     "transpose": lambda x, perm: np.transpose(x, perm),
     "concat": lambda *x, axis: np.concatenate(x, axis),
-    "getitem": lambda x, index: x[index_of(index)],
-    "place": placed,
     "gather": lambda x, index, axis: np.take(x, index, axis),
-    "add_at": scattered,
     **{name: getattr(np, name) for name in ("tan", "sinh", "cosh", "trunc", "expm1", "log2", "log10", "isclose")},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
     **{name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "flip")},
@@ -185,11 +161,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     ),
     "p_norm": lambda x, p, axis, keepdim: p_norm(x, p, axis if x.ndim else None, keepdim),
     "cumprod": lambda x, dim: np.cumprod(x, dim, x.dtype).reshape(x.shape),
-    "take_along_axis": np.take_along_axis,
-    "add_along_axis": lambda y, index, like, axis: put(np.zeros(like.shape), index, y, axis),
-    "replace_along_axis": lambda x, index, values, axis: put(x.copy(), index, values, axis),
+    "put_items": put_one_by_one,
     "take_items": lambda *values, items: values[0][np_items(Call(list(values), {"items": items}))],
-    "scatter": lambda x, index, updates, overwrite: row_by_row(x, index, updates),
     "places_of_nonzero": lambda x: np.stack(np.nonzero(np.atleast_1d(x)), 1)[:, : x.ndim],
     "bordered": lambda x, widths, value: np.pad(x, widths, constant_values=value) if x.ndim else x,
     "split_like": lambda *values, axis: tuple(values[1:]),

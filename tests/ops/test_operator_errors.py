@@ -145,7 +145,7 @@ def test_shapes_that_turn_out_not_to_fit_when_a_program_runs():
 def test_an_index_out_of_range(value: Callable[[Any], Any], index: int):
     told = message(OperatorError, lambda: value(X)[index])
     assert told.startswith(
-        f"operator getitem of (float64[2, 3]): index {index} is out of bounds for axis 0 with size 2"
+        f"operator take_items of (float64[2, 3]): index {index} is out of bounds for axis 0 with size 2"
     )
 
 
@@ -240,3 +240,10 @@ def test_another_number_of_labels_than_examples_in_a_program(operator: str, coun
         told = message(ShapeError, lambda: static.Executor().run(result.program, feed, [result]))
     assert told.endswith(f": 3 examples, but {count} labels")
     assert told.startswith(f"operator {operator} of (")
+
+
+@pytest.mark.parametrize("index", ["all", 1.5, (0, 2.0), {}])
+def test_what_is_no_index(value: Callable[[Any], Any], index: Any):
+    told = message(OperatorError, lambda: value(X)[index])
+    assert told.startswith("a value cannot be indexed by ")
+    assert "an index is made of whole numbers, slices" in told

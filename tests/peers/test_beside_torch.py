@@ -82,10 +82,6 @@ OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
     "RMSprop": lambda t, p: t.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
     "Adagrad": lambda t, p: t.optim.Adagrad(p, lr=0.1),
     "Adadelta": lambda t, p: t.optim.Adadelta(p, lr=0.5),
-    "Adamax": lambda t, p: t.optim.Adamax(p, lr=0.05),
-    "NAdam": lambda t, p: t.optim.NAdam(p, lr=0.05),
-    "RAdam": lambda t, p: t.optim.RAdam(p, lr=0.05),
-    "Rprop": lambda t, p: t.optim.Rprop(p, lr=0.05),
 }
 SCHEDULES: dict[str, Callable[[Any, Any], Any]] = {
     "StepLR": lambda s, o: s.StepLR(o, 3, 0.5),

@@ -26,7 +26,6 @@ NAMES = {
     "softmax_with_cross_entropy": "NllLoss",
     "square": "Pow",
     "subtract": "Sub",
-    "take_along_axis": "Gather",
 }
 """PyTorch's names for operators that the framework calls otherwise."""
 
@@ -123,8 +122,11 @@ def _by_form(node: Any) -> str | None:
     if node.definition.name == "matmul":
         ranks = len(node.input_shape(0)), len(node.input_shape(1))
         return {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}.get(ranks, "UnsafeView")
-    if node.definition.name == "getitem":
-        return "Slice" if all(isinstance(part, tuple) for part in node.attributes["index"]) else "Select"
+    if node.definition.name == "take_items":
+        kinds = [item[0] if isinstance(item, tuple) else "" for item in node.attributes["items"]]
+        if "along" in kinds:
+            return "Gather"
+        return "Index" if "array" in kinds else "Slice" if all(kind == "slice" for kind in kinds) else "Select"
     if node.definition.name == "transpose":
         perm = node.attributes["perm"]
         return "Permute" if perm is None or sum(i != p for i, p in enumerate(perm)) > 2 else "Transpose"

@@ -32,7 +32,6 @@ rows(
 rows(
     """
     unflatten = unflatten(input, dim:axis, sizes:shape)
-    gather = take_along_axis(input, dim:axis, index)
     index_fill = index_fill(input, dim:axis, index, value)
     index_select = index_select(input, dim:axis, index)
     """
@@ -245,12 +244,19 @@ def take(input: Any, index: Any) -> Any:
     return app.take(input, index)
 
 
+@register()
+def gather(input: Any, dim: int, index: Any) -> Any:
+    """The elements that `index` names along an axis; of lines, those that the index has."""
+    return app.take_along_axis(input, index, dim, broadcast=False)
+
+
 @register(in_place=True)
 def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: Any = None) -> Any:
     """A copy into which `src` is put at the places that `index` names along an axis."""
     put = value if src is None else src
     index = index if index.ndim else index.reshape(1)
-    return app.put_along_axis(input, index, put, dim, {None: "assign", "add": "add", "multiply": "mul"}[reduce])
+    way = {None: "assign", "add": "add", "multiply": "mul"}[reduce]
+    return app.put_along_axis(input, index, put, dim, way, broadcast=False)
 
 
 @register(in_place=True)
@@ -262,4 +268,4 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
 @register(in_place=True)
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """A copy to which `src` is added at the places that `index` names along an axis."""
-    return app.put_along_axis(input, index, src, dim, "add")
+    return app.put_along_axis(input, index, src, dim, "add", broadcast=False)

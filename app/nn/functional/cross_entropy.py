@@ -124,12 +124,18 @@ def _may_be_ignored(label: Any, ignore_index: int | None) -> bool:
 
 
 def _of_places(input: Any, places: Any, axis: int, use_softmax: bool) -> Any:
-    if len(input.shape) == 2 and axis == 1:
-        if use_softmax:
-            return loss.softmax_with_cross_entropy(input, places)[0]
-        return -log(loss.pick(input, places))
-    logarithm = log_softmax(input, axis=axis) if use_softmax else log(input)
-    return -take_along_axis(logarithm, places, axis=axis)
+    if len(input.shape) == 2 and axis == 1 and use_softmax:
+        return loss.softmax_with_cross_entropy(input, places)[0]
+    if use_softmax:
+        return -_picked(log_softmax(input, axis=axis), places, axis)
+    return -log(_picked(input, places, axis))  # in this order, as a probability of 0 elsewhere has no gradient
+
+
+def _picked(x: Any, places: Any, axis: int) -> Any:
+    """The element of each line along an axis of classes that a label names."""
+    if len(x.shape) == 2 and axis == 1:
+        return loss.pick(x, places)
+    return take_along_axis(x, places, axis=axis)
 
 
 def softmax_with_cross_entropy(
@@ -156,7 +162,7 @@ def nll_loss(
 ) -> Any:
     """The negative of the logarithms of probabilities, along axis 1, that the labels name."""
     return _counted(
-        lambda places: -take_along_axis(input, places, axis=1),
+        lambda places: -_picked(input, places, axis=1),
         unsqueeze(label, axis=1),
         weight,
         ignore_index,

@@ -17,7 +17,6 @@ def _renamed(optimizer: Callable[..., Any]) -> Callable[..., Any]:
 SGD = SGDOptimizer = _renamed(_below.SGD)
 Momentum = MomentumOptimizer = _renamed(_below.Momentum)
 Adam = AdamOptimizer = _renamed(_below.Adam)
-Adamax = AdamaxOptimizer = _renamed(_below.Adamax)
 Adagrad = AdagradOptimizer = _renamed(_below.Adagrad)
 Adadelta = AdadeltaOptimizer = _renamed(_below.Adadelta)
 RMSPropOptimizer = _renamed(_below.RMSProp)
@@ -30,8 +29,6 @@ __all__ = [
     "AdagradOptimizer",
     "Adam",
     "AdamOptimizer",
-    "Adamax",
-    "AdamaxOptimizer",
     "Momentum",
     "MomentumOptimizer",
     "RMSPropOptimizer",

@@ -5,7 +5,7 @@ from app.compat.missing import missing
 from app.compat.paddle.optimizer import lr
 from app.compat.table import taken
 
-_TAKEN = taken(_below, "Adadelta Adagrad Adam AdamW Adamax Momentum NAdam Optimizer RAdam RMSProp Rprop SGD")
+_TAKEN = taken(_below, "Adadelta Adagrad Adam AdamW Momentum Optimizer RMSProp SGD")
 globals().update(_TAKEN)
 
 __all__ = ["lr", *_TAKEN]

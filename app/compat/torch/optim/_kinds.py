@@ -121,13 +121,6 @@ _POWERS = {"beta1_pow_acc": 0, "beta2_pow_acc": 1}
 _MOMENTS = {"moment1": "exp_avg", "moment2": "exp_avg_sq", "moment2_max": "max_exp_avg_sq"}
 _RMS = {"momentum": "momentum_buffer", "mean_square": "square_avg", "mean_grad": "grad_avg"}
 _DECAY_APART = {**_OF_BETAS, "coeff": lambda group: group["weight_decay"] if group["decoupled_weight_decay"] else 0.0}
-_FIRST_STEPS = {"lr": 1e-2, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50)}
-_OF_FIRST_STEPS = {
-    "eta_minus": ("etas", 0),
-    "eta_plus": ("etas", 1),
-    "smallest": ("step_sizes", 0),
-    "largest": ("step_sizes", 1),
-}
 
 
 def _apart(group: Mapping[str, Any]) -> bool:
@@ -166,39 +159,6 @@ _TABLE = {
         decoupled=_apart,
         only={"decoupled_weight_decay": True},
         without=(),
-        powers=_POWERS,
-    ),
-    "NAdam": Kind(
-        lambda group: optimizer.NAdam,
-        {"lr": 2e-3, **_BETAS, "momentum_decay": 4e-3, "decoupled_weight_decay": False},
-        {**_DECAY_APART, "momentum_decay": "momentum_decay"},
-        _MOMENTS,
-        decoupled=_apart,
-    ),
-    "RAdam": Kind(
-        lambda group: optimizer.RAdam,
-        {"lr": 1e-3, **_BETAS, "decoupled_weight_decay": False},
-        _DECAY_APART,
-        _MOMENTS,
-        decoupled=_apart,
-    ),
-    "Rprop": Kind(
-        lambda group: optimizer.Rprop(group["lr"]),
-        _FIRST_STEPS,
-        _OF_FIRST_STEPS,
-        {"prevs": "prev", "learning_rates": "step_size"},
-    ),
-    "ASGD": Kind(
-        lambda group: optimizer.AveragedSGD(group["lr"]),
-        {"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0},
-        {"lambd": "lambd", "alpha": "alpha", "t0": "t0"},
-        {"average": "ax"},
-    ),
-    "Adamax": Kind(
-        lambda group: optimizer.Adamax,
-        {"lr": 2e-3, **_BETAS},
-        _OF_BETAS,
-        {"moment": "exp_avg", "inf_norm": "exp_inf"},
         powers=_POWERS,
     ),
     "RMSprop": Kind(

@@ -81,7 +81,8 @@ class Optimizer:
                         states = self._states(parameter, engine, group)
                         rate = np.asarray(float(group["lr"]), remembered_as(parameter))
                         inputs = [parameter, gradient, rate, *states]
-                        apply(engine.definition, inputs, settings, into=[parameter, *states])
+                        changed = [parameter, *states][: len(engine.definition.outputs)]
+                        apply(engine.definition, inputs, settings, into=changed)
         return loss
 
     def _states(self, parameter: Any, engine: Any, group: Mapping[str, Any]) -> list[Any]:
@@ -98,8 +99,8 @@ class Optimizer:
                 known[self.names.get(name, name)] = parameter.result_class(array)
         steps = 0.0
         if self.powers:
-            steps = float(known["step"])
-            known["step"] = parameter.result_class(np.asarray(steps + 1.0, np.float32))
+            steps = float(known["step"]) + 1.0
+            known["step"] = parameter.result_class(np.asarray(steps, np.float32))
         return [
             parameter.result_class(np.asarray(group["betas"][self.powers[name]] ** steps, dtype))
             if name in self.powers
