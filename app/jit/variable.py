@@ -241,7 +241,7 @@ class TracedVariable(Variable):
             raise NumberlessError(str(self._valueless(NUMBER)))
         entry = PUBLIC.get(name[:-1]) if name.endswith("_") else None
         if entry is None or not entry.in_place:
-            return super().__getattr__(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         function = entry.function
         if isinstance(function, OpDef) and function.views:
             return lambda *args, **kwargs: self._reshape(lambda value: function(value, *args, **kwargs))

@@ -10,29 +10,30 @@ from app.ops.arithmetic import extreme
 from app.ops.elementwise import elementwise
 from app.ops.logic import where
 from app.ops.public import public
+from app.ops.values import Array, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: type(x)(0) if x <= 0 else x, onnx="Relu")
-def relu(x: Any) -> Any:
+def relu(x: Array) -> Results:
     """The value where it is above zero, else zero."""
     return extreme(np.maximum, x, x.dtype.type(0))
 
 
 @relu.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return where(out > 0, dout, 0.0)
 
 
 @public()
 @elementwise(floating=True, scalar=lambda x, slope: x if x > 0 else x * slope)
-def leaky_relu(x: Any, *, negative_slope: float = 0.01) -> Any:
+def leaky_relu(x: Array, *, negative_slope: float = 0.01) -> Results:
     """The value where it is above zero, else a small part of it."""
     return np.where(x > 0, x, x * x.dtype.type(negative_slope))
 
 
 @leaky_relu.gradient
-def _(x: Any, dout: Any, negative_slope: float) -> Any:
+def _(x: Value, dout: Value, negative_slope: float) -> Gradients:
     return where(x > 0, dout, dout * negative_slope)
 
 
@@ -43,50 +44,50 @@ def _(onnx: Any, x: Any, negative_slope: float) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sigmoid")
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Array) -> Results:
     """1 / (1 + exp(-x)), through tanh, which does not overflow."""
     return 0.5 * np.tanh(0.5 * x) + 0.5
 
 
 @sigmoid.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return dout * out * (1.0 - out)
 
 
 @public()
 @elementwise(floating=True, scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))), onnx="Softplus")
-def softplus(x: Any) -> Any:
+def softplus(x: Array) -> Results:
     """log(1 + exp(x)), a smooth relu."""
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
 @softplus.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * sigmoid(x)
 
 
 @public()
 @elementwise(floating=True, onnx=lambda onnx, x: x * onnx.Sigmoid(x))
-def silu(x: Any) -> Any:
+def silu(x: Array) -> Results:
     """x * sigmoid(x), also called swish."""
     return x * (0.5 * np.tanh(0.5 * x) + 0.5)
 
 
 @silu.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     s = sigmoid(x)
     return dout * (s + x * s * (1.0 - s))
 
 
 @public()
 @elementwise(floating=True, scalar=lambda x, alpha: x if x > 0 else alpha * np.expm1(x))
-def elu(x: Any, *, alpha: float = 1.0) -> Any:
+def elu(x: Array, *, alpha: float = 1.0) -> Results:
     """The value where it is above zero, else alpha * (exp(x) - 1)."""
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
 
 
 @elu.gradient
-def _(x: Any, out: Any, dout: Any, alpha: float) -> Any:
+def _(x: Value, out: Value, dout: Value, alpha: float) -> Gradients:
     return where(x > 0, dout, dout * (out + alpha))
 
 

@@ -11,68 +11,69 @@ from app.ops.elementwise import elementwise
 from app.ops.logic import isnan, logical_and, logical_or, where
 from app.ops.math import exp, log, log1p, sqrt
 from app.ops.public import public
+from app.ops.values import Array, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
 @elementwise(onnx="Add")
-def add(x: Any, y: Any) -> Any:
+def add(x: Array, y: Array) -> Results:
     """The sum of two values."""
     return x + y
 
 
 @add.gradient
-def _(dout: Any) -> Any:
+def _(dout: Value) -> Gradients:
     return dout, dout
 
 
 @public(method=True, in_place=True)
 @elementwise(numbers=True, onnx="Sub")
-def subtract(x: Any, y: Any) -> Any:
+def subtract(x: Array, y: Array) -> Results:
     """The first value less the second."""
     return x - y
 
 
 @subtract.gradient_of("x")
-def _(dout: Any) -> Any:
+def _(dout: Value) -> Gradients:
     return dout
 
 
 @subtract.gradient_of("y")
-def _(dout: Any) -> Any:
+def _(dout: Value) -> Gradients:
     return -dout
 
 
 @public(method=True, in_place=True)
 @elementwise(onnx="Mul")
-def multiply(x: Any, y: Any) -> Any:
+def multiply(x: Array, y: Array) -> Results:
     """The product of two values, element by element."""
     return x * y
 
 
 @multiply.gradient_of("x")
-def _(y: Any, dout: Any) -> Any:
+def _(y: Value, dout: Value) -> Gradients:
     return dout * y
 
 
 @multiply.gradient_of("y")
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * x
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Div")
-def divide(x: Any, y: Any) -> Any:
+def divide(x: Array, y: Array) -> Results:
     """The quotient of two values; whole numbers are divided as floats."""
     return x / y
 
 
 @divide.gradient_of("x")
-def _(y: Any, dout: Any) -> Any:
+def _(y: Value, dout: Value) -> Gradients:
     return dout / y
 
 
 @divide.gradient_of("y")
-def _(y: Any, out: Any, dout: Any) -> Any:
+def _(y: Value, out: Value, dout: Value) -> Gradients:
     return -dout * out / y
 
 
@@ -83,13 +84,13 @@ def _whole_quotient(x: Any, y: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(numbers=True, checked=True, integers=_whole_quotient)
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: Array, y: Array) -> Results:
     """The quotient rounded down."""
     return x // y
 
 
 @floor_divide.gradient
-def _(dout: Any) -> Any:
+def _(dout: Value) -> Gradients:
     return zeros_like(dout), zeros_like(dout)
 
 
@@ -101,18 +102,18 @@ def quotient_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
 
 @public("mod", "floor_mod", method=True, in_place=True)
 @elementwise(numbers=True, checked=True)
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: Array, y: Array) -> Results:
     """What `floor_divide` leaves, with the sign of the divisor."""
     return x % y
 
 
 @remainder.gradient_of("x")
-def _(dout: Any) -> Any:
+def _(dout: Value) -> Gradients:
     return dout
 
 
 @remainder.gradient_of("y")
-def _(x: Any, y: Any, dout: Any) -> Any:
+def _(x: Value, y: Value, dout: Value) -> Gradients:
     return -dout * floor_divide(x, y)
 
 
@@ -139,19 +140,19 @@ def _whole_power(x: Any, y: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(numbers=True, checked=True, integers=_whole_power, raises=True, onnx="Pow")
-def pow_(x: Any, y: Any) -> Any:
+def pow_(x: Array, y: Array) -> Results:
     """The first value to the power of the second."""
     return x**y
 
 
 @pow_.gradient_of("x")
-def _(x: Any, y: Any, dout: Any) -> Any:
+def _(x: Value, y: Value, dout: Value) -> Gradients:
     # y * x**(y-1) without the 0 * infinity that a power of zero would give
     return dout * where(y == 0, 0.0, y * x ** where(y == 0, 1.0, y - 1))
 
 
 @pow_.gradient_of("y")
-def _(x: Any, y: Any, out: Any, dout: Any) -> Any:
+def _(x: Value, y: Value, out: Value, dout: Value) -> Gradients:
     # out * log(x), but 0 where a power that vanishes meets an infinite logarithm, and for 0 ** 0
     vanishes = logical_or(out == 0, logical_and(x == 0, y == 0))
     return dout * out * log(where(vanishes, 1.0, x))
@@ -159,14 +160,14 @@ def _(x: Any, y: Any, out: Any, dout: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x, y: np.maximum(x, y), onnx="Max")
-def maximum(x: Any, y: Any) -> Any:
+def maximum(x: Array, y: Array) -> Results:
     """The larger of two values; where they are equal, each gets half of the gradient."""
     return extreme(np.maximum, x, y)
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x, y: np.minimum(x, y), onnx="Min")
-def minimum(x: Any, y: Any) -> Any:
+def minimum(x: Array, y: Array) -> Results:
     """The smaller of two values; where they are equal, each gets half of the gradient."""
     return extreme(np.minimum, x, y)
 
@@ -184,13 +185,13 @@ _MANY = 1000
 
 @maximum.gradient_of("x")
 @minimum.gradient_of("x")
-def _(x: Any, out: Any, y: Any, dout: Any) -> Any:
+def _(x: Value, out: Value, y: Value, dout: Value) -> Gradients:
     return _share(x, y, out, dout)
 
 
 @maximum.gradient_of("y")
 @minimum.gradient_of("y")
-def _(x: Any, out: Any, y: Any, dout: Any) -> Any:
+def _(x: Value, out: Value, y: Value, dout: Value) -> Gradients:
     return _share(y, x, out, dout)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from app.ops.arithmetic import quotient_in_onnx
 from app.ops.elementwise import elementwise
 from app.ops.public import public
+from app.ops.values import Array, Results
 
 
 def _in_onnx(name: str) -> Callable[..., Any]:
@@ -19,28 +20,28 @@ def _in_onnx(name: str) -> Callable[..., Any]:
 
 @public(method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=_in_onnx("And"))
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: Array, y: Array) -> Results:
     """The bits that are set in both values."""
     return np.bitwise_and(x, y)
 
 
 @public(method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=_in_onnx("Or"))
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: Array, y: Array) -> Results:
     """The bits that are set in at least one of the values."""
     return np.bitwise_or(x, y)
 
 
 @public(method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=_in_onnx("Xor"))
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: Array, y: Array) -> Results:
     """The bits that are set in exactly one of the values."""
     return np.bitwise_xor(x, y)
 
 
 @public("bitwise_invert", method=True, in_place=True)
 @elementwise(whole=True, checked=True, onnx=lambda onnx, x: onnx.Not(x) if x.dtype == "bool" else onnx.BitwiseNot(x))
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: Array) -> Results:
     """The bits that are not set."""
     return np.invert(x)
 
@@ -61,7 +62,7 @@ def _moved_down(x: Any, y: Any) -> Any:
     integers=_moved_up,
     onnx=lambda onnx, x, y: x * onnx.Pow(onnx.constant(2, y.dtype), y),
 )
-def bitwise_left_shift(x: Any, y: Any) -> Any:
+def bitwise_left_shift(x: Array, y: Array) -> Results:
     """The bits moved up by as many places as the second value says."""
     return np.left_shift(x, y)
 
@@ -74,6 +75,6 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
     integers=_moved_down,
     onnx=lambda onnx, x, y: quotient_in_onnx(onnx, x, onnx.Pow(onnx.constant(2, y.dtype), y)),
 )
-def bitwise_right_shift(x: Any, y: Any) -> Any:
+def bitwise_right_shift(x: Array, y: Array) -> Results:
     """The bits moved down by as many places as the second value says; the sign stays."""
     return np.right_shift(x, y)

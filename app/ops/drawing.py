@@ -10,12 +10,15 @@ from app.errors import OperatorError, ShapeError
 from app.ops.creation import as_declared
 from app.ops.definition import operator
 from app.ops.public import public
-from app.ops.random import generator
+from app.ops.random import Stream, generator
 from app.ops.spec import Spec
+from app.ops.values import Array, Results
 
 
 @operator(as_declared, random=True)
-def uniform_random(*, shape: Any, dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Any = None) -> Any:
+def uniform_random(
+    *, shape: Any, dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Stream | None = None
+) -> Results:
     """Random numbers, each equally likely between `min` and `max`."""
     return generator(seed).uniform(min, max, shape).astype(dtype)
 
@@ -32,8 +35,8 @@ def _drawn_in_onnx(onnx: Any, kind: str, shape: Any, dtype: str, **settings: flo
 
 @operator(as_declared, random=True)
 def gaussian_random(
-    *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Any = None
-) -> Any:
+    *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Stream | None = None
+) -> Results:
     """Random numbers of the normal distribution."""
     return generator(seed).normal(mean, std, shape).astype(dtype)
 
@@ -44,7 +47,9 @@ def _(onnx: Any, shape: Any, dtype: str, mean: float, std: float) -> Any:
 
 
 @operator(as_declared, random=True)
-def integer_random(*, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Any = None) -> Any:
+def integer_random(
+    *, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Stream | None = None
+) -> Results:
     """Random whole numbers from `low` up to, and without, `high`."""
     return generator(seed).integers(low, high, shape, dtype)
 
@@ -64,8 +69,8 @@ def truncated_gaussian_random(
     std: float = 1.0,
     a: float = -2.0,
     b: float = 2.0,
-    seed: Any = None,
-) -> Any:
+    seed: Stream | None = None,
+) -> Results:
     """Random numbers of the normal distribution, drawn again where they lie outside of `a` to `b`."""
     draw = generator(seed)
     numbers = np.asarray(draw.normal(mean, std, shape))
@@ -78,7 +83,7 @@ def truncated_gaussian_random(
 
 
 @operator(lambda *, n, dtype="int64", seed=None: Spec((n,), dtype), random=True)
-def permutation(*, n: int, dtype: str = "int64", seed: Any = None) -> Any:
+def permutation(*, n: int, dtype: str = "int64", seed: Stream | None = None) -> Results:
     """The whole numbers from 0 up to, and without, `n`, in random order."""
     return generator(seed).permutation(n).astype(dtype)
 
@@ -89,13 +94,13 @@ def _(onnx: Any, n: int, dtype: str) -> Any:
     return onnx.Cast(order, to=dtype)
 
 
-def _infer_like(x: Spec, *, seed: Any = None) -> Spec:
+def _infer_like(x: Spec, *, seed: Stream | None = None) -> Spec:
     return x
 
 
 @public(method=True)
 @operator(_infer_like, random=True)
-def bernoulli(x: Any, *, seed: Any = None) -> Any:
+def bernoulli(x: Array, *, seed: Stream | None = None) -> Results:
     """1 with the probability that each element says, else 0."""
     return (generator(seed).random(x.shape) < x).astype(x.dtype)
 
@@ -112,12 +117,12 @@ def _happening_in_onnx(onnx: Any, x: Any) -> Any:
 
 @public()
 @operator(_infer_like, random=True)
-def poisson(x: Any, *, seed: Any = None) -> Any:
+def poisson(x: Array, *, seed: Stream | None = None) -> Results:
     """How often something happens that happens so many times on average."""
     return np.asarray(generator(seed).poisson(x)).astype(x.dtype)
 
 
-def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = False, seed: Any = None) -> Spec:
+def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = False, seed: Stream | None = None) -> Spec:
     if len(x.shape) not in (1, 2):
         raise ShapeError(f"expected one row of weights, or several, found shape {list(x.shape)}")
     return Spec((*x.shape[:-1], num_samples), "int64")
@@ -125,7 +130,7 @@ def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = Fal
 
 @public(method=True)
 @operator(_infer_multinomial, checked=True, random=True)
-def multinomial(x: Any, *, num_samples: int = 1, replacement: bool = False, seed: Any = None) -> Any:
+def multinomial(x: Array, *, num_samples: int = 1, replacement: bool = False, seed: Stream | None = None) -> Results:
     """Places drawn from each row, each as likely as its weight says; without `replacement`, each at most once."""
     draw, rows = generator(seed), x.reshape(-1, x.shape[-1]).astype(np.float64)
     if np.any(rows < 0) or np.any(rows.sum(-1) <= 0):
@@ -153,14 +158,14 @@ def _(onnx: Any, x: Any, num_samples: int, replacement: bool) -> Any:
     has_training_mode=True,
 )
 def dropout_mask(
-    x: Any,
+    x: Array,
     *,
     p: float = 0.5,
     mode: str = "upscale_in_train",
     training: bool = True,
     axis: Any = None,
-    seed: Any = None,
-) -> Any:
+    seed: Stream | None = None,
+) -> Results:
     """What dropout multiplies a value by: 0 with probability `p`, else 1, scaled so that the mean stays."""
     upscale = mode == "upscale_in_train"
     if not training:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.ops.public import PUBLIC
-
 _OPTIMIZERS = "SGD, Momentum, Adam, AdamW, RMSProp, Adagrad and Adadelta are there"
 
 _NUMPY = "np.{0}(x.numpy()) computes it; where a gradient is needed, make a custom operator of it"
@@ -120,15 +118,3 @@ def without(owner: str, name: str, instead: Mapping[str, str] = INSTEAD) -> str:
     if name in instead:
         return f"{owner} no longer has {name!r}: {instead[name]}"
     return f"{owner} has no {name!r}"
-
-
-def without_method(owner: str, name: str) -> str:
-    """The message about an attribute that values do not have: what to write instead of a method, if it is known."""
-    plain, changes = name.removesuffix("_"), PUBLIC.get(name[:-1]) if name.endswith("_") else None
-    if changes is not None and changes.method:
-        return f"{owner} has no method {name!r}: write x = x.{plain}(...)"
-    if changes is not None or name in PUBLIC:
-        return f"{owner} has no method {name!r}: write app.{plain}(x, ...)"
-    if name in INSTEAD or name in OF_PACKAGE:
-        return f"{owner} no longer has a method {name!r}: {(INSTEAD | OF_PACKAGE)[name]}"
-    return f"{owner!r} object has no attribute {name!r}"

@@ -13,6 +13,7 @@ from app.ops.form import Product
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
+from app.ops.values import Array, Gradients, Results, Value
 
 
 def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: bool = False) -> Spec:
@@ -35,7 +36,7 @@ def _turned(shape: Shape, turn: bool) -> Shape:
 
 @public(method=True)
 @operator(_infer_matmul, prepare=to_common_type, form=Product(transposes=("transpose_x", "transpose_y")))
-def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+def matmul(x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool = False) -> Results:
     """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
     if transpose_x and x.ndim > 1:
         x = x.swapaxes(-1, -2)
@@ -45,7 +46,7 @@ def matmul(x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = Fal
 
 
 @matmul.gradient_of("x")
-def _(x_like: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
+def _(x_like: Value, y: Value, dout: Value, transpose_x: bool, transpose_y: bool) -> Gradients:
     if len(x_like.shape) == 1 or len(y.shape) == 1:
         return _through_matrices(x_like, y, dout, transpose_x, transpose_y)[0]
     if transpose_x:
@@ -56,7 +57,7 @@ def _(x_like: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> A
 
 
 @matmul.gradient_of("y")
-def _(x: Any, y_like: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> Any:
+def _(x: Value, y_like: Value, dout: Value, transpose_x: bool, transpose_y: bool) -> Gradients:
     if len(x.shape) == 1 or len(y_like.shape) == 1:
         return _through_matrices(x, y_like, dout, transpose_x, transpose_y)[1]
     if transpose_y:
@@ -119,7 +120,9 @@ def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> S
 
 
 @operator(_infer_step, form=Product(transposes=("transpose_x", "transpose_y"), step=True))
-def matmul_step(c: Any, scale: Any, x: Any, y: Any, *, transpose_x: bool = False, transpose_y: bool = False) -> Any:
+def matmul_step(
+    c: Array, scale: Array, x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool = False
+) -> Results:
     """A matrix less `scale` times a product: an optimiser's step, taken while the gradient is computed."""
     return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)
 

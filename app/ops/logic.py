@@ -12,95 +12,96 @@ from app.ops.elementwise import elementwise, to_common_type
 from app.ops.form import Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec, broadcast
+from app.ops.values import Array, Gradients, Results, Value
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Equal")
-def equal(x: Any, y: Any) -> Any:
+def equal(x: Array, y: Array) -> Results:
     """Whether two values are the same, element by element."""
     return x == y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx=lambda onnx, x, y: onnx.Not(onnx.Equal(x, y)))
-def not_equal(x: Any, y: Any) -> Any:
+def not_equal(x: Array, y: Array) -> Results:
     """Whether two values differ."""
     return x != y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Less")
-def less_than(x: Any, y: Any) -> Any:
+def less_than(x: Array, y: Array) -> Results:
     """Whether the first value is below the second."""
     return x < y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="LessOrEqual")
-def less_equal(x: Any, y: Any) -> Any:
+def less_equal(x: Array, y: Array) -> Results:
     """Whether the first value is not above the second."""
     return x <= y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Greater")
-def greater_than(x: Any, y: Any) -> Any:
+def greater_than(x: Array, y: Array) -> Results:
     """Whether the first value is above the second."""
     return x > y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="GreaterOrEqual")
-def greater_equal(x: Any, y: Any) -> Any:
+def greater_equal(x: Array, y: Array) -> Results:
     """Whether the first value is not below the second."""
     return x >= y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="And")
-def logical_and(x: Any, y: Any) -> Any:
+def logical_and(x: Array, y: Array) -> Results:
     """Whether both values are true."""
     return np.logical_and(x, y)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Or")
-def logical_or(x: Any, y: Any) -> Any:
+def logical_or(x: Array, y: Array) -> Results:
     """Whether at least one of the values is true."""
     return np.logical_or(x, y)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Xor")
-def logical_xor(x: Any, y: Any) -> Any:
+def logical_xor(x: Array, y: Array) -> Results:
     """Whether exactly one of the values is true."""
     return np.logical_xor(x, y)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Not")
-def logical_not(x: Any) -> Any:
+def logical_not(x: Array) -> Results:
     """Whether the value is false."""
     return np.logical_not(x)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="IsNaN")
-def isnan(x: Any) -> Any:
+def isnan(x: Array) -> Results:
     """Whether the value is not a number."""
     return np.isnan(x)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="IsInf")
-def isinf(x: Any) -> Any:
+def isinf(x: Array) -> Results:
     """Whether the value is infinite."""
     return np.isinf(x)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx=lambda onnx, x: onnx.Not(onnx.Or(onnx.IsNaN(x), onnx.IsInf(x))))
-def isfinite(x: Any) -> Any:
+def isfinite(x: Array) -> Results:
     """Whether the value is neither infinite nor not-a-number."""
     return np.isfinite(x)
 
@@ -111,7 +112,7 @@ def _is_close_one(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> 
 
 @public(method=True)
 @elementwise(floating=True, result="bool", scalar=_is_close_one)
-def isclose(x: Any, y: Any, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(x: Array, y: Array, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Results:
     """Whether two values differ by at most `atol`, and `rtol` of the second one, together."""
     return np.isclose(x, y, rtol, atol, equal_nan)
 
@@ -141,16 +142,16 @@ def _choose(condition: Any, x: Any, y: Any) -> Any:
 
 @public()
 @operator(_infer_where, prepare=_prepare_where, broadcasts=True, form=Elementwise(_choose), onnx="Where")
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: Array, x: Array, y: Array) -> Results:
     """`x` where the condition holds, `y` elsewhere."""
     return np.where(condition, x, y)
 
 
 @where.gradient_of("x")
-def _(condition: Any, dout: Any) -> Any:
+def _(condition: Value, dout: Value) -> Gradients:
     return where(condition, dout, 0.0)
 
 
 @where.gradient_of("y")
-def _(condition: Any, dout: Any) -> Any:
+def _(condition: Value, dout: Value) -> Gradients:
     return where(condition, 0.0, dout)

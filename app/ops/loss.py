@@ -16,6 +16,7 @@ from app.ops.reduction import sum_
 from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import Array, Gradients, Results, Value
 
 
 def _check_labels(x: Spec, label: Spec) -> None:
@@ -85,7 +86,7 @@ _LABELS = "labels must name classes that there are, one for each example"
     optional_gradients=True,
     checked=True,
 )
-def softmax_with_cross_entropy(logits: Any, label: Any) -> Any:
+def softmax_with_cross_entropy(logits: Array, label: Array) -> Results:
     """-log(softmax(logits)[label]) of each row, and the softmax itself."""
     rows = _rows(logits, label)
     shifted = logits - _of_rows(np.maximum, logits) if logits.size else logits
@@ -107,7 +108,7 @@ _FEW = 32
 
 
 @softmax_with_cross_entropy.gradient_of("logits")
-def _(label: Any, probability: Any, dloss: Any, dprobability: Any) -> Any:
+def _(label: Value, probability: Value, dloss: Value, dprobability: Value) -> Gradients:
     gradient = None
     if dloss is not None:
         gradient = (probability - one_hot_like(label, probability)) * dloss
@@ -142,7 +143,7 @@ def _fill_one_hot(label: Any, like: Any, out: Any) -> bool:
 
 
 @operator(_infer_one_hot_like, form=Filling(_fill_one_hot, row_by_row=True, problem=_LABELS), checked=True)
-def one_hot_like(label: Any, like: Any) -> Any:
+def one_hot_like(label: Array, like: Array) -> Results:
     """A row for each label, 1 in its class and 0 elsewhere, in the shape and type of another value."""
     out = np.zeros(like.shape, like.dtype)
     out[np.arange(like.shape[0]), _rows(like, label)] = 1
@@ -157,7 +158,7 @@ def _(onnx: Any, label: Any, like: Any) -> Any:
 
 
 @operator(lambda x, *, num_classes: Spec((*x.shape, num_classes), "float32"))
-def one_hot(x: Any, *, num_classes: int) -> Any:
+def one_hot(x: Array, *, num_classes: int) -> Results:
     """For each whole number a row that is 1 there and 0 elsewhere."""
     return (x[..., None] == np.arange(num_classes)).astype(np.float32)
 
@@ -185,13 +186,13 @@ def _fill_pick(x: Any, label: Any, out: Any) -> bool:
 
 
 @operator(_infer_pick, form=Filling(_fill_pick, row_by_row=True, problem=_LABELS), checked=True)
-def pick(x: Any, label: Any) -> Any:
+def pick(x: Array, label: Array) -> Results:
     """The element of each row that the label names."""
     return np.take_along_axis(x, _rows(x, label)[:, None], axis=1)
 
 
 @pick.gradient_of("x")
-def _(x_like: Any, label: Any, dout: Any) -> Any:
+def _(x_like: Value, label: Value, dout: Value) -> Gradients:
     return one_hot_like(label, x_like) * dout
 
 
@@ -224,7 +225,7 @@ def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
 
 @public()
 @operator(_infer_accuracy, form=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
-def accuracy(x: Any, label: Any, *, k: int = 1) -> Any:
+def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
     """The share of rows whose label is among the k largest values."""
     rows = _rows(x, label)
     if k == 1 and x.size:  # the first of the largest, and nan is the largest of all
@@ -255,7 +256,7 @@ _STEEPEST = 100.0
 
 
 @elementwise(floating=True, scalar=_binary_one)
-def binary_cross_entropy(x: Any, label: Any) -> Any:
+def binary_cross_entropy(x: Array, label: Array) -> Results:
     """-log(x) and -log(1 - x) in the proportions of a label, which is between 0 and 1 as the probability is."""
     with np.errstate(divide="ignore"):
         yes, no = (np.maximum(np.log(share), x.dtype.type(-_STEEPEST)) for share in (x, 1 - x))
@@ -263,7 +264,7 @@ def binary_cross_entropy(x: Any, label: Any) -> Any:
 
 
 @binary_cross_entropy.gradient_of("x")
-def _(x: Any, label: Any, dout: Any) -> Any:
+def _(x: Value, label: Value, dout: Value) -> Gradients:
     return dout * (x - label) / clip(x * (1.0 - x), min=1e-12)
 
 

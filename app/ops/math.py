@@ -11,53 +11,54 @@ from app.ops.definition import REGISTRY
 from app.ops.elementwise import elementwise
 from app.ops.public import public
 from app.ops.rounding import sign
+from app.ops.values import Array, Gradients, Results, Value
 
 
 @public("neg", method=True, in_place=True)
 @elementwise(numbers=True, onnx="Neg")
-def negative(x: Any) -> Any:
+def negative(x: Array) -> Results:
     """The value with its sign turned."""
     return -x
 
 
 @negative.gradient
-def _(dout: Any) -> Any:
+def _(dout: Value) -> Gradients:
     return -dout
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Exp")
-def exp(x: Any) -> Any:
+def exp(x: Array) -> Results:
     """e to the power of the value."""
     return np.exp(x)
 
 
 @exp.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return dout * out
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Log")
-def log(x: Any) -> Any:
+def log(x: Array) -> Results:
     """The natural logarithm."""
     return np.log(x)
 
 
 @log.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout / x
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True)
-def log1p(x: Any) -> Any:
+def log1p(x: Array) -> Results:
     """The natural logarithm of 1 + x, exact for small x."""
     return np.log1p(x)
 
 
 @log1p.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout / (x + 1.0)
 
 
@@ -72,97 +73,97 @@ def _(onnx: Any, x: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sqrt")
-def sqrt(x: Any) -> Any:
+def sqrt(x: Array) -> Results:
     """The square root."""
     return np.sqrt(x)
 
 
 @sqrt.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return dout * 0.5 / out
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Array) -> Results:
     """One over the square root."""
     return x**-0.5
 
 
 @rsqrt.gradient
-def _(x: Any, out: Any, dout: Any) -> Any:
+def _(x: Value, out: Value, dout: Value) -> Gradients:
     return dout * -0.5 * out / x
 
 
 @public(method=True, in_place=True)
 @elementwise(onnx=lambda onnx, x: x * x)
-def square(x: Any) -> Any:
+def square(x: Array) -> Results:
     """The value times itself."""
     return x * x
 
 
 @square.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * (x + x)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Reciprocal")
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: Array) -> Results:
     """One over the value."""
     return 1.0 / x
 
 
 @reciprocal.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return -dout * out * out
 
 
 @public(method=True, in_place=True)
 @elementwise(onnx="Abs")
-def abs_(x: Any) -> Any:
+def abs_(x: Array) -> Results:
     """The value without its sign; at zero the gradient is zero."""
     return np.abs(x)
 
 
 @abs_.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * sign(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(2.0))
-def log2(x: Any) -> Any:
+def log2(x: Array) -> Results:
     """The logarithm to base 2."""
     return np.log2(x)
 
 
 @log2.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout / (x * math.log(2.0))
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(10.0))
-def log10(x: Any) -> Any:
+def log10(x: Array) -> Results:
     """The logarithm to base 10."""
     return np.log10(x)
 
 
 @log10.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout / (x * math.log(10.0))
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True)
-def expm1(x: Any) -> Any:
+def expm1(x: Array) -> Results:
     """e to the power of the value, less 1: exact for small values."""
     return np.expm1(x)
 
 
 @expm1.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return dout * (out + 1.0)
 
 
@@ -174,7 +175,7 @@ def _(onnx: Any, x: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, scalar=lambda x: math.erf(x), onnx="Erf")
-def erf(x: Any) -> Any:
+def erf(x: Array) -> Results:
     """The error function."""
     from scipy import special  # imported late: it takes a tenth of a second
 
@@ -182,7 +183,7 @@ def erf(x: Any) -> Any:
 
 
 @erf.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * (exp(-square(x)) * (2.0 / math.sqrt(math.pi)))
 
 

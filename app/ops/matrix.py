@@ -15,6 +15,7 @@ from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose
 from app.ops.size import larger, smaller
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
+from app.ops.values import Array, Gradients, Results, Value
 
 
 def _infer_part(x: Spec, *, diagonal: int = 0) -> Spec:
@@ -25,7 +26,7 @@ def _infer_part(x: Spec, *, diagonal: int = 0) -> Spec:
 
 @public(method=True, in_place=True)
 @operator(_infer_part, checked=True)
-def tril(x: Any, *, diagonal: int = 0) -> Any:
+def tril(x: Array, *, diagonal: int = 0) -> Results:
     """The lower part of matrices, with zeros above a diagonal."""
     return np.tril(x, diagonal)
 
@@ -37,7 +38,7 @@ def _(onnx: Any, x: Any, diagonal: int) -> Any:
 
 @public(method=True, in_place=True)
 @operator(_infer_part, checked=True)
-def triu(x: Any, *, diagonal: int = 0) -> Any:
+def triu(x: Array, *, diagonal: int = 0) -> Results:
     """The upper part of matrices, with zeros below a diagonal."""
     return np.triu(x, diagonal)
 
@@ -48,12 +49,12 @@ def _(onnx: Any, x: Any, diagonal: int) -> Any:
 
 
 @tril.gradient
-def _(dout: Any, diagonal: int) -> Any:
+def _(dout: Value, diagonal: int) -> Gradients:
     return tril(dout, diagonal=diagonal)
 
 
 @triu.gradient
-def _(dout: Any, diagonal: int) -> Any:
+def _(dout: Value, diagonal: int) -> Gradients:
     return triu(dout, diagonal=diagonal)
 
 
@@ -70,13 +71,13 @@ def _infer_diagonal(x: Spec, *, offset: int = 0, axis1: int = 0, axis2: int = 1)
 
 @public(method=True)
 @operator(_infer_diagonal, checked=True)
-def diagonal(x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(x: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Results:
     """The elements on a diagonal along two axes, as the last axis."""
     return np.diagonal(x, offset, axis1, axis2).copy()
 
 
 @diagonal.gradient
-def _(x_like: Any, dout: Any, offset: int, axis1: int, axis2: int) -> Any:
+def _(x_like: Value, dout: Value, offset: int, axis1: int, axis2: int) -> Gradients:
     return place_diagonal(dout, x_like, offset=offset, axis1=axis1, axis2=axis2)
 
 
@@ -94,7 +95,7 @@ def _diagonal_in_onnx(onnx: Any, x: Any, offset: int, axis1: int, axis2: int) ->
 
 
 @operator(lambda y, like, *, offset=0, axis1=0, axis2=1: Spec(like.shape, y.dtype))
-def place_diagonal(y: Any, like: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def place_diagonal(y: Array, like: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Results:
     """Zeros in the shape of `like`, with `y` on a diagonal."""
     out = np.zeros(like.shape, y.dtype)
     moved = np.moveaxis(out, (axis1, axis2), (-2, -1))
@@ -104,7 +105,7 @@ def place_diagonal(y: Any, like: Any, *, offset: int = 0, axis1: int = 0, axis2:
 
 
 @place_diagonal.gradient_of("y")
-def _(dout: Any, offset: int, axis1: int, axis2: int) -> Any:
+def _(dout: Value, offset: int, axis1: int, axis2: int) -> Gradients:
     return diagonal(dout, offset=offset, axis1=axis1, axis2=axis2)
 
 
@@ -122,7 +123,7 @@ def _infer_diag_embed(x: Spec, *, offset: int = 0) -> Spec:
 
 @public(method=True)
 @operator(_infer_diag_embed, checked=True)
-def diag_embed(x: Any, *, offset: int = 0) -> Any:
+def diag_embed(x: Array, *, offset: int = 0) -> Results:
     """Square matrices with zeros, but for the elements of the last axis on a diagonal."""
     size = x.shape[-1] + abs(offset)
     out = np.zeros((*x.shape[:-1], size, size), x.dtype)
@@ -132,7 +133,7 @@ def diag_embed(x: Any, *, offset: int = 0) -> Any:
 
 
 @diag_embed.gradient
-def _(dout: Any, offset: int) -> Any:
+def _(dout: Value, offset: int) -> Gradients:
     return diagonal(dout, offset=offset, axis1=-2, axis2=-1)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from app.errors import OperatorError, ShapeError
 from app.ops.definition import REGISTRY
 from app.ops.dtype import canonical
-from app.ops.gone import without_method
 from app.ops.indexing import ROWS, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.spec import UNKNOWN
@@ -115,9 +114,6 @@ class ValueMethods:
         if items == ROWS and canonical(arrays[0].dtype) != "bool":
             return REGISTRY["gather"](self, arrays[0])
         return take_items([self, *arrays], items=items)
-
-    def __getattr__(self, name: str) -> Any:  # the methods that are added below
-        raise AttributeError(without_method(type(self).__name__, name))
 
     # The names that Paddle's tensors have beside those of the operators
 

@@ -18,6 +18,7 @@ from app.ops.reduction import infer_reduction, max_, min_, reduced_in_onnx, spre
 from app.ops.rounding import sign
 from app.ops.shaping import cast_like, squeeze
 from app.ops.spec import Spec, normal_axis, reduced_axes
+from app.ops.values import Array, Gradients, Results, Value
 
 
 def _infer_norm(x: Spec, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Spec:
@@ -25,7 +26,7 @@ def _infer_norm(x: Spec, *, p: float = 2.0, axis: Any = None, keepdim: bool = Fa
 
 
 @operator(_infer_norm, prepare=floats)
-def p_norm(x: Any, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Any:
+def p_norm(x: Array, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Results:
     """The p-th root of the sum of p-th powers of sizes over axes; with infinity, the largest size."""
     axis = axis if x.ndim else None
     sizes = np.abs(x)
@@ -37,7 +38,7 @@ def p_norm(x: Any, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -
 
 
 @p_norm.gradient
-def _(x: Any, out: Any, dout: Any, p: float, axis: Any, keepdim: bool) -> Any:
+def _(x: Value, out: Value, dout: Value, p: float, axis: Any, keepdim: bool) -> Gradients:
     whole = spread(out, x, axis=axis, keepdim=keepdim)
     arriving = spread(dout, x, axis=axis, keepdim=keepdim)
     if p == 0:

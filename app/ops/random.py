@@ -11,8 +11,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeAlias
 
 import numpy as np
+
+Stream: TypeAlias = "tuple[int, int]"
+"""The name of a stream: a seed, and how many streams were drawn from since it was set."""
 
 
 class Streams:
@@ -65,7 +69,7 @@ def set_rng_state(state_list: list[tuple[int, int]]) -> None:
     _drawn_from.get().place = (int(number), int(count))
 
 
-def generator(stream: tuple[int, int] | None = None) -> np.random.Generator:
+def generator(stream: Stream | None = None) -> np.random.Generator:
     """The generator of a stream; without a name, of the next one."""
     return np.random.Generator(np.random.PCG64(_sequence(*(stream or _drawn_from.get().next()))))
 

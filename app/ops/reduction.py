@@ -17,6 +17,7 @@ from app.ops.public import public
 from app.ops.shaping import cast_like
 from app.ops.size import AnySize, Shape
 from app.ops.spec import Spec, count, normal_axis, reduced_axes
+from app.ops.values import Array, Gradients, Results, Value
 
 _total: Any = np.add.reduce
 """What `np.sum` calls in the end: for small arrays it takes half as long."""
@@ -45,14 +46,14 @@ def _axes_of(attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Sequence
 
 @public(method=True)
 @operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))
-def sum_(x: Any, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Any:
+def sum_(x: Array, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Results:
     """The sum over axes; whole numbers and truth values add up as int64."""
     natural = np.int64 if x.dtype.kind in "biu" else None
     return _total(x, axis, dtype or natural, keepdims=keepdim)
 
 
 @sum_.gradient
-def _(x_like: Any, dout: Any, axis: Any, dtype: str | None, keepdim: bool) -> Any:
+def _(x_like: Value, dout: Value, axis: Any, dtype: str | None, keepdim: bool) -> Gradients:
     gradient = spread(dout, x_like, axis=axis, keepdim=keepdim)
     return gradient if dtype is None else cast_like(gradient, x_like)
 
@@ -74,7 +75,7 @@ def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: 
     prepare=lambda values: to_common_type(values, floating=True),
     form=Reduction(_axes_of, lambda dtype: 0, mean=True),
 )
-def mean(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def mean(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
     """The mean over axes."""
     axis = axis if x.ndim else None
     if x.dtype.itemsize < 4 or not x.size:  # NumPy's mean is exact for half precision, and slow for small arrays
@@ -84,7 +85,7 @@ def mean(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
 
 
 @mean.gradient
-def _(x_like: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
+def _(x_like: Value, dout: Value, axis: Any, keepdim: bool) -> Gradients:
     return spread(dout, x_like, axis=axis, keepdim=keepdim, share=True)
 
 
@@ -98,7 +99,7 @@ def _infer_spread(y: Spec, like: Spec, *, axis: Any = None, keepdim: bool = Fals
 
 
 @operator(_infer_spread, form=Spread(_axes_of, lambda attributes: attributes["share"]))
-def spread(y: Any, like: Any, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Any:
+def spread(y: Array, like: Array, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Results:
     """What a reduction gave, for each element that went into it; with `share`, divided by their number."""
     if share:
         y = y / y.dtype.type((like.size or 1) / (y.size or 1))
@@ -112,7 +113,7 @@ def spread(y: Any, like: Any, *, axis: Any = None, keepdim: bool = False, share:
 
 
 @spread.gradient_of("y")
-def _(dout: Any, axis: Any, keepdim: bool, share: bool) -> Any:
+def _(dout: Value, axis: Any, keepdim: bool, share: bool) -> Gradients:
     reduce = mean if share else sum_
     return reduce(dout, axis=axis, keepdim=keepdim)
 
@@ -141,7 +142,7 @@ def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
 
 @public("amax", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
-def max_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def max_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
@@ -153,7 +154,7 @@ def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
 
 @public("amin", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
-def min_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def min_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
 
@@ -165,7 +166,7 @@ def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
 
 @max_.gradient
 @min_.gradient
-def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
+def _(x: Value, out: Value, dout: Value, axis: Any, keepdim: bool) -> Gradients:
     chosen = x == spread(out, x, axis=axis, keepdim=keepdim)
     share = dout / sum_(cast_like(chosen, x), axis=axis, keepdim=keepdim)
     return where(chosen, spread(share, x, axis=axis, keepdim=keepdim), 0.0)
@@ -177,13 +178,13 @@ def _infer_prod(x: Spec, *, axis: Any = None, keepdim: bool = False, dtype: str 
 
 @public(method=True)
 @operator(_infer_prod)
-def prod(x: Any, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Any:
+def prod(x: Array, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Results:
     """The product over axes."""
     return np.prod(x, axis=axis, keepdims=keepdim, dtype=dtype or x.dtype)
 
 
 @prod.gradient
-def _(x: Any, dout: Any, axis: Any, keepdim: bool, dtype: str | None) -> Any:
+def _(x: Value, dout: Value, axis: Any, keepdim: bool, dtype: str | None) -> Gradients:
     dout = dout if dtype is None else cast_like(dout, x)
     # the product of the other elements: out / x, but for elements that are zero
     zero = x == 0
@@ -205,7 +206,7 @@ def _infer_truth(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
 
 @public(method=True)
 @operator(_infer_truth)
-def all_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def all_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
     """Whether every element is true."""
     return np.all(x, axis=axis, keepdims=keepdim)
 
@@ -222,7 +223,7 @@ def _number_true(onnx: Any, x: Any, axis: Any, keepdim: bool, rank: int) -> Any:
 
 @public(method=True)
 @operator(_infer_truth)
-def any_(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def any_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
     """Whether some element is true."""
     return np.any(x, axis=axis, keepdims=keepdim)
 
@@ -249,7 +250,7 @@ def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False, 
 
 @public(method=True)
 @operator(_infer_position)
-def argmax(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
+def argmax(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Results:
     """The position of the largest element, the first of several."""
     return np.argmax(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
@@ -268,7 +269,7 @@ def _position_in_onnx(onnx: Any, kind: str, x: Any, axis: int | None, keepdim: b
 
 @public(method=True)
 @operator(_infer_position)
-def argmin(x: Any, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Any:
+def argmin(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Results:
     """The position of the smallest element, the first of several."""
     return np.argmin(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 

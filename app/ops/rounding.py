@@ -9,18 +9,19 @@ import numpy as np
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.public import public
+from app.ops.values import Array, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
 @elementwise(numbers=True, integers=lambda x: np.int64(x > 0) - np.int64(x < 0), onnx="Sign")
-def sign(x: Any) -> Any:
+def sign(x: Array) -> Results:
     """-1, 0 or 1."""
     return np.sign(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.floor(x))
-def floor(x: Any) -> Any:
+def floor(x: Array) -> Results:
     """The largest whole number that is not above the value."""
     return np.floor(x) if x.dtype.kind == "f" else x.copy()
 
@@ -32,7 +33,7 @@ def _(onnx: Any, x: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.ceil(x))
-def ceil(x: Any) -> Any:
+def ceil(x: Array) -> Results:
     """The smallest whole number that is not below the value."""
     return np.ceil(x) if x.dtype.kind == "f" else x.copy()
 
@@ -48,7 +49,7 @@ def _round_one(x: Any, decimals: int) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(scalar=_round_one)
-def round_(x: Any, *, decimals: int = 0) -> Any:
+def round_(x: Array, *, decimals: int = 0) -> Results:
     """The nearest whole number, or number with that many decimals; halves go to the even one."""
     if x.dtype.kind != "f":
         return x.copy() if decimals >= 0 else _round_one(x, decimals).astype(x.dtype)
@@ -67,7 +68,7 @@ def _(onnx: Any, x: Any, decimals: int) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.trunc(x))
-def trunc(x: Any) -> Any:
+def trunc(x: Array) -> Results:
     """The value without what comes after the point."""
     return np.trunc(x) if x.dtype.kind == "f" else x.copy()
 
@@ -82,7 +83,7 @@ def _(onnx: Any, x: Any) -> Any:
 @ceil.gradient
 @round_.gradient
 @trunc.gradient
-def _(dout: Any) -> Any:
+def _(dout: Value) -> Gradients:
     return zeros_like(dout)
 
 
@@ -98,14 +99,14 @@ def _clip_one(x: Any, min: Any, max: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(scalar=_clip_one, numbers=True)
-def clip(x: Any, *, min: float | None = None, max: float | None = None) -> Any:
+def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
     """The value kept between `min` and `max`; outside, the gradient is zero."""
     low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
     return np.clip(x, low, high)
 
 
 @clip.gradient
-def _(x: Any, out: Any, dout: Any) -> Any:
+def _(x: Value, out: Value, dout: Value) -> Gradients:
     return dout * (x == out)
 
 

@@ -13,6 +13,7 @@ from app.ops.logic import logical_and, where
 from app.ops.public import public
 from app.ops.shaping import cast_like, reshape_like
 from app.ops.spec import Spec, count, normal_axis
+from app.ops.values import Array, Gradients, Results, Value
 
 
 def _infer_cumsum(x: Spec, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Spec:
@@ -28,7 +29,7 @@ def _wide(dtype: str) -> str:
 
 @public(method=True, in_place=True)
 @operator(_infer_cumsum)
-def cumsum(x: Any, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Any:
+def cumsum(x: Array, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Results:
     """Running sums along an axis, or of all elements in row order; with `reverse`, from the end."""
     wide = np.dtype(dtype or _wide(x.dtype.name))
     if axis is None:
@@ -41,7 +42,7 @@ def cumsum(x: Any, *, axis: int | None = None, dtype: str | None = None, reverse
 
 
 @cumsum.gradient
-def _(x_like: Any, dout: Any, axis: int | None, reverse: bool) -> Any:
+def _(x_like: Value, dout: Value, axis: int | None, reverse: bool) -> Gradients:
     gradient = cumsum(dout, axis=0 if axis is None else axis, reverse=not reverse)
     return cast_like(reshape_like(gradient, x_like) if axis is None else gradient, x_like)
 
@@ -64,7 +65,7 @@ def _infer_cumprod(x: Spec, *, dim: int | None = None, dtype: str | None = None)
 
 @public(method=True, in_place=True)
 @operator(_infer_cumprod)
-def cumprod(x: Any, *, dim: int | None = None, dtype: str | None = None) -> Any:
+def cumprod(x: Array, *, dim: int | None = None, dtype: str | None = None) -> Results:
     """Running products along an axis, or of all elements in row order."""
     kind = np.dtype(dtype) if dtype else x.dtype
     if dim is None:
@@ -73,7 +74,7 @@ def cumprod(x: Any, *, dim: int | None = None, dtype: str | None = None) -> Any:
 
 
 @cumprod.gradient
-def _(x: Any, out: Any, dout: Any, dim: int | None) -> Any:
+def _(x: Value, out: Value, dout: Value, dim: int | None) -> Gradients:
     along = 0 if dim is None else dim
     dout, flat = cast_like(dout, x), reshape_like(x, out)
     zero = flat == 0

@@ -14,6 +14,7 @@ from app.ops.math import exp
 from app.ops.public import public
 from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
+from app.ops.values import Array, Gradients, Results, Value
 
 LOWEST = 64
 """How far below the largest a value counts at most, as in Paddle: no probability is 0, so its logarithm is a number."""
@@ -72,14 +73,14 @@ def _filling(log: bool) -> Filling:
 
 @public(method=True)
 @operator(_infer_softmax, prepare=_floating, form=_filling(log=False))
-def softmax(x: Any, *, axis: int = -1) -> Any:
+def softmax(x: Array, *, axis: int = -1) -> Results:
     """Positive numbers that sum to 1 along an axis, in the proportions of exp(x)."""
     e = np.exp(np.maximum(x - np.max(x, axis=axis, keepdims=True), x.dtype.type(-LOWEST)))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
 @softmax.gradient
-def _(out: Any, dout: Any, axis: int) -> Any:
+def _(out: Value, dout: Value, axis: int) -> Gradients:
     weighted = dout * out
     return weighted - out * sum_(weighted, axis=axis, keepdim=True)
 
@@ -91,14 +92,14 @@ def _(onnx: Any, x: Any, axis: int) -> Any:
 
 @public(method=True)
 @operator(_infer_softmax, prepare=_floating, form=_filling(log=True))
-def log_softmax(x: Any, *, axis: int = -1) -> Any:
+def log_softmax(x: Array, *, axis: int = -1) -> Results:
     """The logarithm of softmax, exact where softmax itself would be rounded to 0."""
     shifted = x - np.max(x, axis=axis, keepdims=True)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 
 @log_softmax.gradient
-def _(out: Any, dout: Any, axis: int) -> Any:
+def _(out: Value, dout: Value, axis: int) -> Gradients:
     return dout - exp(out) * sum_(dout, axis=axis, keepdim=True)
 
 

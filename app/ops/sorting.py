@@ -12,6 +12,7 @@ from app.ops.indexing import along, put_items
 from app.ops.public import public
 from app.ops.shaping import squeeze
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis
+from app.ops.values import Array, Gradients, Results, Value
 
 
 class TopK(NamedTuple):
@@ -35,7 +36,7 @@ def _order(x: Any, axis: int, descending: bool) -> Any:
 
 
 @operator(_infer_sort, outputs=("out", "index"), optional_gradients=True)
-def sorted_with_places(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def sorted_with_places(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Results:
     """The values along an axis in order, and where each of them stood."""
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
@@ -44,7 +45,7 @@ def sorted_with_places(x: Any, *, axis: int = -1, descending: bool = False, stab
 
 
 @sorted_with_places.gradient
-def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
+def _(x_like: Value, index: Any, dout: Value, axis: int) -> Gradients:
     return _put_back(dout, index, x_like, axis) if x_like.shape else dout
 
 
@@ -85,14 +86,14 @@ def _infer_topk(x: Spec, *, k: int = 1, axis: int = -1, largest: bool = True, so
 
 
 @operator(_infer_topk, outputs=("out", "index"), optional_gradients=True, checked=True)
-def largest_with_places(x: Any, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def largest_with_places(x: Array, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> Results:
     """The largest, or the smallest, few values along an axis in order, and where they stood."""
     places = np.take(_order(x, axis, largest), range(k), axis)
     return np.take_along_axis(x, places, axis), places
 
 
 @largest_with_places.gradient
-def _(x_like: Any, index: Any, dout: Any, axis: int) -> Any:
+def _(x_like: Value, index: Any, dout: Value, axis: int) -> Gradients:
     return _put_back(dout, index, x_like, axis)
 
 
@@ -131,7 +132,7 @@ def _infer_unique(x: Spec, *, axis: int | None = None) -> tuple[Spec, ...]:
 
 
 @operator(_infer_unique, outputs=("out", "index", "inverse", "counts"))
-def different(x: Any, *, axis: int | None = None) -> Any:
+def different(x: Array, *, axis: int | None = None) -> Results:
     """The values that differ, in order; where each comes first, which one each element is, and how many there are."""
     out, index, inverse, counts = np.unique(x, True, True, True, axis)
     return out, index, inverse.reshape(-1), counts

@@ -10,106 +10,107 @@ import numpy as np
 from app.ops.elementwise import elementwise
 from app.ops.math import rsqrt, square
 from app.ops.public import public
+from app.ops.values import Array, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sin")
-def sin(x: Any) -> Any:
+def sin(x: Array) -> Results:
     """The sine."""
     return np.sin(x)
 
 
 @sin.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * cos(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cos")
-def cos(x: Any) -> Any:
+def cos(x: Array) -> Results:
     """The cosine."""
     return np.cos(x)
 
 
 @cos.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return -dout * sin(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tanh")
-def tanh(x: Any) -> Any:
+def tanh(x: Array) -> Results:
     """The hyperbolic tangent."""
     return np.tanh(x)
 
 
 @tanh.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return dout * (1.0 - out * out)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tan")
-def tan(x: Any) -> Any:
+def tan(x: Array) -> Results:
     """The tangent."""
     return np.tan(x)
 
 
 @tan.gradient
-def _(out: Any, dout: Any) -> Any:
+def _(out: Value, dout: Value) -> Gradients:
     return dout * (out * out + 1.0)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asin")
-def asin(x: Any) -> Any:
+def asin(x: Array) -> Results:
     """The angle whose sine is the value."""
     return np.arcsin(x)
 
 
 @asin.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * rsqrt(1.0 - square(x))
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acos")
-def acos(x: Any) -> Any:
+def acos(x: Array) -> Results:
     """The angle whose cosine is the value."""
     return np.arccos(x)
 
 
 @acos.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return -dout * rsqrt(1.0 - square(x))
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atan")
-def atan(x: Any) -> Any:
+def atan(x: Array) -> Results:
     """The angle whose tangent is the value."""
     return np.arctan(x)
 
 
 @atan.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout / (square(x) + 1.0)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True)
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: Array, y: Array) -> Results:
     """The angle of a point, of which the first value is the height and the second the distance to the right."""
     return np.arctan2(x, y)
 
 
 @atan2.gradient_of("x")
-def _(x: Any, y: Any, dout: Any) -> Any:
+def _(x: Value, y: Value, dout: Value) -> Gradients:
     return dout * y / (square(x) + square(y))
 
 
 @atan2.gradient_of("y")
-def _(x: Any, y: Any, dout: Any) -> Any:
+def _(x: Value, y: Value, dout: Value) -> Gradients:
     return -dout * x / (square(x) + square(y))
 
 
@@ -123,61 +124,61 @@ def _(onnx: Any, x: Any, y: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sinh")
-def sinh(x: Any) -> Any:
+def sinh(x: Array) -> Results:
     """The hyperbolic sine."""
     return np.sinh(x)
 
 
 @sinh.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * cosh(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cosh")
-def cosh(x: Any) -> Any:
+def cosh(x: Array) -> Results:
     """The hyperbolic cosine."""
     return np.cosh(x)
 
 
 @cosh.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * sinh(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asinh")
-def asinh(x: Any) -> Any:
+def asinh(x: Array) -> Results:
     """The value whose hyperbolic sine is given."""
     return np.arcsinh(x)
 
 
 @asinh.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * rsqrt(square(x) + 1.0)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acosh")
-def acosh(x: Any) -> Any:
+def acosh(x: Array) -> Results:
     """The value whose hyperbolic cosine is given."""
     return np.arccosh(x)
 
 
 @acosh.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout * rsqrt(square(x) - 1.0)
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atanh")
-def atanh(x: Any) -> Any:
+def atanh(x: Array) -> Results:
     """The value whose hyperbolic tangent is given."""
     return np.arctanh(x)
 
 
 @atanh.gradient
-def _(x: Any, dout: Any) -> Any:
+def _(x: Value, dout: Value) -> Gradients:
     return dout / (1.0 - square(x))
 
 
