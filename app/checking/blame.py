@@ -10,25 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.functions import is_compiled, python_function
+from app.custom.numba_functions import is_compiled, python_function
+from app.custom.operator import CustomOperator
 from app.custom.proofs import stops_on_numbers
 from app.engine.compiled.lowering import Lowered
 from app.engine.compiled.read_only import array_type
 from app.graph.program import Operator
-from app.ops.definition import OpDef
 from app.ops.form import Elementwise, Returning
 from app.reading import parameters_of
 
 
 def why_not_inlined(op: Operator, lowered: Lowered) -> str:
     """What stands in the way, with file and line, to be put behind the engine's verdict; '' where no line does."""
-    function = _function_of(op.definition)
+    if not isinstance(op.definition, CustomOperator):
+        return ""
+    function = op.definition.function
     source = python_function(function)
     if not isinstance(source, FunctionType):
         return ""
     form = op.definition.form
     here = f"{_file(source)}:{source.__code__.co_firstlineno}"
-    if form is None and _is_of_layer(op.definition):
+    if op.definition.works_on == "Tensors":
         return f", {here}: {source.__name__} works on Tensors; as functions of Numba's, under custom_op, it compiles"
     if isinstance(form, Returning):
         stop = stops_on_numbers(function)
@@ -52,13 +54,6 @@ def _taken(op: Operator, form: Elementwise) -> list[str]:
     return [str(op.inputs[place]) for place in places]
 
 
-def _is_of_layer(definition: OpDef) -> bool:
-    origin = definition.origin
-    if origin is not None and origin.hook == "gradient":
-        return _is_of_layer(origin.functions["operator"])
-    return origin is not None and origin.hook == "pylayer"
-
-
 def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[Any]:
     """Numba's types of the arrays that a function on arrays is given: by name where it asks so, else in order."""
     names = dict(zip(op.definition.inputs, op.inputs, strict=False))
@@ -66,19 +61,6 @@ def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[
     given = [str(names[p]) for p in wanted] if all(p in names for p in wanted) else []
     given = given or [str(n) for n in op.inputs[len(op.inputs) - len(wanted) :]]
     return [array_type(_number(lowered.dtype(n)), len(lowered.shapes[n])) for n in given]
-
-
-def _function_of(definition: OpDef) -> Any:
-    """The function of the user's that an operator runs."""
-    origin = definition.origin
-    if origin is not None and origin.hook == "gradient":
-        of = origin.functions["operator"]
-        declared = getattr(of, "_backward", None) or (of.origin.functions.get("backward_func") if of.origin else None)
-        layer = of.origin.functions.get("layer") if of.origin else None
-        return declared or getattr(layer, "backward", None)
-    if origin is not None and origin.hook in ("py_func", "pylayer"):
-        return origin.functions.get("func") or getattr(origin.functions.get("layer"), "forward", None)
-    return getattr(definition, "function", None) or getattr(definition, "body", None)
 
 
 def _file(function: FunctionType) -> str:

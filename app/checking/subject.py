@@ -11,13 +11,13 @@ import numpy as np
 
 from app import static
 from app.checking.finding import Found
+from app.custom.operator import CustomOperator
 from app.engine.scope import Scope, scope_guard
 from app.errors import OperatorError, silent_end
 from app.graph import names
 from app.graph.defaults import program_guard
 from app.graph.program import Program
 from app.listed import as_list
-from app.ops.definition import OpDef
 from app.tensor import Tensor, grad
 
 Arrays = list[np.ndarray]
@@ -156,7 +156,8 @@ class Subject:
                 data[-1].stop_gradient = not one.is_float
             yield program, data, self.call(*data)
 
-    def definitions(self) -> list[OpDef]:
+    def definitions(self) -> list[CustomOperator]:
         """The custom operators that it applies."""
         with self.in_program([i.shape for i in self.inputs]) as (program, _, _):
-            return [op.definition for op in program.global_block().ops if op.definition.where]
+            definitions = [op.definition for op in program.global_block().ops]
+        return [d for d in definitions if isinstance(d, CustomOperator)]

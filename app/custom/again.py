@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.custom.composed import Composition, composition
+from app.custom.composed import Composition, OnValues, composition
 from app.errors import OperatorError
 from app.graph.autodiff import Recorded, reverse_walk
 from app.graph.program import Operator
@@ -49,12 +49,12 @@ class ValueCall:
         return zeros_like(self.output(index))
 
 
-def derive_again(gradient: OpDef, message: str) -> None:
+def derive_again(gradient: OpDef, on_values: OnValues, message: str) -> None:
     """Give an operator that runs a user's backward a derivative: that of its composition, else an error."""
 
     def rule(call: Call, douts: Sequence[Any], *inputs: Any) -> list[Any]:
         specs = [None if x is None or not hasattr(x, "dtype") else spec_of(x) for x in _without_contexts(inputs)]
-        found = composition(gradient, specs, call.attributes)
+        found = composition(gradient, on_values, specs, call.attributes)
         if found is None:
             raise OperatorError(message)
         return derivatives(found, inputs, douts, call.needs)

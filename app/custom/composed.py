@@ -46,7 +46,7 @@ _SIZE = 3
 
 
 @dataclass(frozen=True)
-class Body:
+class OnValues:
     """A custom operator's function as one of values, and inputs to try it on, given what is known of them."""
 
     function: Callable[..., Any]
@@ -66,22 +66,24 @@ _KEPT = 16
 _found: WeakKeyDictionary[OpDef, dict[Any, Composition | None]] = WeakKeyDictionary()
 
 
-def composition(definition: OpDef, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:
-    """The operators that a custom operator on inputs of these Specs is made of; None for one that is opaque."""
-    if definition.body is None:
+def composition(
+    definition: OpDef, on_values: OnValues | None, specs: Specs, settings: Mapping[str, Any]
+) -> Composition | None:
+    """The operators that an operator on inputs of these Specs is made of; None for one that is opaque."""
+    if on_values is None:
         return None
     known = _found.setdefault(definition, {})
     key = (*specs, key_of_settings(settings))
     if key not in known:
         if len(known) >= _KEPT:
             known.pop(next(iter(known)))
-        found = _called(definition, definition.body, specs, settings)
-        same = found is not None and _does_the_same(definition, definition.body, found, specs, settings)
+        found = _called(definition, on_values, specs, settings)
+        same = found is not None and _does_the_same(definition, on_values, found, specs, settings)
         known[key] = found if same else None
     return known[key]
 
 
-def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:
+def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:
     program = Program()
     block = program.global_block()
     inputs = [
@@ -92,7 +94,7 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
     set_modes(Modes(outside.on, None))
     try:
         with names.guard(), program_guard(program, Program()), static_mode():
-            result = body.function(*inputs, **settings)
+            result = on_values.function(*inputs, **settings)
     except KeyboardInterrupt:
         raise
     except BaseException:  # whatever a function raises that cannot do with Variables
@@ -106,13 +108,13 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
 
 
 def _does_the_same(
-    definition: OpDef, body: Body, found: Composition, specs: Specs, settings: Mapping[str, Any]
+    definition: OpDef, on_values: OnValues, found: Composition, specs: Specs, settings: Mapping[str, Any]
 ) -> bool:
     values: dict[str, Any] = {}
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            examples = body.examples(specs)
+            examples = on_values.examples(specs)
             values.update((n, _copied(a)) for n, a in zip(found.inputs, examples, strict=True) if n is not None)
             expected = definition.kernel(*map(_copied, examples), **settings)
             for op in found.program.global_block().ops:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from app.custom.functions import by_position, is_compiled
+from app.custom.numba_functions import by_position, is_compiled
 from app.custom.proofs import on_numbers, works_row_by_row
 from app.custom.untouched import for_any_types
 from app.ops.form import Returning

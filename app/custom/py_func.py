@@ -9,19 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.composed import Body
+from app.custom.calling import arrays_of, call_function, registered_at, require_callable, returned_arrays
+from app.custom.composed import OnValues
 from app.custom.form import returning
-from app.custom.functions import (
-    arrays_of,
-    attach_backward,
-    call_function,
-    function_name,
-    python_function,
-    registered_at,
-    require_callable,
-    returned_arrays,
-)
-from app.custom.origin import Origin, makes
+from app.custom.numba_functions import function_name, python_function
+from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.untouched import guarded
 from app.errors import DtypeError, OperatorError
 from app.graph import names
@@ -178,24 +170,26 @@ def _definition(
     onnx: str | Callable[..., Any] | None,
     like: str,
     where: str,
-) -> OpDef:
+) -> CustomOperator:
     """The operator of a pair of functions; the same one at the same place, so that eager loops make it once."""
     name = f"py_func.{function_name(func)}"
     x_names = _numbered("x", inputs)
     out_names = _numbered("out", len(outs))
-    definition = OpDef(
+    definition = CustomOperator(
         name,
+        func,
         _kernel(func, outs, f"operator {name} ({where})"),
         lambda *specs: outs,
+        row_by_row=row_by_row,
+        like=like,
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
         form=returning(func, (), None, row_by_row, exact=True),
         onnx=onnx,
-        like=like,
         where=where,
     )
-    definition.body = Body(python_function(func))
+    definition.on_values = OnValues(python_function(func))
     settings: dict[str, Any] = {"inputs": inputs, "outs": outs, "skipped": skipped, "row_by_row": row_by_row}
     if isinstance(onnx, str):
         settings["onnx"] = onnx
@@ -208,7 +202,7 @@ def _definition(
         takes = [*seen, *("d" + n for n in out_names)]
         places = tuple(range(inputs, inputs + len(takes)))
         form = returning(backward_func, (), places, row_by_row, exact=True)
-        attach_backward(definition, backward_func, takes, keep_type=False, materialize=False, form=form)
+        definition.differentiate_by(backward_func, takes, keep_type=False, materialize=False, form=form)
     return definition
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.functions import by_name, dispatcher_of, function_name, python_function
 from app.custom.interpreted import interpreted
+from app.custom.numba_functions import by_name, dispatcher_of, function_name, python_function
 from app.errors import OperatorError
 
 Kernel = Callable[..., Any]

@@ -168,7 +168,7 @@ def _building(block: Block) -> Block:
 
 def _is_constant(op: Operator) -> bool:
     """Whether an operator gives the same at every run, and can as well be there twice."""
-    return not op.inputs and len(op.outputs) == 1 and "seed" not in op.attributes and not op.definition.where
+    return not op.inputs and len(op.outputs) == 1 and "seed" not in op.attributes and not op.definition.custom
 
 
 def _is_history(op: Operator, name: str) -> bool:

@@ -57,18 +57,10 @@ class OpDef:
     reads: Reads
     """Which values the rules read: others need no keeping."""
 
-    # Of custom operators alone
-
+    custom: bool = False
+    """It runs a function of the user's (see `app.custom.operator`)."""
     where: str
-    """The file and line that registered it."""
-    like: str
-    """The name of an operator that computes the same, for whoever checks this one."""
-    body: Any = None
-    """Its function as one of values, which may be written with operators (`Body`)."""
-    origin: Any = None
-    """What it was made of, and how it can be made again (see `app.custom.origin`)."""
-    own_gradient: OpDef | None = None
-    """The operator that its backward function became."""
+    """The file and line that registered it; '' for a built-in one."""
 
     def __init__(
         self,
@@ -87,7 +79,6 @@ class OpDef:
         views: bool = False,
         form: Any = None,
         onnx: str | Callable[..., Any] | None = None,
-        like: str = "",
         where: str = "",
     ):
         self.name, self.kernel, self.infer = name, kernel, infer
@@ -97,7 +88,7 @@ class OpDef:
         self.optional_gradients, self.checked, self.effects = optional_gradients, checked, effects
         self.views = views or isinstance(form, Alias)
         self.form, self.onnx = form, onnx
-        self.like, self.where = like, where
+        self.where = where
         self.plans = Plans()
         self.rules, self.reads = [], Reads(())
         self.attributes = {}
@@ -344,7 +335,7 @@ def _explained(about: str, error: BaseException) -> AppError:
 
 def kernel_error(definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], error: Exception) -> AppError:
     """The error to show for a kernel that raised: inference explains it best; else the kernel's own words."""
-    if isinstance(error, AppError) and definition.where:
+    if isinstance(error, AppError) and definition.custom:
         raise error  # a custom operator's errors name it; raised here, it keeps its own cause
     specs = [spec_of(x) if hasattr(x, "dtype") else None for x in inputs]
     try:

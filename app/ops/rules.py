@@ -106,7 +106,7 @@ def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
         return "attribute", parameter
     choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
     choices += list(definition.attributes)
-    other = "; y and dy will do for out and dout" if definition.where and definition.outputs == ("out",) else ""
+    other = "; y and dy will do for out and dout" if definition.custom and definition.outputs == ("out",) else ""
     raise OperatorError(
         f"{definition.label}: its gradient asks for {parameter!r}; it can have {', '.join(choices)}{other}"
     )

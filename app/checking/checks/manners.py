@@ -145,10 +145,9 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
 
 def _declared(subject: Subject) -> bool:
     try:
-        origins = [d.origin for d in subject.definitions()]
+        return any(definition.row_by_row for definition in subject.definitions())
     except Exception:  # that it cannot stand in a Program is for the check of shapes to tell
         return False
-    return any(o is not None and o.settings.get("row_by_row") for o in origins)
 
 
 def _rows_agree(many: Subject, whole: Result, part: Result, start: int, end: int, shared: list[bool]) -> bool:

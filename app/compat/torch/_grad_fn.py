@@ -99,7 +99,7 @@ def node_of(source: Any) -> Node | None:
 def name_of(node: Any) -> str:
     """The name of the operator's backward: of a custom Function without the 0 that built-in ones have."""
     definition = node.definition
-    if definition.where:
+    if definition.custom:
         return f"{definition.name}Backward"
     if definition.name == "put_part":
         return "CopySlices"

@@ -77,13 +77,13 @@ def in_short(program: Program, fetch: Sequence[str]) -> str:
 def _custom(step: Step) -> list[tuple[str, str]]:
     """The custom operators in a step, each with what it became in a word, or with the reason where that is Python."""
     if step.in_python:
-        return [(op.type, f"a {step.verdict}") for op in _within(step.op) if op.definition.where]
+        return [(op.type, f"a {step.verdict}") for op in _within(step.op) if op.definition.custom]
     return [
         (op.type, part.verdict.partition(":")[0].lower())
         for part in step.everything
         if not part.inside
         for op in _within(part.op)
-        if op.definition.where
+        if op.definition.custom
     ]
 
 

@@ -71,7 +71,7 @@ class Step:
         """The operators of it whose functions may raise: a user's, and those that refuse some numbers."""
         forms = [(step.op, step.op.definition.form) for step in self.everything]
         members = [member for op, form in forms for member in (form.body if isinstance(form, Fused) else (op,))]
-        return [op for op in members if op.definition.where or getattr(op.definition.form, "raises", False)]
+        return [op for op in members if op.definition.custom or getattr(op.definition.form, "raises", False)]
 
 
 def values_taken(op: Operator) -> list[str]:

@@ -56,7 +56,7 @@ def _lower_one(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowe
 def why_python(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered], str]) -> str:
     """Why an operator has to run as a Python call whatever its shapes are, or ''."""
     if op.definition.form is None:
-        return "its function is plain Python" if op.definition.where else "no compiled form"
+        return "its function is plain Python" if op.definition.custom else "no compiled form"
     if isinstance(op.definition.form, ToShape):
         return "the shape that it looks at is known only in a run"
     if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):

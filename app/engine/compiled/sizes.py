@@ -173,7 +173,7 @@ def _check_batch_in_front(program: Program, shapes: Mapping[str, Shape]) -> None
 
 def _is_declared(op: Operator) -> bool:
     """Whether a user declared the shapes of the outputs."""
-    return bool(op.definition.where) and not op.definition.broadcasts
+    return op.definition.custom and not op.definition.broadcasts
 
 
 class _Inference:

@@ -22,7 +22,7 @@ def why_not(op: Operator, lowered: Lowered) -> str:
     form = op.definition.form
     if isinstance(form, Fused):
         return "; ".join(filter(None, (why_not(member, lowered) for member in form.body)))
-    if not op.definition.where or not isinstance(form, (Elementwise, Returning)):
+    if not op.definition.custom or not isinstance(form, (Elementwise, Returning)):
         return ""
     if isinstance(form, Elementwise):
         return _tried(op, [_number(lowered, name) for name in values_taken(op)]).reason

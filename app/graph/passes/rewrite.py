@@ -42,7 +42,7 @@ def is_pure(program: Program, operator: Operator) -> bool:
 def is_pure_in(block: Block, operator: Operator) -> bool:
     """The same, of an operator of any block. Control flow is pure if everything in it is."""
     definition = operator.definition
-    opaque = definition.where and definition.form is None  # a user's Python, which may print, count or draw numbers
+    opaque = definition.custom and definition.form is None  # a user's Python, which may print, count or draw numbers
     if definition.effects or opaque or "seed" in operator.attributes or not operator.outputs:
         return False
     if not all(is_pure_in(body.block, inner) for body in operator.bodies.values() for inner in body.block.ops):

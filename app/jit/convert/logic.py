@@ -155,7 +155,7 @@ def _truth(value: Any, part: Callable[[], Any]) -> Any:
 
 def _is_harmless(block: Block, operator: Operator) -> bool:
     """Whether an operator can be run although Python would not come to it."""
-    if operator.definition.where or not is_pure_in(block, operator):
+    if operator.definition.custom or not is_pure_in(block, operator):
         return False
     known = all(UNKNOWN not in block.var(name).shape for name in operator.input_arg_names)
     form = operator.definition.form
