@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from app.custom.numba_functions import is_compiled, python_function
+from app.custom.on_numbers import stops_on_numbers
 from app.custom.operator import CustomOperator
-from app.custom.proofs import stops_on_numbers
 from app.engine.compiled.lowering import Lowered
 from app.engine.compiled.read_only import array_type
 from app.graph.program import Operator

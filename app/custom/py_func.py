@@ -11,8 +11,8 @@ import numpy as np
 
 from app.custom.calling import arrays_of, call_function, registered_at, require_callable, returned_arrays
 from app.custom.composed import OnValues
-from app.custom.form import returning
 from app.custom.numba_functions import function_name, python_function
+from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.untouched import guarded
 from app.errors import DtypeError, OperatorError

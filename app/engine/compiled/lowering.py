@@ -93,8 +93,7 @@ def _step(op: Operator, lowered: Lowered, why_not: Callable[[Operator, Lowered],
             return Step(op, "python", "Python call: its compiled form does not cover these attributes")
         return Step(op, "filling", "compiled", share if form.row_by_row else WHOLE)
     assert isinstance(form, Returning)
-    in_rows = form.row_by_row or (form.rows_if_alike and lowered.all_alike(op))
-    return Step(op, "returning", "compiled: calls your Numba function", share if in_rows else WHOLE)
+    return Step(op, "returning", "compiled: calls your Numba function", share if form.row_by_row else WHOLE)
 
 
 def _alias(op: Operator, lowered: Lowered) -> Step:
