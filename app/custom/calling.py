@@ -95,11 +95,14 @@ def _told(error: BaseException, label: str, function: Callable[..., Any]) -> App
     if isinstance(error, ValueError) and "ambiguous" in str(error):
         hint = " (a function of one number needs custom_op(elementwise=True))"
     if isinstance(error, Exception) and type(error).__module__.startswith("numba."):  # as it compiled a helper
-        from app.engine.compiled.read_only import where_it_writes
+        from app.engine.compiled.read_only import where_it_writes, why_refused
 
         place = where_it_writes(error)
         if place is not None:
             return ReadOnlyError(f"{label}: its function {name} writes into an array that it is given{place}; {ADVICE}")
+        return OperatorError(
+            f"{label}: Numba cannot compile its function {name}: {why_refused(error, inspect.unwrap(function))}"
+        )
     line = _line_of(error, function)
     words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}{line}"
     if isinstance(error, ValueError) and "read-only" in str(error):  # as NumPy says in each of several ways
@@ -132,22 +135,29 @@ def _told_as(kind: type[BaseException], words: str) -> OperatorError:
         return OperatorError(words)
 
 
+class OutputCountError(OperatorError):
+    """A function that returned another number of values than there are outputs."""
+
+
 def arrays_of(values: Sequence[Any]) -> list[Any]:
     """What an engine holds (NumPy's scalars among it) as the read-only arrays that a user's function gets."""
     return [v if v is None else read_only(np.asarray(v)) for v in values]
 
 
 def returned_arrays(
-    result: Any, wanted: int, label: str, function: Callable[..., Any], optional: bool = False
+    result: Any, wanted: int, label: str, function: Callable[..., Any], optional: bool = False, hint: str = ""
 ) -> list[Any]:
-    """What a function returned, one value or a tuple or list of them, as that many arrays, or None where `optional`."""
+    """What a function returned, one value or a tuple or list of them, as that many arrays, or None where `optional`.
+
+    `hint` says how to declare another number of them.
+    """
     if wanted == 0 and result is None:
         return []
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != wanted:
-        raise OperatorError(
+        raise OutputCountError(
             f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}, "
-            f"one for each {'input' if optional else 'output'}"
+            f"one for each {'input' if optional else 'output'}{hint}"
         )
     return [None if r is None and optional else _as_array(r, i, label, function) for i, r in enumerate(results)]
 

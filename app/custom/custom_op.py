@@ -85,9 +85,19 @@ class FunctionOperator(CustomOperator):
     def _results(self, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
         given = arrays_of(arrays)
         result = call_function(self._call, self.label, given, settings)
-        results = returned_arrays(result, len(self.outputs), self.label, self.function)
+        results = returned_arrays(
+            result,
+            len(self.outputs),
+            self.label,
+            self.function,
+            hint='; name them, as in custom_op(outputs=["low", "high"])',
+        )
         kinds = "biuf" if self.works_on == "numbers" else "f"
-        return [_in_input_type(array, given, kinds) for array in results]
+        kept = [_in_input_type(array, given, kinds) for array in results]
+        for name, array, returned in zip(self.outputs, kept, results, strict=True):
+            if array is not returned:
+                self.casts[name] = returned.dtype.name
+        return kept
 
     def _infer(self, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
         if self._told is not None:
@@ -103,14 +113,18 @@ class FunctionOperator(CustomOperator):
             raise OperatorError(f"infer returned {told!r}, expected a Spec for each of {', '.join(self.outputs)}")
         return tuple(spec_of(s) for s in specs)
 
-    def backward(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def backward(self, function: Any = None, *, surrogate: bool = False) -> Any:
         """Declare the gradient. The names of the function's parameters decide what it is given.
 
         A parameter may be any input, any output, `d` + output for the gradient that arrives there, or a setting.
         Of an operator with one output, which is `out` at first, the name is read off the parameters: `dy` makes
-        the output `y`.
+        the output `y`. `surrogate=True` says that it is another than the derivative on purpose, as of a
+        straight-through estimator, so that no check holds it against finite differences.
         """
+        if function is None:
+            return lambda decorated: self.backward(decorated, surrogate=surrogate)
         require_callable(function, "backward", self.label)
+        self.surrogate = surrogate
         parameters = list(_parameters(function, self.label))
         if self.outputs == ("out",):
             self.outputs = (self._output_name(parameters),)

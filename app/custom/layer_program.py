@@ -90,6 +90,7 @@ def definition_of(
         onnx=eager.onnx,
         where=eager.where,
     )
+    definition.surrogate = eager.surrogate
     symbolic = _Symbolic(eager, fill, [not stop for stop in stops])
     definition.on_values = OnValues(symbolic.forward)
     settings = {"args": call.args, "kwargs": call.kwargs, "stops": tuple(stops), "outs": specs}

@@ -64,6 +64,10 @@ class CustomOperator(OpDef):
         """What the functions are called with."""
         self.row_by_row = row_by_row
         """Whether each row of the results was declared to depend on the same row of the inputs alone."""
+        self.surrogate = False
+        """Whether the gradient was declared to be another than the derivative, on purpose."""
+        self.casts: dict[str, str] = {}
+        """Of results, and gradients, that came in another element type than they are handed on in, that type."""
         self.like = like
         """The name of an operator that computes the same, to check this one against."""
         self.on_values: OnValues | None = None
@@ -159,7 +163,7 @@ def _gradient_kernel(
         if operator.broadcasts:  # gradients of stretched inputs are summed back afterwards
             shapes = [np.broadcast_shapes(*shapes)] * count
         checked = [
-            _checked_gradient(g, x, shape, name, label, keep_type)
+            _checked_gradient(g, x, shape, name, label, keep_type, operator.casts)
             for g, x, shape, name in zip(gradients, values[:count], shapes, operator.inputs, strict=True)
         ]
         return checked[0] if count == 1 else tuple(checked)
@@ -191,7 +195,7 @@ def _as_one_of_values(function: Callable[..., Any], count: int) -> Callable[...,
 
 
 def _checked_gradient(
-    gradient: Any, x: np.ndarray, shape: tuple[int, ...], name: str, label: str, keep_type: bool
+    gradient: Any, x: np.ndarray, shape: tuple[int, ...], name: str, label: str, keep_type: bool, casts: dict[str, str]
 ) -> np.ndarray:
     """A gradient in the shape, and of the type, of the input that it is for; None stands for zeros."""
     if gradient is None or x.dtype.kind != "f":
@@ -204,6 +208,8 @@ def _checked_gradient(
         raise DtypeError(
             f"{label}: the gradient of {name} has type {gradient.dtype}, expected that of {name}, {x.dtype}"
         )
+    if gradient.dtype != x.dtype:
+        casts[f"the gradient of {name}"] = gradient.dtype.name
     return np.asarray(gradient.astype(x.dtype, copy=False))
 
 

@@ -45,6 +45,7 @@ def py_func(
     row_by_row: bool = False,
     onnx: str | Callable[..., Any] | None = None,
     like: str = "",
+    surrogate: bool = False,
 ) -> Any:
     """Make an operator of `func` and apply it to `x`; its results go to `out`, which is returned.
 
@@ -55,7 +56,8 @@ def py_func(
     without one. `row_by_row` says that each row of what either function returns depends on the same row of its
     inputs alone, so that an engine may call it on a part of the batch. `onnx` is the ONNX operator that does the
     same ("Relu"), or a rule that makes nodes of several. `like` names an operator that computes the same ("relu"),
-    which `python -m app check` holds it against.
+    which `python -m app check` holds it against. `surrogate` says that `backward_func` gives another gradient than the
+    derivative on purpose, as of a straight-through estimator.
     """
     where = registered_at()
     require_callable(func, "func", f"operator py_func ({where})")
@@ -67,7 +69,7 @@ def py_func(
     specs = _declared_specs(label, outs)
     kept = isinstance(func, Hashable) and isinstance(backward_func, Hashable)
     make = _definition if kept else _definition.__wrapped__
-    definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, where)
+    definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, surrogate, where)
     inputs = as_applied(inputs)
     results = (_append if _in_program([*inputs, *outs]) else _run)(definition, inputs, outs)
     if out is None:
@@ -169,6 +171,7 @@ def _definition(
     row_by_row: bool,
     onnx: str | Callable[..., Any] | None,
     like: str,
+    surrogate: bool,
     where: str,
 ) -> CustomOperator:
     """The operator of a pair of functions; the same one at the same place, so that eager loops make it once."""
@@ -195,6 +198,8 @@ def _definition(
         settings["onnx"] = onnx
     if like:
         settings["like"] = like
+    if surrogate:
+        settings["surrogate"] = definition.surrogate = True
     functions: dict[str, Any] = {"func": func, "backward_func": backward_func}
     definition.origin = Origin("py_func", {k: f for k, f in functions.items() if f is not None}, settings)
     if backward_func is not None:
@@ -213,7 +218,7 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
 
     def kernel(*arrays: np.ndarray) -> Any:
         result = call_function(call, label, arrays_of(arrays), {})
-        checked = returned_arrays(result, len(outs), label, func)
+        checked = returned_arrays(result, len(outs), label, func, hint="; `out` declares them")
         for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
             if array.dtype != spec.dtype:
                 raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")
@@ -232,9 +237,9 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
 
 @makes("py_func")
 def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
-    inputs, outs, skipped, row_by_row = (settings[k] for k in ("inputs", "outs", "skipped", "row_by_row"))
-    pair = functions["func"], functions.get("backward_func")
-    return _definition(*pair, inputs, outs, skipped, row_by_row, settings.get("onnx"), settings.get("like", ""), where)
+    known = [settings[name] for name in ("inputs", "outs", "skipped", "row_by_row")]
+    optional = settings.get("onnx"), settings.get("like", ""), settings.get("surrogate", False)
+    return _definition(functions["func"], functions.get("backward_func"), *known, *optional, where)
 
 
 def _numbered(name: str, count: int) -> list[str]:

@@ -33,6 +33,8 @@ class PyLayer:
     """The ONNX operator that does the same ("Relu"), or a rule, a static method, that makes nodes of several."""
     like: ClassVar[str] = ""
     """The operator that computes the same ("relu"), which `python -m app check` holds the class against."""
+    surrogate: ClassVar[bool] = False
+    """Whether backward gives another gradient than the derivative on purpose, as a straight-through estimator does."""
     _made_by: ClassVar[Origin | None] = None
     """Where a class was made of functions, the hook that did it, and these by its names for them."""
 
@@ -95,6 +97,7 @@ def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
             like=layer.like,
             where=layer._where,
         )
+        operator.surrogate = layer.surrogate
         operator.origin = layer._made_by or Origin("pylayer", {"layer": layer})
         layer._operator = operator  # type: ignore[attr-defined]
     found: LayerOperator = layer.__dict__["_operator"]
