@@ -1,4 +1,7 @@
-"""A user's function as the kernel of an operator: called with arrays, its result checked, its errors explained."""
+"""A user's function as the kernel of an operator: called with arrays, its result checked, its errors explained.
+
+What it returns is learned by running it on small arrays of ones.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from app.custom.untouched import ADVICE, call_watched, looking, read_only
 from app.errors import AppError, DtypeError, OperatorError, ReadOnlyError, add_note
 from app.ops.definition import OpDef
 from app.ops.dtype import NAMES
+from app.ops.spec import UNKNOWN, Spec
+from app.tensor.modes import Modes, modes, set_modes
 
 _HERE = os.path.dirname(__file__)  # as code objects have it, symbolic links and all
 _PACKAGE, _SHELF = os.path.dirname(_HERE) + os.sep, os.path.join(_HERE, "shelf") + os.sep
@@ -178,3 +183,35 @@ def _as_array(value: Any, position: int, label: str, function: Callable[..., Any
             f"expected an array of {', '.join(NAMES)}{'; is its return missing?' if value is None else ''}"
         )
     return array if array.flags.writeable else array.copy()  # it may be what was given, or a view of it
+
+
+# What it returns, before there are values
+
+_SIZES = (2, 3)
+"""Two sizes to stand for an unknown one: output sizes that change with them are unknown too."""
+
+
+def infer_by_running(
+    run: Callable[..., Sequence[np.ndarray]], specs: Sequence[Spec], advice: str = ""
+) -> tuple[Spec, ...]:
+    """The shapes and types that `run` returns for inputs of these Specs; `advice` ends the error where it fails."""
+    open_sizes = any(UNKNOWN in spec.shape for spec in specs)
+    outside = modes()
+    set_modes(Modes(outside.on, None))  # these Tensors are run, whatever is being traced
+    try:
+        results = [run(*[_example(spec, size) for spec in specs]) for size in (_SIZES if open_sizes else _SIZES[:1])]
+    except ReadOnlyError:
+        raise  # whatever it is given
+    except AppError as error:
+        raise OperatorError(f"run on arrays of ones, to learn what it returns, it failed: {error}{advice}") from error
+    finally:
+        set_modes(outside)
+    return tuple(Spec(_joined([r.shape for r in each]), each[0].dtype.name) for each in zip(*results, strict=True))
+
+
+def _example(spec: Spec, size: int) -> np.ndarray:
+    return np.ones([size if s == UNKNOWN else s for s in spec.shape], spec.dtype)
+
+
+def _joined(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sizes[0] if len(set(sizes)) == 1 else UNKNOWN for sizes in zip(*shapes, strict=True))

@@ -9,12 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.calling import arrays_of, call_function, registered_at, require_callable, returned_arrays
+from app.custom.calling import (
+    arrays_of,
+    call_function,
+    infer_by_running,
+    registered_at,
+    require_callable,
+    returned_arrays,
+)
 from app.custom.composed import OnValues
 from app.custom.numba_functions import by_name, by_position, function_name, is_compiled, python_function
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
-from app.custom.probe import infer_by_running
 from app.custom.scalar import over_arrays
 from app.custom.untouched import guarded
 from app.errors import OperatorError

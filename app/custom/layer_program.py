@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.custom.again import derive_again
-from app.custom.calling import call_function
-from app.custom.composed import OnValues, Specs, drawn
+from app.custom.calling import call_function, infer_by_running
+from app.custom.composed import OnValues, Specs, derive_again, drawn
 from app.custom.layer_operator import LayerOperator, PyLayerContext, like, values_among
 from app.custom.operator import CustomOperator, Origin
-from app.custom.probe import infer_by_running
 from app.errors import OperatorError
 from app.graph.program import Variable
 from app.listed import as_list

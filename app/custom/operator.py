@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from app.custom.again import derive_again
 from app.custom.calling import arrays_of, call_function, returned_arrays
-from app.custom.composed import OnValues
+from app.custom.composed import OnValues, derive_again
 from app.custom.numba_functions import by_name, python_function
 from app.custom.untouched import guarded
 from app.errors import DtypeError, OperatorError, ShapeError
