@@ -1,8 +1,7 @@
 """Gradients of Tensors, and custom operators that bring their own."""
 
 from app.custom.gradcheck import gradcheck, gradgradcheck
-from app.custom.once import once_differentiable
-from app.custom.pylayer import Function, PyLayer
+from app.custom.pylayer import Function, PyLayer, once_differentiable
 from app.tensor import backward, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 
 __all__ = [

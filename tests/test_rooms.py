@@ -19,7 +19,6 @@ ROOT = Path(__file__).parents[1]
 APP = ROOT / "app"
 
 NAMED_FROM_BELOW = {
-    "app.custom.pylayer": "a call of a PyLayer, and its context, know the operator that the class became",
     "app.graph.program": "variables, bodies, watchers and the printer know the Block that they belong to",
     "app.jit.concrete": "the gradient of a traced function knows the function that it belongs to",
     "app.tensor.tensor": "the tape, changes in place and backward passes know the Tensor",

@@ -20,7 +20,7 @@ import pytest
 from numba import njit
 
 import app
-from app.custom.proofs.reading import parse
+from app.custom.on_numbers import parse
 from app.errors import AppError, OperatorError
 from app.jit import to_static
 from app.reading import (

@@ -6,10 +6,11 @@ import argparse
 import ast
 import json
 import math
+import os
 import re
+import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+import textwrap
 from typing import Any
 
 from app.checking.checks import CHECKS, examine
@@ -19,10 +20,14 @@ from app.checking.subject import Subject
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
 from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
 from app.ops.dtype import NAMES
-from app.printing import say
+from app.printing import escaped, say
 
 _REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
 """The checks that an operator fails which nobody should run."""
+_COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: "\x1b[1;31m"}
+_PLAIN = "\x1b[0m"
+_INDENT = 25
+"""Where the words of a line begin."""
 _SIZES = re.compile(r"\[[\d, ]*\]")
 
 
@@ -59,51 +64,121 @@ def run(options: argparse.Namespace) -> int:
     if options.like:
         equivalent(options.like)
     operators = [one for word in options.operators for one in find(word)]
-    wrong = 0
+    wrong = []
     for number, one in enumerate(operators):
-        subject, verdicts = None, []
+        shown = _Objects(one) if options.json else _Lines(one, number > 0)
         try:
             subject = inputs_for(one, shapes, settings, options.like or "", within)
-            verdicts = list(examine(subject, only))
+            shown.begin(subject)
+            for verdict in examine(subject, only):
+                shown.add(verdict)
         except AppError as error:
             if isinstance(error, ConfigError) and len(operators) == 1:
                 raise
-            verdicts = [Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs"))]
-        wrong += any(v.failed for v in verdicts)
-        _show(one, subject, verdicts, number, options.json)
+            shown.begin(None)
+            shown.add(Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs")))
+        shown.end()
+        if shown.failed:
+            wrong.append(one.name)
+    if len(operators) > 1 and not options.json:
+        told = f"{len(wrong)} of {len(operators)} operators failed: {', '.join(wrong)}" if wrong else ""
+        say(_wrapped("\n" + (told or f"all {len(operators)} operators passed"), 0))
     return 1 if wrong else 0
 
 
-def _show(one: Found, subject: Subject | None, verdicts: list[Verdict], number: int, as_json: bool) -> None:
-    if as_json:
-        for v in verdicts:
-            print(json.dumps({"operator": one.name, "check": v.check, "state": v.state, "words": v.words}))
-        sys.stdout.flush()
-        return
-    given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
-    between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
-    say(("\n" if number else "") + one.label + given + between)
-    for v in _without_repeats(verdicts):
-        say(f"  {v.state:6}  {v.check:13}  {v.words}")
-    counts = {state: sum(v.state == state for v in verdicts) for state in (OK, NOTE)}
-    bad = [v.check for v in verdicts if v.failed]
-    say(f"  {_ending(bad, counts)}")
+class _Objects:
+    """The verdicts on one operator as an object a line."""
+
+    def __init__(self, one: Found):
+        self._one, self.failed = one, False
+
+    def begin(self, subject: Subject | None) -> None:
+        pass
+
+    def add(self, v: Verdict) -> None:
+        self.failed |= v.failed
+        print(
+            json.dumps({"operator": self._one.name, "check": v.check, "state": v.state, "words": v.words}), flush=True
+        )
+
+    def end(self) -> None:
+        pass
 
 
-def _without_repeats(verdicts: list[Verdict]) -> Iterator[Verdict]:
-    """The verdicts; what one says again with other sizes, as all do where backward raises, points to the first."""
-    told: dict[str, str] = {}
-    for v in verdicts:
+class _Lines:
+    """The verdicts on one operator as lines, each as it is known; a summary begins with what failed."""
+
+    def __init__(self, one: Found, apart: bool):
+        self._one, self._apart, self._begun = one, apart, False
+        self._verdicts: list[Verdict] = []
+        self._told: dict[str, str] = {}
+        """The words of failures, without sizes, and the check that each was told by first."""
+
+    @property
+    def failed(self) -> bool:
+        return any(v.failed for v in self._verdicts)
+
+    def begin(self, subject: Subject | None) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
+        between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
+        say(("\n" if self._apart else "") + _wrapped(self._one.label + given + between, 2))
+
+    def add(self, v: Verdict) -> None:
+        self._verdicts.append(v)
+        text = _wrapped(f"  {v.state:6}  {v.check:13}  {self._short(v)}", _INDENT)
+        paint = _COLOURS[v.state] if _in_colour() else None
+        if paint is None:
+            say(text)
+        else:
+            print(f"  {paint}{v.state:6}{_PLAIN}{escaped(text[8:])}", flush=True)
+
+    def _short(self, v: Verdict) -> str:
+        """A failure's words. One that comes again with other sizes, as if backward raises, refers to the first."""
+        if not v.failed:
+            return v.words
         words = _SIZES.sub("", v.words)
-        before = next((check for error, check in told.items() if error in words), None)
-        if v.failed and before is None:
-            told[words] = v.check
-        yield v if before is None or not v.failed else replace(v, words=f"for the same reason as {before}")
+        before = next((check for error, check in self._told.items() if error in words), None)
+        if before is not None:
+            return f"for the same reason as {before}"
+        self._told[words] = v.check
+        return v.words
+
+    def end(self) -> None:
+        counts = {state: sum(v.state == state for v in self._verdicts) for state in (FAILED, OK, NOTE)}
+        bad = ", ".join(dict.fromkeys(v.check for v in self._verdicts if v.failed))
+        parts = [f"{counts[FAILED]} FAILED: {bad}"] if bad else []
+        passed = f"{counts[OK]} passed" + (f", {_counted(counts[NOTE])}" if counts[NOTE] else "")
+        say(_wrapped("  " + "; ".join([*parts, passed]), 4))
 
 
-def _ending(bad: list[str], counts: dict[str, int]) -> str:
-    kept = f"{counts[OK]} hold" + (f", {counts[NOTE]} to know" if counts["note"] else "")
-    return f"{len(bad)} FAILED ({', '.join(dict.fromkeys(bad))}); {kept}" if bad else kept
+def _counted(notes: int) -> str:
+    return "1 note" if notes == 1 else f"{notes} notes"
+
+
+def _wrapped(text: str, indent: int) -> str:
+    """Text that is wrapped at words where it goes to a terminal, whose width it is made for."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(40, shutil.get_terminal_size().columns)
+    begin, end = len(text) - len(text.lstrip("\n")), " " * indent
+    lines = textwrap.wrap(
+        text[begin:],
+        width,
+        subsequent_indent=end,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    )
+    return "\n" * begin + "\n".join(lines)
+
+
+def _in_colour() -> bool:
+    """Whether to print in colour: on a terminal that can, unless NO_COLOR is set (see no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _checks(text: str | None) -> list[str]:

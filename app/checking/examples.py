@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,11 +15,13 @@ import numpy as np
 from app.checking.checks.bounds import index_outside
 from app.checking.finding import Found
 from app.checking.subject import Input, Subject
+from app.custom.calling import OutputCountError
 from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
 
 _FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
 _OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
 _RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0))
+_UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attribute")
 _TRIES = 400
 _ALL_WELL = 3
 _SECONDS = 20
@@ -111,16 +114,15 @@ def _first_that_runs(
             if why and time.monotonic() > end:
                 break
             try:
-                tried = max(_tried(Subject(found, tuple(inputs), settings=settings, like=like), ranges))
+                score, subject = _in_best_range(Subject(found, tuple(inputs), settings=settings, like=like), ranges)
             except ReadOnlyError:
                 raise  # other inputs would make no difference
             except Exception as error:
+                if _is_of_the_code(error):
+                    raise OperatorError(_words(error)) from error
                 outside = outside or (error if isinstance(error, BoundsError) else None)
-                first = str(error).partition("\n")[0]
-                kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
-                why = why or f"{', '.join(map(str, inputs))}: {kind}{first}"
+                why = why or f"{', '.join(map(str, inputs))}: {_words(error)}"
                 continue
-            score, _, subject = tried
             if best is None or score > best[0]:
                 best = score, subject
             if score == _ALL_WELL:
@@ -136,36 +138,72 @@ def _first_that_runs(
     )
 
 
-def _tried(subject: Subject, ranges: Sequence[tuple[float, float]]) -> Iterator[tuple[int, int, Subject]]:
-    """How well an operator runs on inputs from each range, until all is well; the earlier of equals counts for more."""
-    refused: list[Exception] = []
+def _words(error: BaseException) -> str:
+    first = str(error).partition("\n")[0]
+    return first if isinstance(error, AppError) else f"{type(error).__name__}: {first}"
+
+
+def _is_of_the_code(error: BaseException) -> bool:
+    """Whether an error is one of the function itself, which no other inputs would prevent."""
+    seen: BaseException | None = error
+    while seen is not None:
+        undefined = isinstance(seen, NameError) and not isinstance(seen, UnboundLocalError)
+        if undefined or isinstance(seen, (ImportError, OutputCountError)) or _UNDEFINED.search(str(seen)):
+            return True
+        seen = seen.__cause__
+    return False
+
+
+def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> tuple[int, Subject]:
+    """How well an operator runs, and on inputs from which range: the first in which all is well, else the best."""
+    best: tuple[int, Subject] | None = None
+    problems: list[str] = []
+    refused: Exception | None = None
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number, (low, high) in enumerate(ranges):
-            within = replace(subject, low=low, high=high)
+        for low, high in ranges:
+            tried = replace(subject, low=low, high=high, narrowed=problems[0] if problems else "")
             try:
-                score = _score(within)
+                score, problem = _score(tried)
             except Exception as error:  # of numbers that it refuses, perhaps, or of a shape
-                refused.append(error)
-                continue
-            yield score, -number, within
+                if _is_of_the_code(error):
+                    raise
+                refused, score, problem = refused or error, 0, f"gave an error: {_words(error)}"
+            problems.append(f"inputs from [{low:g}, {high:g}] {problem}")
+            if score and (best is None or score > best[0]):
+                best = score, tried
             if score == _ALL_WELL:
-                return
-    if len(refused) == len(ranges):
-        raise refused[0]
+                break
+    if best is None:
+        assert refused is not None
+        raise refused
+    return best
 
 
-def _score(subject: Subject) -> int:
-    """How well an operator runs on inputs: 1 for results, 2 if a gradient comes back, 3 if all are numbers."""
+def _score(subject: Subject) -> tuple[int, str]:
+    """How well an operator runs on inputs: 1 for results, 2 if a gradient comes back, 3 if all are numbers.
+
+    With it, what is not well.
+    """
     outside = index_outside(subject)
     if outside is not None:  # compiled, it would write there
         raise outside
-    outputs = subject.outputs(subject.arrays())
-    finite = all(np.isfinite(o).all() for o in outputs if o.dtype.kind == "f")
+    arrays = subject.arrays()
+    outputs = subject.outputs(arrays)
+    bad = next((o for o in outputs if o.dtype.kind == "f" and not np.isfinite(o).all()), None)
     try:
         gradients = subject.run(subject.arrays()).gradients
-    except Exception:  # which is for a check to tell
-        return 1
+    except Exception as error:
+        return 1, f"gave an error in the gradient: {_words(error)}"
     if any(g is None for g in gradients):
-        return 1
-    return _ALL_WELL if finite else 2
+        return 1, "gave no gradient"
+    return (_ALL_WELL, "") if bad is None else (2, f"gave {_not_finite(subject, arrays, bad)}")
+
+
+def _not_finite(subject: Subject, arrays: Sequence[np.ndarray], output: np.ndarray) -> str:
+    """`NaN at x = -1.5`: the first result that is not finite, and what it was made of where that can be told."""
+    place = tuple(np.argwhere(~np.isfinite(output))[0])
+    what = "NaN" if np.isnan(output[place]) else "inf"
+    pairs = zip(subject.inputs, arrays, strict=True)
+    given = [f"{one.name} = {array[place]:.4g}" for one, array in pairs if array.shape == output.shape]
+    return f"{what} at {', '.join(given)}" if given else what

@@ -13,8 +13,10 @@ from typing import Any
 from app import working_folder
 from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
-from app.custom.functions import is_compiled
 from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_shelf
+from app.custom.numba_functions import is_compiled
+from app.custom.operator import CustomOperator
+from app.custom.pylayer import sets_up_context
 from app.errors import ConfigError
 from app.nn import Layer, functional
 from app.ops.definition import REGISTRY, OpDef
@@ -84,8 +86,8 @@ def all_of(module: ModuleType) -> list[Found]:
 
 
 def _is_operator(value: Any, module: ModuleType) -> bool:
-    if isinstance(value, OpDef):
-        return value.custom and getattr(getattr(value, "function", None), "__module__", "") == module.__name__
+    if isinstance(value, CustomOperator):
+        return getattr(value.function, "__module__", "") == module.__name__
     if getattr(value, "__module__", None) != module.__name__:
         return False
     if isinstance(value, type):
@@ -96,18 +98,13 @@ def _is_operator(value: Any, module: ModuleType) -> bool:
 def found(value: Any, name: str) -> Found:
     """What is known of one operator: made by any hook, or a function that applies one."""
     short = name.removeprefix(OF_FILES)
+    if isinstance(value, CustomOperator):
+        elementwise = value.works_on == "numbers"
+        kind = "custom_op, elementwise" if elementwise else "custom_op"
+        taken = _of_definition(value)
+        return Found(short, kind, value, taken, value.where, value.like, elementwise, value.row_by_row)
     if isinstance(value, OpDef):
-        kind = "custom_op, elementwise" if getattr(value, "elementwise", False) else "custom_op"
-        return Found(
-            short,
-            kind if value.custom else "built in",
-            value,
-            _of_definition(value),
-            value.where,
-            value.like,
-            getattr(value, "elementwise", False),
-            getattr(value, "row_by_row", False),
-        )
+        return Found(short, "built in", value, _of_definition(value))
     if isinstance(value, type) and issubclass(value, PyLayer):
         kind = "Function" if issubclass(value, Function) else "PyLayer"
         return Found(short, kind, value.apply, _of_layer(value), value._where, value.like)
@@ -138,7 +135,7 @@ def _of_definition(definition: OpDef) -> tuple[inspect.Parameter, ...]:
 
 def _of_layer(layer: type[PyLayer]) -> tuple[inspect.Parameter, ...]:
     parameters = _of_function(layer.forward)
-    return parameters if layer.setup_context is not PyLayer.setup_context else parameters[1:]
+    return parameters if sets_up_context(layer) else parameters[1:]
 
 
 def _of_function(function: Any) -> tuple[inspect.Parameter, ...]:

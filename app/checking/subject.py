@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from app import static
 from app.checking.finding import Found
+from app.custom.operator import CustomOperator
 from app.errors import OperatorError, silent_end
 from app.graph import names
 from app.graph.defaults import program_guard
 from app.graph.program import Program
 from app.graph.scope import Scope, scope_guard
 from app.listed import as_list
-from app.ops.definition import OpDef
 from app.tensor import Tensor, grad
 
 Arrays = list[np.ndarray]
@@ -44,6 +45,23 @@ class Result(NamedTuple):
     outputs: Arrays
     gradients: list[np.ndarray | None]
 
+    def copy(self) -> Result:
+        return Result([o.copy() for o in self.outputs], [None if g is None else g.copy() for g in self.gradients])
+
+    def differs_from(self, other: Result) -> str:
+        """What has other bits: the "result" or the "gradient"; '' where all are the same."""
+        if any(not same(a, b) for a, b in zip(self.outputs, other.outputs, strict=True)):
+            return "result"
+        for a, b in zip(self.gradients, other.gradients, strict=True):
+            if (a is None) != (b is None) or (a is not None and b is not None and not same(a, b)):
+                return "gradient"
+        return ""
+
+
+def same(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether arrays hold the same numbers, NaN included."""
+    return left.shape == right.shape and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -56,6 +74,8 @@ class Subject:
     settings: dict[str, Any] = field(default_factory=dict)
     like: str = ""
     """The operator that should give the same, as the user names it."""
+    narrowed: str = ""
+    """Why its inputs are not drawn from the usual range, where they are not."""
 
     @property
     def name(self) -> str:
@@ -132,6 +152,25 @@ class Subject:
         random = np.random.default_rng(1)
         return [np.asarray(random.uniform(0.5, 1.5, o.shape)).astype(o.dtype) for o in outputs]
 
+    @cached_property
+    def changes(self) -> str:
+        """What is another when the same inputs are given again: the "result" or the "gradient"; '' if nothing is."""
+        try:
+            return self.run(self.arrays()).copy().differs_from(self.run(self.arrays()))
+        except Exception:  # which is for a check to tell
+            return ""
+
+    @cached_property
+    def is_surrogate(self) -> bool:
+        """Whether a gradient is declared to be another than the derivative."""
+        return any(definition.surrogate for definition in self._definitions_or_none())
+
+    @property
+    def is_row_by_row(self) -> bool:
+        """Whether its rows are declared to be computed one by one."""
+        declared = self.found.elementwise or self.found.row_by_row
+        return declared or any(definition.row_by_row for definition in self._definitions_or_none())
+
     @property
     def has_gradient(self) -> bool:
         """Whether a gradient can come back at all."""
@@ -156,7 +195,14 @@ class Subject:
                 data[-1].stop_gradient = not one.is_float
             yield program, data, self.call(*data)
 
-    def definitions(self) -> list[OpDef]:
+    def _definitions_or_none(self) -> list[CustomOperator]:
+        try:
+            return self.definitions()
+        except Exception:  # that it cannot stand in a Program is for the check of shapes to tell
+            return []
+
+    def definitions(self) -> list[CustomOperator]:
         """The custom operators that it applies."""
         with self.in_program([i.shape for i in self.inputs]) as (program, _, _):
-            return [op.definition for op in program.global_block().ops if op.definition.custom]
+            definitions = [op.definition for op in program.global_block().ops]
+        return [d for d in definitions if isinstance(d, CustomOperator)]

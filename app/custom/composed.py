@@ -2,6 +2,9 @@
 
 The function is called with Variables. If it can do with them, and computes the same with them as the operator does
 with arrays, the operators that it appended are what it is made of. Else it is opaque: Python that works on numbers.
+
+A gradient operator that is made of others has a derivative, through these. An opaque one has none that anyone could
+know; asking for it is an error, as the silent alternative would be a zero.
 """
 
 from __future__ import annotations
@@ -14,16 +17,21 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from app.errors import OperatorError
 from app.graph import names
+from app.graph.autodiff import Recorded, reverse_walk
 from app.graph.defaults import program_guard, static_mode
 from app.graph.interpret import run_operators
-from app.graph.program import Program
+from app.graph.program import Operator, Program
 from app.graph.variable import Variable
 from app.listed import as_list
-from app.ops.definition import OpDef
+from app.ops.creation import zeros_like
+from app.ops.definition import OpDef, apply
 from app.ops.dtype import FLOATS
+from app.ops.rules import Call
 from app.ops.settings import key_of_settings
-from app.ops.spec import UNKNOWN, Spec
+from app.ops.size import Shape
+from app.ops.spec import UNKNOWN, Spec, spec_of
 from app.tensor.modes import Modes, modes, set_modes
 
 Specs = Sequence[Spec | None]
@@ -47,7 +55,7 @@ _SIZE = 3
 
 
 @dataclass(frozen=True)
-class Body:
+class OnValues:
     """A custom operator's function as one of values, and inputs to try it on, given what is known of them."""
 
     function: Callable[..., Any]
@@ -67,22 +75,24 @@ _KEPT = 16
 _found: WeakKeyDictionary[OpDef, dict[Any, Composition | None]] = WeakKeyDictionary()
 
 
-def composition(definition: OpDef, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:
-    """The operators that a custom operator on inputs of these Specs is made of; None for one that is opaque."""
-    if definition.body is None:
+def composition(
+    definition: OpDef, on_values: OnValues | None, specs: Specs, settings: Mapping[str, Any]
+) -> Composition | None:
+    """The operators that an operator on inputs of these Specs is made of; None for one that is opaque."""
+    if on_values is None:
         return None
     known = _found.setdefault(definition, {})
     key = (*specs, key_of_settings(settings))
     if key not in known:
         if len(known) >= _KEPT:
             known.pop(next(iter(known)))
-        found = _called(definition, definition.body, specs, settings)
-        same = found is not None and _does_the_same(definition, definition.body, found, specs, settings)
+        found = _called(definition, on_values, specs, settings)
+        same = found is not None and _does_the_same(definition, on_values, found, specs, settings)
         known[key] = found if same else None
     return known[key]
 
 
-def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:
+def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapping[str, Any]) -> Composition | None:
     program = Program()
     block = program.global_block()
     inputs = [
@@ -93,7 +103,7 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
     set_modes(Modes(outside.on, None))
     try:
         with names.guard(), program_guard(program, Program()), static_mode():
-            result = body.function(*inputs, **settings)
+            result = on_values.function(*inputs, **settings)
     except KeyboardInterrupt:
         raise
     except BaseException:  # whatever a function raises that cannot do with Variables
@@ -107,13 +117,13 @@ def _called(definition: OpDef, body: Body, specs: Specs, settings: Mapping[str, 
 
 
 def _does_the_same(
-    definition: OpDef, body: Body, found: Composition, specs: Specs, settings: Mapping[str, Any]
+    definition: OpDef, on_values: OnValues, found: Composition, specs: Specs, settings: Mapping[str, Any]
 ) -> bool:
     values: dict[str, Any] = {}
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            examples = body.examples(specs)
+            examples = on_values.examples(specs)
             values.update((n, _copied(a)) for n, a in zip(found.inputs, examples, strict=True) if n is not None)
             expected = definition.kernel(*map(_copied, examples), **settings)
             run_operators(found.program.global_block().ops, values)
@@ -133,3 +143,74 @@ def _copied(value: Any) -> Any:
 def _alike(found: np.ndarray, expected: np.ndarray) -> bool:
     same = found.dtype == expected.dtype and found.shape == expected.shape
     return same and bool(np.allclose(found, expected, rtol=1e-3, atol=1e-5, equal_nan=True))
+
+
+# Derivatives of a composition
+
+
+class ValueCall:
+    """One operator of a composition on the values at hand, whatever their kind, as gradient rules see it."""
+
+    def __init__(self, operator: Operator, values: Mapping[str, Any], active: set[str]):
+        self.definition = operator.definition
+        self.attributes = operator.attributes
+        self.input_keys, self.output_keys = operator.inputs, operator.outputs
+        self.needs = [name in active for name in operator.inputs]
+        self._values = values
+
+    def input(self, index: int) -> Any:
+        name = self.input_keys[index]
+        return None if name is None else self._values[name]
+
+    like = input
+
+    def output(self, index: int) -> Any:
+        return self._values[self.output_keys[index]]
+
+    def input_shape(self, index: int) -> Shape:
+        value = self.input(index)
+        return () if value is None else spec_of(value).shape
+
+    def output_shape(self, index: int) -> Shape:
+        return spec_of(self.output(index)).shape
+
+    def zeros(self, index: int) -> Any:
+        return zeros_like(self.output(index))
+
+
+def derive_again(gradient: OpDef, on_values: OnValues, message: str) -> None:
+    """Give an operator that runs a user's backward a derivative: that of its composition, else an error."""
+
+    def rule(call: Call, douts: Sequence[Any], *inputs: Any) -> list[Any]:
+        specs = [None if x is None or not hasattr(x, "dtype") else spec_of(x) for x in _without_contexts(inputs)]
+        found = composition(gradient, on_values, specs, call.attributes)
+        if found is None:
+            raise OperatorError(message)
+        return derivatives(found, inputs, douts, call.needs)
+
+    gradient.optional_gradients = True
+    gradient.gradient(rule, ["call", "douts", *gradient.inputs])
+
+
+def _without_contexts(inputs: Sequence[Any]) -> list[Any]:
+    """The inputs less what a PyLayer's forward left for its backward, which is no value of operators."""
+    return [None if getattr(x, "dtype", "object") == "object" else x for x in inputs]
+
+
+def derivatives(found: Composition, inputs: Sequence[Any], douts: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
+    """The gradients of a composition's inputs, None where there is none, from those of its outputs."""
+    values = {name: x for name, x in zip(found.inputs, inputs, strict=True) if name is not None}
+    active = {name for name, need in zip(found.inputs, needs, strict=True) if need and name is not None}
+    calls: list[Recorded] = []
+    for op in found.program.global_block().ops:
+        results = apply(op.definition, [None if n is None else values[n] for n in op.inputs], op.attributes)
+        values.update(zip(op.outputs, results if isinstance(results, tuple) else (results,), strict=True))
+        if op.definition.differentiable and not active.isdisjoint(op.inputs):
+            active.update(op.outputs)
+            calls.append(ValueCall(op, values, active))
+    gradients: dict[Any, Any] = {}
+    for name, dout in zip(found.outputs, douts, strict=True):
+        if dout is not None and name in active:
+            gradients[name] = gradients[name] + dout if name in gradients else dout
+    reverse_walk(reversed(calls), gradients)
+    return [gradients.get(name) if need else None for name, need in zip(found.inputs, needs, strict=True)]

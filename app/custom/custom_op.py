@@ -9,35 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.composed import Body
-from app.custom.form import returning
-from app.custom.functions import (
+from app.custom.calling import (
     arrays_of,
-    attach_backward,
-    by_name,
-    by_position,
     call_function,
-    function_name,
-    is_compiled,
-    python_function,
+    infer_by_running,
     registered_at,
     require_callable,
     returned_arrays,
 )
-from app.custom.origin import Origin, makes
-from app.custom.probe import infer_by_running
+from app.custom.composed import OnValues
+from app.custom.numba_functions import by_name, by_position, function_name, is_compiled, python_function
+from app.custom.on_numbers import returning
+from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.scalar import over_arrays
 from app.custom.untouched import guarded
 from app.errors import OperatorError
-from app.ops.definition import OpDef, apply, plain
+from app.ops.definition import OpDef, plain
 from app.ops.elementwise import to_common_type
 from app.ops.form import Elementwise
 from app.ops.spec import Spec, broadcast, spec_of
 from app.reading import parameters_of
 
 
-class CustomOp(OpDef):
-    """An operator made of a user's function; `@op.backward` declares the function that computes its gradient.
+class FunctionOperator(CustomOperator):
+    """What `@custom_op` makes of a function; `@op.backward` declares the function that computes its gradient.
 
     A function of single numbers without one gets the gradient that its source gives (see `app.custom.derivative`).
     """
@@ -59,39 +54,35 @@ class CustomOp(OpDef):
         if infer is not None:
             require_callable(infer, "infer", self.label)
         inputs, settings = _split_parameters(function, self.label)
-        self.function = function
-        self.elementwise = elementwise
-        self.row_by_row = row_by_row
         self._call = over_arrays(function, inputs, len(outputs)) if elementwise else guarded(function)
         self._told = infer
-        self._backward: Callable[..., Any] | None = None
-        self._own_gradient: OpDef | None = None
         super().__init__(
             self.name,
+            function,
             self._run,
             self._infer,
+            works_on="numbers" if elementwise else "arrays",
+            row_by_row=row_by_row,
+            like=like,
             inputs=inputs,
             outputs=outputs,
             prepare=_to_common_float if elementwise else None,
             broadcasts=elementwise,
             form=_form(function, [*inputs, *settings], elementwise, None, row_by_row),
             onnx=onnx,
-            like=like,
-            custom=True,
             where=self.where,
         )
-        self.body = Body(by_name(python_function(function), inputs))
+        self.on_values = OnValues(by_name(python_function(function), inputs))
         self.declare_attributes(settings)
         self.origin = Origin("custom_op", {"operator": self})
-        self.__doc__ = function.__doc__
         if elementwise:
-            self._derive_when_needed()
+            self.derive_when_needed(self._derived)
 
     @property
     def made_of(self) -> tuple[Any, ...]:
         """All that the operator's behaviour depends on: functions and settings."""
-        facts = (self.outputs, self.attributes, self.elementwise, self.row_by_row)
-        return self.function, self._backward, self._told, facts
+        facts = (self.outputs, self.attributes, self.works_on == "numbers", self.row_by_row)
+        return self.function, self.backward_function, self._told, facts
 
     def _run(self, *arrays: np.ndarray, **settings: Any) -> Any:
         results = self._results(*arrays, **settings)
@@ -100,13 +91,24 @@ class CustomOp(OpDef):
     def _results(self, *arrays: np.ndarray, **settings: Any) -> list[np.ndarray]:
         given = arrays_of(arrays)
         result = call_function(self._call, self.label, given, settings)
-        results = returned_arrays(result, len(self.outputs), self.label, self.function)
-        return [_in_input_type(array, given, "biuf" if self.elementwise else "f") for array in results]
+        results = returned_arrays(
+            result,
+            len(self.outputs),
+            self.label,
+            self.function,
+            hint='; name them, as in custom_op(outputs=["low", "high"])',
+        )
+        kinds = "biuf" if self.works_on == "numbers" else "f"
+        kept = [_in_input_type(array, given, kinds) for array in results]
+        for name, array, returned in zip(self.outputs, kept, results, strict=True):
+            if array is not returned:
+                self.casts[name] = returned.dtype.name
+        return kept
 
     def _infer(self, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
         if self._told is not None:
             return self._checked_specs(self._told(*specs, **settings))
-        if self.elementwise:
+        if self.works_on == "numbers":
             return (Spec(broadcast(*(s.shape for s in specs)), specs[0].dtype),) * len(self.outputs)
         advice = "; if it cannot run on them, custom_op(infer=...) can say what it returns"
         return infer_by_running(lambda *arrays: self._results(*arrays, **settings), specs, advice)
@@ -117,61 +119,45 @@ class CustomOp(OpDef):
             raise OperatorError(f"infer returned {told!r}, expected a Spec for each of {', '.join(self.outputs)}")
         return tuple(spec_of(s) for s in specs)
 
-    def backward(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def backward(self, function: Any = None, *, surrogate: bool = False) -> Any:
         """Declare the gradient. The names of the function's parameters decide what it is given.
 
         A parameter may be any input, any output, `d` + output for the gradient that arrives there, or a setting.
         Of an operator with one output, which is `out` at first, the name is read off the parameters: `dy` makes
-        the output `y`.
+        the output `y`. `surrogate=True` says that it is another than the derivative on purpose, as of a
+        straight-through estimator, so that no check holds it against finite differences.
         """
+        if function is None:
+            return lambda decorated: self.backward(decorated, surrogate=surrogate)
         require_callable(function, "backward", self.label)
+        self.surrogate = surrogate
         parameters = list(_parameters(function, self.label))
         if self.outputs == ("out",):
             self.outputs = (self._output_name(parameters),)
         takes = [p for p in parameters if p not in self.attributes]
         settings = [p for p in parameters if p in self.attributes]
         places = tuple(range(len(self.inputs), len(self.inputs) + len(takes)))
-        form = _form(function, [*takes, *settings], self.elementwise, places, self.row_by_row)
-        kernel = (
-            over_arrays(function, takes, len(self.inputs)) if self.elementwise else by_name(guarded(function), takes)
+        elementwise = self.works_on == "numbers"
+        self.differentiate_by(
+            function,
+            takes,
+            keep_type=True,
+            materialize=True,
+            attributes=settings,
+            kernel=over_arrays(function, takes, len(self.inputs)) if elementwise else by_name(guarded(function), takes),
+            form=_form(function, [*takes, *settings], elementwise, places, self.row_by_row),
         )
-        attach_backward(
-            self, function, takes, keep_type=True, materialize=True, attributes=settings, kernel=kernel, form=form
-        )
-        self._backward = function
         return function
-
-    @property
-    def own_gradient(self) -> OpDef | None:
-        """The operator that the backward function became, or that was derived as there is none."""
-        if self._own_gradient is None and self.elementwise:
-            self._own_gradient = self._derived()
-        return self._own_gradient
-
-    @own_gradient.setter
-    def own_gradient(self, gradient: OpDef | None) -> None:
-        self._own_gradient = gradient
 
     @property
     def gradient_source(self) -> str:
         """The source of the gradient that was derived, as Python; '' where a backward was declared."""
         from app.custom.derivative.making import source_of  # imported late, as few need it
 
-        gradient = None if self._backward is not None or not self.elementwise else self.own_gradient
-        return source_of(python_function(gradient.function)) if isinstance(gradient, CustomOp) else ""
+        gradient = None if self.backward_function is not None else self.gradient_operator
+        return "" if gradient is None else source_of(python_function(gradient.function))
 
-    def _derive_when_needed(self) -> None:
-        """Let the first who wants the gradient have it derived: a backward may be declared until then."""
-        settings = list(self.attributes)
-
-        def rule(*values: Any) -> Any:
-            count = len(values) - len(settings)
-            assert self.own_gradient is not None
-            return apply(self.own_gradient, values[:count], dict(zip(settings, values[count:], strict=True)))
-
-        self.gradient(rule, [*self.inputs, *("d" + name for name in self.outputs), *settings])
-
-    def _derived(self) -> CustomOp:
+    def _derived(self) -> CustomOperator:
         from app.custom.derivative.making import UnderivableError, derived_gradient
 
         arriving: list[str] = []
@@ -189,11 +175,8 @@ class CustomOp(OpDef):
             raise UnderivableError(
                 f"{self.label} has no backward, and none can be derived: {error}; write one with @{name}.backward"
             ) from error
-        made = CustomOp(
-            function, self.name + "_grad", ["d" + name for name in self.inputs], True, None, where=self.where
-        )
-        made.origin = Origin("gradient", {"operator": self})
-        return made
+        outputs = ["d" + name for name in self.inputs]
+        return FunctionOperator(function, self.name + "_grad", outputs, True, None, where=self.where)
 
     def _output_name(self, parameters: Sequence[str]) -> str:
         known = (*self.inputs, *self.attributes)
@@ -256,7 +239,7 @@ def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) 
 @makes("custom_op")
 def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
     operator = functions["operator"]
-    if not isinstance(operator, CustomOp):
+    if not isinstance(operator, FunctionOperator):
         raise OperatorError(f"{where}: a {type(operator).__name__} was found, expected what @custom_op makes")
     return operator
 
@@ -286,8 +269,8 @@ def custom_op(
     if isinstance(function, str):
         name, function = function, None
 
-    def make(decorated: Callable[..., Any]) -> CustomOp:
+    def make(decorated: Callable[..., Any]) -> FunctionOperator:
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
-        return CustomOp(decorated, name, names, elementwise, infer, row_by_row, onnx, like)
+        return FunctionOperator(decorated, name, names, elementwise, infer, row_by_row, onnx, like)
 
     return make if function is None else make(function)

@@ -24,6 +24,8 @@ class Comparison:
     """Of each element that does not agree, what the function does there: SMOOTH, KINK or JUMP."""
     wrong: np.ndarray
     """The elements that neither agree nor stand at a kink, between whose slopes they lie, or at a jump."""
+    arriving: np.ndarray | None = None
+    """The gradient that arrived at the only output; None of several."""
 
     def count(self, kind: str) -> int:
         """How many elements stand at a kink, or at a jump, where any value would be right."""

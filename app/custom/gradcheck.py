@@ -152,7 +152,8 @@ class Checked:
                 kinds[index] = kind_at(along, float(gradient[index]), self._eps, atol, rtol)
         finally:
             moved.set_value(point)
-        return Comparison(place, gradient, numeric, kinds, wrong & (kinds == SMOOTH))
+        arriving = self._weights[0] if len(self._weights) == 1 else None
+        return Comparison(place, gradient, numeric, kinds, wrong & (kinds == SMOOTH), arriving)
 
     def derive_outputs_alone(self, atol: float, rtol: float) -> None:
         """Derive each output without the others: their gradients must add up to that of all together."""

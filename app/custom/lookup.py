@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType, ModuleType
 from typing import Any
 from zlib import crc32
@@ -168,6 +169,14 @@ def edited_since(path: str) -> bool:
         return True
 
 
+def _place_in(file: Path, error: BaseException) -> str:
+    """The file and the line of it in which an error was raised, or passed through; the file alone where none was."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return f"{file}:{error.lineno}"
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(file)]
+    return f"{file}:{lines[-1]}" if lines else str(file)
+
+
 @lru_cache
 def _run_file(file: Path, changed: int) -> ModuleType:
     """The module of a file, run once for as long as it does not change: its operators may have been compiled."""
@@ -182,9 +191,12 @@ def _run_file(file: Path, changed: int) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except AppError as error:
-        raise type(error)(f"{file}: {error}") from error
+        raise type(error)(f"{_place_in(file, error)}: {error}") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise OperatorError(f"{file}: running the file raised {type(error).__name__}: {error}") from error
+        words = error.msg if isinstance(error, SyntaxError) else error
+        raise OperatorError(
+            f"{_place_in(file, error)}: running the file raised {type(error).__name__}: {words}"
+        ) from error
     return module

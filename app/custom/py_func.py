@@ -9,19 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.composed import Body
-from app.custom.form import returning
-from app.custom.functions import (
-    arrays_of,
-    attach_backward,
-    call_function,
-    function_name,
-    python_function,
-    registered_at,
-    require_callable,
-    returned_arrays,
-)
-from app.custom.origin import Origin, makes
+from app.custom.calling import arrays_of, call_function, registered_at, require_callable, returned_arrays
+from app.custom.composed import OnValues
+from app.custom.numba_functions import function_name, python_function
+from app.custom.on_numbers import returning
+from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.untouched import guarded
 from app.errors import DtypeError, OperatorError
 from app.graph import names
@@ -55,6 +47,7 @@ def py_func(
     row_by_row: bool = False,
     onnx: str | Callable[..., Any] | None = None,
     like: str = "",
+    surrogate: bool = False,
 ) -> Any:
     """Make an operator of `func` and apply it to `x`; its results go to `out`, which is returned.
 
@@ -65,7 +58,8 @@ def py_func(
     without one. `row_by_row` says that each row of what either function returns depends on the same row of its
     inputs alone, so that an engine may call it on a part of the batch. `onnx` is the ONNX operator that does the
     same ("Relu"), or a rule that makes nodes of several. `like` names an operator that computes the same ("relu"),
-    which `python -m app check` holds it against.
+    which `python -m app check` holds it against. `surrogate` says that `backward_func` gives another gradient than the
+    derivative on purpose, as of a straight-through estimator.
     """
     where = registered_at()
     require_callable(func, "func", f"operator py_func ({where})")
@@ -77,7 +71,7 @@ def py_func(
     specs = _declared_specs(label, outs)
     kept = isinstance(func, Hashable) and isinstance(backward_func, Hashable)
     make = _definition if kept else _definition.__wrapped__
-    definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, where)
+    definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, surrogate, where)
     inputs = as_applied(inputs)
     results = (_append if _in_program([*inputs, *outs]) else _run)(definition, inputs, outs)
     if out is None:
@@ -179,31 +173,35 @@ def _definition(
     row_by_row: bool,
     onnx: str | Callable[..., Any] | None,
     like: str,
+    surrogate: bool,
     where: str,
-) -> OpDef:
+) -> CustomOperator:
     """The operator of a pair of functions; the same one at the same place, so that eager loops make it once."""
     name = f"py_func.{function_name(func)}"
     x_names = _numbered("x", inputs)
     out_names = _numbered("out", len(outs))
-    definition = OpDef(
+    definition = CustomOperator(
         name,
+        func,
         _kernel(func, outs, f"operator {name} ({where})"),
         lambda *specs: outs,
+        row_by_row=row_by_row,
+        like=like,
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
         form=returning(func, (), None, row_by_row, exact=True),
         onnx=onnx,
-        like=like,
-        custom=True,
         where=where,
     )
-    definition.body = Body(python_function(func))
+    definition.on_values = OnValues(python_function(func))
     settings: dict[str, Any] = {"inputs": inputs, "outs": outs, "skipped": skipped, "row_by_row": row_by_row}
     if isinstance(onnx, str):
         settings["onnx"] = onnx
     if like:
         settings["like"] = like
+    if surrogate:
+        settings["surrogate"] = definition.surrogate = True
     functions: dict[str, Any] = {"func": func, "backward_func": backward_func}
     definition.origin = Origin("py_func", {k: f for k, f in functions.items() if f is not None}, settings)
     if backward_func is not None:
@@ -211,7 +209,7 @@ def _definition(
         takes = [*seen, *("d" + n for n in out_names)]
         places = tuple(range(inputs, inputs + len(takes)))
         form = returning(backward_func, (), places, row_by_row, exact=True)
-        attach_backward(definition, backward_func, takes, keep_type=False, materialize=False, form=form)
+        definition.differentiate_by(backward_func, takes, keep_type=False, materialize=False, form=form)
     return definition
 
 
@@ -222,7 +220,7 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
 
     def kernel(*arrays: np.ndarray) -> Any:
         result = call_function(call, label, arrays_of(arrays), {})
-        checked = returned_arrays(result, len(outs), label, func)
+        checked = returned_arrays(result, len(outs), label, func, hint="; `out` declares them")
         for i, (array, spec) in enumerate(zip(checked, outs, strict=True)):
             if array.dtype != spec.dtype:
                 raise DtypeError(f"{label}: output {i} has type {array.dtype}, but {spec.dtype} was declared")
@@ -241,9 +239,9 @@ def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Calla
 
 @makes("py_func")
 def _again(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
-    inputs, outs, skipped, row_by_row = (settings[k] for k in ("inputs", "outs", "skipped", "row_by_row"))
-    pair = functions["func"], functions.get("backward_func")
-    return _definition(*pair, inputs, outs, skipped, row_by_row, settings.get("onnx"), settings.get("like", ""), where)
+    known = [settings[name] for name in ("inputs", "outs", "skipped", "row_by_row")]
+    optional = settings.get("onnx"), settings.get("like", ""), settings.get("surrogate", False)
+    return _definition(functions["func"], functions.get("backward_func"), *known, *optional, where)
 
 
 def _numbered(name: str, count: int) -> list[str]:

@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, ClassVar
 
-import numpy as np
-
-from app.custom.context import PyLayerContext
-from app.custom.functions import registered_at
-from app.custom.layer_call import arguments_of, like, run_backward, run_forward, values_among
-from app.custom.pylayer_program import append
-from app.errors import CustomOperatorError, MissingFunctionError
+from app.custom.calling import registered_at
+from app.custom.layer_operator import LayerOperator, values_among
+from app.custom.layer_program import Call, append, definition_of
+from app.custom.operator import Origin, makes
+from app.errors import CustomOperatorError, MissingFunctionError, OperatorError
+from app.listed import as_list
 from app.ops.definition import OpDef
-from app.ops.dtype import name_of
-from app.tensor import Tensor
+from app.tensor import Tensor, is_grad_enabled, no_grad
 from app.tensor.dispatch import as_applied
-from app.tensor.inplace import check_changeable, note_view_of_inputs, record_change
 from app.tensor.modes import modes
-from app.tensor.tape import Node, note_change
-
-
-class LayerDefinition(OpDef):
-    """The operator of a PyLayer class on Tensors: its gradient is the class's own backward."""
-
-    def __init__(self, layer: type[PyLayer]):
-        self.layer = layer
-        self.sets_up = layer.setup_context is not PyLayer.setup_context
-        super().__init__(layer.__name__, layer.forward, lambda: (), inputs=[], custom=True, where=layer._where)
-
-    def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
-        context: PyLayerContext = call.attributes["context"]
-        if context._materialize and len(douts) > 1:
-            douts = [call.zeros(j) if d is None else d for j, d in enumerate(douts)]
-        given: list[Tensor | None] = []
-        for slot, dout in enumerate(douts):
-            if dout is not None:
-                dtype = call.output_specs[slot][1]
-                if not isinstance(dout, Tensor):
-                    dout = context._kind(np.asarray(dout))
-                if dout._array.dtype is not dtype and context._same_dtype:
-                    dout = dout.astype(name_of(dtype))
-            given.append(dout)
-        gradients: list[Any] = run_backward(self, context, given, call.input_specs, call.input_keys)
-        if not modes().on:  # out of the Tensors that a user's function works with, for the walk over arrays
-            for place, gradient in enumerate(gradients):
-                gradients[place] = None if gradient is None else gradient._array
-        return gradients
 
 
 class PyLayer:
@@ -64,7 +33,9 @@ class PyLayer:
     """The ONNX operator that does the same ("Relu"), or a rule, a static method, that makes nodes of several."""
     like: ClassVar[str] = ""
     """The operator that computes the same ("relu"), which `python -m app check` holds the class against."""
-    _made_by: ClassVar[Any] = None
+    surrogate: ClassVar[bool] = False
+    """Whether backward gives another gradient than the derivative on purpose, as a straight-through estimator does."""
+    _made_by: ClassVar[Origin | None] = None
     """Where a class was made of functions, the hook that did it, and these by its names for them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -89,32 +60,17 @@ class PyLayer:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward; a backward pass will run `backward`."""
-        definition: LayerDefinition = cls.__dict__.get("_operator") or definition_of_layer(cls)
+        operator: LayerOperator = cls.__dict__.get("_operator") or operator_of_layer(cls)
         if modes().tracer is not None:
             args, kwargs = as_applied(args), {name: as_applied(value) for name, value in kwargs.items()}
-        arguments = arguments_of(definition, args, kwargs)
+        arguments = operator.arguments(args, kwargs)
         inputs = values_among(arguments)
         if not inputs and not cls.lenient:
-            raise CustomOperatorError(f"{definition.label}: at least one argument of apply must be a Tensor")
+            raise CustomOperatorError(f"{operator.label}: at least one argument of apply must be a Tensor")
         for _, value in inputs:
             if not isinstance(value, Tensor):
-                return append(definition, [v for _, v in inputs], args, kwargs)
-        context, result, outputs = run_forward(definition, args, kwargs, arguments, inputs)
-        handed = _handed_through(inputs, outputs)
-        changed = _changed_inputs(definition, context, handed, outputs) if handed or context._dirty else ()
-        node = _record(definition, inputs, outputs, context)
-        context.close(outputs, node)
-        if isinstance(result, Tensor):
-            own = _placed(result, 0, node, context, handed, changed)
-            if handed or own._array.base is not None:
-                note_view_of_inputs(own, [tensor for _, tensor in inputs], definition.label)
-            return own
-        if not outputs:
-            return result
-        placed = {id(t): _placed(t, slot, node, context, handed, changed) for slot, t in enumerate(outputs)}
-        for own in placed.values():
-            note_view_of_inputs(own, [tensor for _, tensor in inputs], definition.label)
-        return like(result, [placed.get(id(r), r) for r in result])
+                return append(operator, [v for _, v in inputs], args, kwargs)
+        return operator.apply(args, kwargs, arguments, inputs)
 
 
 class Function(PyLayer):
@@ -123,73 +79,91 @@ class Function(PyLayer):
     lenient = True
 
 
-def definition_of_layer(layer: type[PyLayer]) -> LayerDefinition:
+def sets_up_context(layer: type[PyLayer]) -> bool:
+    """Whether a class keeps in `setup_context` what backward needs, so that its forward takes no ctx."""
+    return layer.setup_context is not PyLayer.setup_context
+
+
+def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
     """The operator of a class, made at its first use."""
     if "_operator" not in layer.__dict__:
-        layer._operator = LayerDefinition(layer)  # type: ignore[attr-defined]
-    definition: LayerDefinition = layer.__dict__["_operator"]
-    return definition
-
-
-def _handed_through(inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tensor]) -> list[Tensor]:
-    """The inputs that forward returned."""
-    found = []
-    for output in outputs:
-        for _, tensor in inputs:  # by identity, as == compares numbers
-            if tensor is output:
-                found.append(output)
-                break
+        operator = LayerOperator(
+            layer.__name__,
+            layer.forward,
+            layer.backward,
+            layer.setup_context if sets_up_context(layer) else None,
+            lenient=layer.lenient,
+            onnx=layer.onnx,
+            like=layer.like,
+            where=layer._where,
+        )
+        operator.surrogate = layer.surrogate
+        operator.origin = layer._made_by or Origin("pylayer", {"layer": layer})
+        layer._operator = operator  # type: ignore[attr-defined]
+    found: LayerOperator = layer.__dict__["_operator"]
     return found
 
 
-def _record(
-    definition: OpDef, inputs: Sequence[tuple[int, Tensor]], outputs: Sequence[Tensor], context: PyLayerContext
-) -> Node | None:
-    if not (modes().on and True in context._needs and outputs):
-        return None
-    sources, arrays = [], []
-    for _, tensor in inputs:
-        sources.append(None if tensor.stop_gradient else tensor.source)
-        arrays.append(tensor._array)
-    results = []
-    for output in outputs:
-        results.append(output._array)
-    return Node(definition, sources, arrays, results, {"context": context}, context._needs)
+class _Differentiated(Function):
+    """Hands gradients on, and refuses to be differentiated itself."""
+
+    @staticmethod
+    def forward(ctx: Any, label: str, count: int, *values: Any) -> Any:
+        ctx.label = label
+        return values[count:]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise CustomOperatorError(
+            f"{ctx.label}: trying to differentiate twice a function that was marked with @once_differentiable; "
+            "write its backward over Tensors, and leave the mark out"
+        )
 
 
-def _changed_inputs(
-    definition: LayerDefinition, context: PyLayerContext, handed: Sequence[Tensor], outputs: Sequence[Tensor]
-) -> list[Tensor]:
-    """The inputs that forward changed in place, and returned: their memory has another version now."""
-    changed = list(context._dirty)
-    if not definition.layer.lenient:
-        changed += [t for t in handed if all(t is not kept for kept in context._not_in_place)]
-    for tensor in changed:
-        if all(tensor is not output for output in outputs):
-            raise CustomOperatorError(
-                f"{definition.label}: a Tensor that was marked as dirty was not returned as output of forward"
-            )
-        check_changeable(tensor)
-        note_change(tensor._array)
-    return changed
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a backward of a PyLayer or a Function run unrecorded; differentiating its results is an error."""
+
+    @wraps(backward)
+    def unrecorded(ctx: Any, *douts: Any) -> Any:
+        wanted = [d for d in douts if isinstance(d, Tensor) and not d.stop_gradient] if is_grad_enabled() else []
+        with no_grad():
+            result = backward(ctx, *douts)
+        if not wanted:
+            return result
+        wanted += ctx._inputs_on_tape()  # what backward saved of them went into the result, too
+        listed = as_list(result)
+        tensors = [g for g in listed if isinstance(g, Tensor)]
+        marked = iter(_Differentiated.apply(ctx._label, len(wanted), *wanted, *tensors) if tensors else ())
+        return tuple(next(marked) if isinstance(g, Tensor) else g for g in listed)
+
+    return unrecorded
 
 
-def _placed(
-    output: Tensor,
-    slot: int,
-    node: Node | None,
-    context: PyLayerContext,
-    handed: Sequence[Tensor],
-    changed: Sequence[Tensor],
-) -> Tensor:
-    """A Tensor that forward returned, as what this operator made; an input that was not changed in another Tensor."""
-    own = output
-    if not output.stop_gradient or (handed and any(output is tensor for tensor in handed)):
-        own = output.result_class(output._array)
-    if node is not None and context.is_differentiable(output):
-        own._node, own._slot, own.stop_gradient = node, slot, False
-    if not changed or all(output is not tensor for tensor in changed):
-        return own
-    if node is not None:
-        record_change(output, own)
-    return output
+# Layers of two functions, and operators of Programs out of a file
+
+
+def layer_of_functions(
+    forward_fn: Callable[..., Any], backward_fn: Callable[..., Any] | None, name: str | None = None
+) -> Any:
+    """A class whose forward and backward are functions over Tensors that take no context."""
+    functions = {"forward_fn": forward_fn, "backward_fn": backward_fn}
+    members = {
+        "forward": staticmethod(lambda ctx, *values: forward_fn(*values)),
+        "backward": staticmethod(lambda ctx, *gradients: backward_fn(*gradients)),  # type: ignore[misc]
+        "_made_by": Origin("static_pylayer", {k: f for k, f in functions.items() if f is not None}),
+    }
+    return type(name or forward_fn.__name__, (PyLayer,), members)
+
+
+@makes("pylayer")
+def _of_class(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
+    layer = functions["layer"]
+    if not (isinstance(layer, type) and issubclass(layer, PyLayer)):
+        raise OperatorError(f"{where}: {layer!r} was found, expected a PyLayer")
+    call, stops, outs = Call(settings["args"], settings["kwargs"]), settings["stops"], settings["outs"]
+    return definition_of(operator_of_layer(layer), call, stops, (), outs)[0]
+
+
+@makes("static_pylayer")
+def _of_functions(functions: Mapping[str, Any], settings: Mapping[str, Any], where: str) -> OpDef:
+    return _of_class({"layer": layer_of_functions(functions["forward_fn"], functions.get("backward_fn"))}, settings, "")

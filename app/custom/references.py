@@ -16,8 +16,8 @@ from typing import Any
 
 from app import working_folder
 from app.custom import shelf
-from app.custom.functions import function_name
 from app.custom.lookup import OF_FILES, SHIPPED, module_of_file
+from app.custom.numba_functions import function_name
 from app.custom.source import home_of, written_as
 from app.errors import OperatorError
 

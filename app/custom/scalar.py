@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.functions import by_name, dispatcher_of, function_name, python_function
+from app.custom.calling import OutputCountError
 from app.custom.interpreted import interpreted
+from app.custom.numba_functions import by_name, dispatcher_of, function_name, python_function
 from app.errors import OperatorError
 
 Kernel = Callable[..., Any]
@@ -108,7 +109,10 @@ def _looped(
         found = result if isinstance(result, tuple) else (result,)
         if len(found) != results or any(np.ndim(n) or np.asarray(n).dtype.kind not in "biuf" for n in found):
             expected = "a number" if results == 1 else f"{results} numbers"
-            raise OperatorError(f"returned {result!r} for {', '.join(map(str, numbers))}, expected {expected}")
+            told = f"returned {result!r} for {', '.join(map(str, numbers))}, expected {expected}"
+            if isinstance(result, tuple):
+                raise OutputCountError(f'{told}; name its outputs, as in custom_op(outputs=["low", "high"])')
+            raise OperatorError(told)
         return found
 
     def loop(*arrays: np.ndarray) -> Any:
@@ -144,7 +148,7 @@ def _compiled(
         code = python_function(function).__code__
         warnings.warn_explicit(
             f"{function_name(function)} is called for each element by itself, which is slow: for {dtype}, Numba cannot "
-            f"compile it: {why_refused(error)}",
+            f"compile it: {why_refused(error, function)}",
             RuntimeWarning,
             code.co_filename,
             code.co_firstlineno,

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.functions import is_compiled, python_function
+from app.custom.numba_functions import is_compiled, python_function
+from app.custom.operator import CustomOperator
 from app.engine.compiled.fingerprint import Walk, content_of
 from app.ops.definition import OpDef
 from app.reading import definitions_of, module_of, module_tree, too_deep
@@ -32,7 +33,7 @@ def source_hash(thing: Any) -> str:
 
 def written_as(thing: Any) -> Any:
     """The Python function, or the class, that an operator or a function of Numba's was written as."""
-    return python_function(thing.function if hasattr(thing, "made_of") else thing)
+    return python_function(thing.function if isinstance(thing, CustomOperator) else thing)
 
 
 def home_of(thing: Any) -> str:

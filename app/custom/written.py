@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from app.custom.origin import HOOKS
+from app.custom.operator import HOOKS, CustomOperator
 from app.custom.references import ChangedOperatorError, Trusted, UnnamedOperatorError, reference_to
 from app.custom.source import source_hash
 from app.errors import OperatorError, ProgramError
@@ -29,9 +29,9 @@ class OperatorTable:
         return self._numbers[id(definition)]
 
     def _entry(self, definition: OpDef) -> dict[str, Any]:
-        origin = definition.origin
-        if origin is None:
+        if not isinstance(definition, CustomOperator):
             raise OperatorError(f"{definition.label} cannot be written to a file: nothing says what it was made of")
+        origin = definition.origin
         try:
             settings = {name: value_to_data(value) for name, value in origin.settings.items()}
         except ProgramError as error:
@@ -41,7 +41,7 @@ class OperatorTable:
         return {**told, "settings": settings} if settings else told
 
     def _function(self, thing: Any, definition: OpDef) -> dict[str, Any]:
-        if isinstance(thing, OpDef) and thing is not definition and thing.origin is not None:
+        if isinstance(thing, CustomOperator) and thing is not definition:
             return {"operator": self.number_of(thing)}
         reference = reference_to(thing, definition.label)
         try:

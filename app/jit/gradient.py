@@ -115,10 +115,10 @@ class GradientProgram:
 class TracedOperator(OpDef):
     """A traced function as one operator on the tape."""
 
+    custom = True
+
     def __init__(self, concrete: ConcreteProgram, gradient: GradientProgram):
-        super().__init__(
-            concrete.name, lambda *arrays: None, lambda *specs: (), inputs=[], custom=True, where=concrete.where
-        )
+        super().__init__(concrete.name, lambda *arrays: None, lambda *specs: (), inputs=[], where=concrete.where)
         self.concrete, self.of_gradient = concrete, gradient
         self.names = [*concrete.fetch, *gradient.saved]
         """The outputs, and after them what was saved."""

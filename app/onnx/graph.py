@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.custom.composed import Composition, composition
+from app.custom.operator import CustomOperator
 from app.errors import AppError, ExportError
 from app.graph.program import Block, Body, Operator
 from app.listed import as_list
@@ -68,8 +69,8 @@ class GraphNodes(FlowNodes):
             raise ExportError(f"it reads {missing[0]}, which is kept for gradients alone")
         if definition.onnx is not None:
             found = self._by_rule(operator, inputs, outputs)
-        elif definition.custom:
-            found = self._custom(operator, inputs, outputs)
+        elif isinstance(definition, CustomOperator):
+            found = self._custom(operator, definition, inputs, outputs)
         else:
             raise ExportError("it has no counterpart in ONNX")
         return as_list(found)
@@ -91,11 +92,13 @@ class GraphNodes(FlowNodes):
                 raise ExportError(f"its ONNX rule asks for {name!r}; it can have {', '.join(named)}")
         return rule(**{name: named[name] for name in wanted})
 
-    def _custom(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> list[Value | None]:
+    def _custom(
+        self, operator: Operator, definition: CustomOperator, inputs: list[Value | None], outputs: list[Spec]
+    ) -> list[Value | None]:
         """A call of an ONNX function, where the operator is made of others, else of an operator of our own."""
         specs = [v.spec for v in inputs if v is not None]
         whole = len(specs) == len(inputs)
-        made_of = composition(operator.definition, specs, operator.attributes) if whole else None
+        made_of = composition(definition, definition.on_values, specs, operator.attributes) if whole else None
         settings: dict[str, Any] = {}
         if made_of is not None:
             name = self.library.function(operator, specs, partial(self._function, made_of))

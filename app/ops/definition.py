@@ -78,20 +78,10 @@ class OpDef:
     reads: Reads
     """Which values the rules read: others need no keeping."""
 
-    # Of custom operators alone
-
-    custom: bool
-    """Made of a user's code; other operators are built in."""
+    custom: bool = False
+    """It runs a function of the user's (see `app.custom.operator`)."""
     where: str
-    """The file and line that registered it."""
-    like: str
-    """The name of an operator that computes the same, for whoever checks this one."""
-    body: Any = None
-    """Its function as one of values, which may be written with operators (`Body`)."""
-    origin: Any = None
-    """What it was made of, and how it can be made again (see `app.custom.origin`)."""
-    own_gradient: OpDef | None = None
-    """The operator that its backward function became."""
+    """The file and line that registered it; '' for a built-in one."""
 
     def __init__(
         self,
@@ -112,8 +102,6 @@ class OpDef:
         onnx: str | OnnxRule | None = None,
         random: bool = False,
         has_training_mode: bool = False,
-        custom: bool = False,
-        like: str = "",
         where: str = "",
     ):
         self.name, self.kernel, self.infer = name, kernel, infer
@@ -123,8 +111,7 @@ class OpDef:
         self.optional_gradients, self.checked, self.effects = optional_gradients, checked, effects
         self.views = views or isinstance(form, Alias)
         self.form, self.onnx = form, onnx
-        self.random, self.has_training_mode = random, has_training_mode
-        self.custom, self.like, self.where = custom, like, where
+        self.random, self.has_training_mode, self.where = random, has_training_mode, where
         self.plans = Plans()
         self.rules, self.reads = [], Reads(())
         self.attributes = {}

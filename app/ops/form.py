@@ -106,8 +106,6 @@ class Returning:
     takes: tuple[int, ...] | None = None
     row_by_row: bool = False
     """Whether each row of the outputs depends on the same row of the inputs alone."""
-    rows_if_alike: bool = False
-    """Whether it does so at least where all inputs and outputs have one shape."""
     exact: bool = False
     """Whether the outputs must have the declared types, and are not cast to them."""
     on_numbers: OnNumbers | None = None

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.custom.layers_again import layer_of_functions
 from app.custom.lookup import make_operator
+from app.custom.pylayer import layer_of_functions
 from app.errors import CustomOperatorError, ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode

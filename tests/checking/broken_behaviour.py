@@ -189,7 +189,7 @@ def reads_the_gradient_in_its_order():
 # Numbers
 
 
-@broken("nan and inf", "nan in x raises .*not a number")
+@broken("nan and inf", "NaN in x raises .*not a number")
 def refuses_nan():
     """an exception for what is no number, in the middle of a training"""
 

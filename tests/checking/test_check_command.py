@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from app.__main__ import main
+from app.checking.checks import CHECKS
 
 OPERATORS = """
 import numpy as np
@@ -69,14 +72,14 @@ def test_one_that_is_right(check: Check):
     lines = out.splitlines()
     assert lines[0] == "swish  custom_op, elementwise, some_ops.py:5; checked on x float64[4, 6] in [-2, 2]"
     assert lines[1].startswith("  ok      gradient       24 elements agree with finite differences; worst at [")
-    assert lines[-1] == "  3 hold"
+    assert lines[-1] == "  3 passed"
 
 
 def test_one_that_is_wrong(check: Check):
     status, out, _ = check("some_ops.py:wrong", "--only", "gradient,rows")
     assert status == 1
     assert "  FAILED  gradient       that of x is wrong in 24 of 24 elements; worst at [" in out
-    assert out.endswith("  1 FAILED (gradient); 1 hold\n")
+    assert out.endswith("  1 FAILED: gradient; 1 passed\n")
 
 
 def test_what_makes_most_checks_fail_is_told_once(check: Check):
@@ -84,19 +87,21 @@ def test_what_makes_most_checks_fail_is_told_once(check: Check):
     assert status == 1
     assert out.count("the gradient of x has shape [6], expected that of x, [4, 6]") == 1
     assert out.count("for the same reason as gradient") == 3
-    assert out.endswith("  4 FAILED (gradient, proportional, empty batch, rows); 0 hold\n")
+    assert out.endswith("  4 FAILED: gradient, proportional, empty batch, rows; 0 passed\n")
 
 
 def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
     status, out, _ = check("some_ops.py", "--only", "gradient")
     assert status == 1
-    heads = [line.partition(";")[0] for line in out.splitlines() if line[:1].strip()]
+    *lines, last = out.splitlines()
+    heads = [line.partition(";")[0] for line in lines if line[:1].strip()]
     assert heads == [
         "swish  custom_op, elementwise, some_ops.py:5",
         "wrong  py_func, some_ops.py:12",
         "Twice  Function, some_ops.py:15",
         "squared  custom_op, some_ops.py:24",
     ]
+    assert last == "2 of 4 operators failed: wrong, squared"
 
 
 def test_as_objects(check: Check):
@@ -129,7 +134,10 @@ def test_shapes_settings_and_the_range(check: Check):
         (["swish"], "'swish' names no operator: give file.py, file.py:name, module:name or custom.relu"),
         (["no_such_module:swish"], "the module no_such_module cannot be imported"),
         (["custom.rely"], r"did you mean 'custom\.relu'"),
-        (["some_ops.py:swish", "--only", "gradients"], "--only: there is no check 'gradients'; there are bounds, grad"),
+        (
+            ["some_ops.py:swish", "--only", "gradients"],
+            "--only: there is no check 'gradients'; there are bounds, range",
+        ),
         (["some_ops.py:swish", "--shape", "4,x"], "--shape 4,x: expected whole numbers with commas"),
         (["some_ops.py:swish", "--shape", "0"], "--shape 0: sizes must be at least 1"),
         (["some_ops.py:swish", "--shape", "4:int"], "--shape 4:int: there is no type 'int'; there are"),
@@ -160,10 +168,60 @@ def test_a_file_that_cannot_be_run(check: Check):
     Path("broken.py").write_text("1 / 0\n")
     status, _, err = check("broken.py")
     assert status == 1
-    assert "running the file raised ZeroDivisionError" in err
+    assert "broken.py:1: running the file raised ZeroDivisionError" in err
 
 
 def test_an_operator_without_inputs_it_runs_on_fails(check: Check):
     status, out, _ = check("some_ops.py:helper")
     assert status == 1
     assert "FAILED  runs" in out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, **environment: str) -> Terminal:
+    terminal = Terminal()
+    for name, value in {"TERM": "xterm", "COLUMNS": "60", "NO_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    return terminal
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_on_a_terminal_lines_have_colours_and_are_wrapped_at_words(
+    check: Check, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+):
+    terminal = on_a_terminal(monkeypatch, **environment)
+    check("some_ops.py:wrong", "--only", "gradient,rows")
+    text = terminal.getvalue()
+    assert ("\x1b[1;31mFAILED\x1b[0m" in text and "\x1b[32mok    \x1b[0m" in text) == (not environment)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+    assert max(map(len, plain.splitlines())) <= 60
+    assert (
+        "  FAILED  gradient       that of x is wrong in 24 of 24\n                         elements; worst at ["
+        in plain
+    )
+
+
+def test_each_line_is_printed_as_it_is_known(check: Check, monkeypatch: pytest.MonkeyPatch):
+    terminal = on_a_terminal(monkeypatch, NO_COLOR="1")
+    seen: list[str] = []
+    monkeypatch.setitem(CHECKS, "rows", lambda subject: seen.append(terminal.getvalue()) or [])
+    check("some_ops.py:swish", "--only", "gradient,rows")
+    assert "gradient" in seen[0]
+
+
+def test_an_error_at_the_top_of_a_file_has_its_line(check: Check):
+    for text, line, words in [
+        ("x = 1\n\nimport no_such_module\n", 3, "ModuleNotFoundError"),
+        ("def f(:\n    pass\n", 1, "SyntaxError: invalid syntax"),
+        ("import app\n\napp.custom_op(3)\n", 3, "must be a function, found 3"),
+    ]:
+        Path(f"broken{line}{len(text)}.py").write_text(text)
+        status, _, err = check(f"broken{line}{len(text)}.py")
+        assert status == 1
+        assert f"broken{line}{len(text)}.py:{line}: " in err
+        assert words in err

@@ -162,8 +162,8 @@ def test_an_equivalent_may_have_settings_of_its_own():
 @pytest.mark.parametrize(
     ("function", "check", "expected"),
     [
-        (lambda x: x if x > 0 else 0.0, "nan and inf", "note nan in x gives numbers again"),
-        (lambda x: np.exp(x) / (1 + np.exp(x)), "large numbers", "note the result is nan at 1000: the formula"),
+        (lambda x: x if x > 0 else 0.0, "nan and inf", "note NaN in x gives numbers again"),
+        (lambda x: np.exp(x) / (1 + np.exp(x)), "large numbers", "note the result is NaN at 1000: the formula"),
     ],
 )
 def test_what_one_should_know_is_a_note(function: Any, check: str, expected: str):
@@ -215,7 +215,7 @@ def line_of(text: str) -> int:
     [
         (swish, OK, r"swish: inlined: in a loop"),
         (in_a_loop, NOTE, "not inlined for test_check_verdicts.py:{}: `total = 0.0`"),
-        (keeps_notes, NOTE, 'Numba stops at test_check_verdicts.py:{}: `KNOWN["last"] = 1`'),
+        (keeps_notes, NOTE, '(test_check_verdicts.py:{}: `KNOWN["last"] = 1`)'),
         (logarithm, NOTE, "it would compile as it is: put @njit above it"),
         (Tanh, NOTE, "forward works on Tensors"),
     ],
@@ -223,7 +223,7 @@ def line_of(text: str) -> int:
 )
 def test_the_line_that_keeps_it_from_being_inlined_is_named(operator: Any, state: str, expected: str):
     first = told(operator, "inlined")[0]
-    quoted = expected.partition("`")[2].rstrip("`")
+    quoted = expected.partition("`")[2].rstrip("`)")
     assert expected.format(line_of(quoted) if quoted else "") in first.words
     assert first.state == state
 

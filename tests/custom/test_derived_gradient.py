@@ -360,7 +360,7 @@ def test_a_function_without_a_file_is_refused():
 
 def test_derived_gradients_are_written_to_files_as_gradients_of_their_operator():
     table = OperatorTable()
-    first = REFERRED.own_gradient
-    numbers = [table.number_of(definition) for definition in (REFERRED, first, first.own_gradient)]
+    first = REFERRED.gradient_operator
+    numbers = [table.number_of(definition) for definition in (REFERRED, first, first.gradient_operator)]
     find = read_operators(table.entries, "file", [REFERRED], (), "read(")
-    assert [find(number) for number in numbers] == [REFERRED, first, first.own_gradient]
+    assert [find(number) for number in numbers] == [REFERRED, first, first.gradient_operator]

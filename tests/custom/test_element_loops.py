@@ -11,8 +11,7 @@ from numba import njit
 
 import app
 from app import static
-from app.custom.form import returning
-from app.custom.proofs import on_numbers, stops_on_numbers
+from app.custom.on_numbers import on_numbers, returning, stops_on_numbers
 from app.errors import OperatorError
 
 SLOPE = 0.1

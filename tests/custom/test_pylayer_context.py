@@ -100,3 +100,18 @@ def test_forward_learns_which_arguments_want_a_gradient():
     cus.apply(data(1.0), 2.0, data(3.0, stop_gradient=True))
     cus.apply(data(1.0, stop_gradient=True), w=data(3.0), k=2.0)
     assert seen == [(True, False, False), (False, False, True)]
+
+
+def test_a_forward_may_give_its_attributes_any_name():
+    def forward(ctx, x):
+        ctx.label, ctx.returned, ctx.close, ctx.among_results, ctx.lenient = 1, 2, 3, 4, 5
+        ctx.inputs_on_tape, ctx.is_differentiable, ctx.definition, ctx.kind = 6, 7, 8, 9
+        return x * 2.0
+
+    def backward(ctx, dy):
+        assert (ctx.label, ctx.returned, ctx.close, ctx.kind) == (1, 2, 3, 9)
+        return dy * 2.0
+
+    x = data(2.0, 3.0)
+    layer(forward, backward).apply(x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 2])

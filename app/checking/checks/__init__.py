@@ -16,11 +16,19 @@ from app.checking.checks.manners import layout, repeatable, row_by_row, untouche
 from app.checking.checks.numbers import large, odd
 from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.subject import Subject
-from app.checking.verdict import Verdict, failed
+from app.checking.verdict import Verdict, failed, note
 from app.errors import AppError
+
+
+def narrowed(subject: Subject) -> Iterator[Verdict]:
+    """Whether inputs come from the usual range; where they do not, the reason."""
+    if subject.narrowed:
+        yield note(f"{subject.narrowed}; checked on [{subject.low:g}, {subject.high:g}]")
+
 
 CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
     "bounds": bounds,
+    "range": narrowed,
     "gradient": gradient,
     "proportional": linear,
     "settings": settings,
@@ -42,23 +50,37 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
 """Each check by its name."""
 
 
-def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
-    """The verdicts of all checks, or of those named. What the operator raises in one is its failure.
+_COMPARE_RESULTS = {"gradient", "proportional", "settings", "second"}
+_COMPARE_RUNS = {"like", "types", "broadcasting", "rows", "layout", "nan and inf", "engines"}
+"""The checks that compare the results of several runs, and those that compare gradients as well."""
 
-    An operator that indexes outside of its arrays is not run any further: it would write there.
+
+def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
+    """The verdicts of all checks, or of those named, as they are known. What the operator raises is its failure.
+
+    An operator that indexes outside of its arrays is not run any further: it would write there. Of one that gives
+    other numbers each time this alone is told, by the check `repeatable`.
     """
-    for name, check in CHECKS.items():
-        if only and name not in only and check is not bounds:
+    names = [name for name in CHECKS if not only or name in only or name == "bounds"]
+    for name in names:
+        check = CHECKS[name]
+        if (name in _COMPARE_RUNS and subject.changes) or (name in _COMPARE_RESULTS and subject.changes == "result"):
+            if only and "repeatable" not in only:
+                yield from _verdicts("repeatable", repeatable, subject)
+                return
             continue
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = list(check(subject))
-        except Exception as error:  # the user's function may raise whatever it likes
-            kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
-            found = [failed(kind + " ".join(str(error).split())[:400])]
-        for verdict in found:
-            if not only or name in only or verdict.failed:
-                yield replace(verdict, check=name)
+        found = list(_verdicts(name, check, subject))
+        yield from (verdict for verdict in found if not only or name in only or verdict.failed)
         if check is bounds and any(verdict.failed for verdict in found):
             return
+
+
+def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject: Subject) -> Iterator[Verdict]:
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = list(check(subject))
+    except Exception as error:  # the user's function may raise whatever it likes
+        kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
+        found = [failed(kind + " ".join(str(error).split())[:400])]
+    yield from (replace(verdict, check=name) for verdict in found)

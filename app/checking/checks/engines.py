@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app import static
-from app.checking.blame import why_not_inlined
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.numba_functions import is_compiled, python_function
+from app.custom.on_numbers import stops_on_numbers
+from app.custom.operator import CustomOperator
 from app.engine import Executor
 from app.errors import AppError
+from app.graph.program import Operator
+from app.ops.form import Returning
+from app.reading import parameters_of, place_in
+
+if TYPE_CHECKING:
+    from app.engine.compiled.steps import Lowered
 
 
 def engines(subject: Subject) -> Iterator[Verdict]:
@@ -59,6 +69,53 @@ def inlined(subject: Subject) -> Iterator[Verdict]:
     if not steps:
         yield ok("it is made of the framework's operators alone, which are compiled")
     for user, step in steps:
-        native_loop = step.verdict.startswith("inlined")
-        reason = "" if native_loop else why_not_inlined(user, native.lowered)
-        yield (ok if native_loop else note)(f"{user.type}: {step.verdict.partition(' with ')[0]}{reason}")
+        in_loop = step.verdict.startswith("inlined")
+        more = "" if in_loop else _what_would_help(user, native.lowered)
+        yield (ok if in_loop else note)(f"{user.type}: {step.verdict.partition(' with ')[0]}{more}")
+
+
+def _what_would_help(op: Operator, lowered: Lowered) -> str:
+    """What stands in the way with file and line, or what to write, to be put behind the engine's verdict."""
+    definition = op.definition
+    source = python_function(definition.function) if isinstance(definition, CustomOperator) else None
+    if not isinstance(definition, CustomOperator) or not isinstance(source, FunctionType):
+        return ""
+    if definition.works_on == "Tensors":
+        here = place_in(source.__code__)
+        return f", {here}: {source.__name__} works on Tensors; as functions of Numba's, under custom_op, it compiles"
+    if isinstance(definition.form, Returning):  # compiled, or the verdict says why not
+        stop = stops_on_numbers(definition.function)
+        if stop is None:
+            return ""
+        return f"; not inlined for {place_in(source.__code__, stop[0])}: `{stop[1]}`, where other elements may matter"
+    if definition.form is None and not is_compiled(definition.function):
+        reason = _why_numba_refuses(source, _arrays_for(source, op, lowered), op)
+        hint = f"Numba cannot compile it: {reason}" if reason else "it would compile as it is: put @njit above it"
+        return f", {place_in(source.__code__)}; {hint}"
+    return ""
+
+
+def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[Any]:
+    """Numba's types of the arrays that a function on arrays is given: by name where it asks so, else in order."""
+    from numba.np.numpy_support import from_dtype
+
+    from app.engine.compiled.read_only import array_type
+
+    names = dict(zip(op.definition.inputs, op.inputs, strict=False))
+    wanted = [p for p in parameters_of(function) if p not in op.attributes]
+    given = [str(names[p]) for p in wanted] if all(p in names for p in wanted) else []
+    given = given or [str(n) for n in op.inputs[len(op.inputs) - len(wanted) :]]
+    return [array_type(from_dtype(np.dtype(lowered.dtype(n))), len(lowered.shapes[n])) for n in given]
+
+
+def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operator) -> str:
+    """Why Numba cannot compile a function for values of these types, with the line; '' if it can."""
+    from numba import njit, typeof
+
+    from app.engine.compiled.read_only import why_refused
+
+    try:
+        njit(function).compile((*given, *map(typeof, op.attributes.values())))
+    except Exception as error:  # Numba refuses in many ways
+        return why_refused(error, function)
+    return ""

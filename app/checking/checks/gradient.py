@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from app.checking.checks.off import how_it_is_off
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.differences import JUMP, KINK, Comparison, are_far, worst_of
@@ -28,6 +29,9 @@ def gradient(subject: Subject) -> Iterator[Verdict]:
         yield failed("no gradient comes back: declare one (@operator.backward, backward_func) for it to be trained")
         return
     drawn = _against_differences(subject, subject.arrays())
+    if subject.is_surrogate:
+        yield _as_surrogate(drawn)
+        return
     wrong = list(_wrong(subject, drawn))
     yield from wrong
     if wrong:
@@ -50,8 +54,18 @@ def _wrong(subject: Subject, found: list[Comparison]) -> Iterator[Verdict]:
         words = one.says("backward gives", "finite differences give")
         if words:
             name = subject.inputs[one.place].name
-            hint = "" if one.gradient.any() else f"; if {name} is no input but a setting: --set {name}=VALUE"
+            hint = how_it_is_off(subject, one, found)
+            if not one.gradient.any():
+                hint += f"; if {name} is no input but a setting: --set {name}=VALUE"
             yield failed(f"that of {name} is {words}{hint}")
+
+
+def _as_surrogate(found: list[Comparison]) -> Verdict:
+    """What is said of a gradient that was declared to be another than the derivative."""
+    wrong, number = sum(int(one.wrong.sum()) for one in found), sum(one.wrong.size for one in found)
+    if wrong:
+        return ok(f"declared a surrogate: it differs from finite differences in {wrong} of {number} elements, as meant")
+    return note("it is declared a surrogate, but agrees with finite differences at the numbers that were drawn")
 
 
 def _alone(subject: Subject) -> Iterator[Verdict]:
@@ -161,7 +175,7 @@ def second(subject: Subject) -> Iterator[Verdict]:
 
 def settings(subject: Subject) -> Iterator[Verdict]:
     """The gradient with other settings: one that was written for the defaults is found."""
-    if not subject.has_gradient:
+    if not subject.has_gradient or subject.is_surrogate:
         return
     tried = []
     for name, value in _numbers(subject).items():

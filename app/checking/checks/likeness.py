@@ -17,7 +17,7 @@ _NUMBERS = (*SPECIAL, -0.0, 20.0, -20.0, 1000.0, -1000.0, np.inf, -np.inf, np.na
 
 
 def like(subject: Subject) -> Iterator[Verdict]:
-    """Results and gradients beside those of the equivalent: drawn numbers, kinks, infinities, what is no number."""
+    """Results and gradients beside those of the equivalent: drawn numbers, kinks, infinities, NaN."""
     if not subject.like:
         return
     other = equivalent(subject.like)
@@ -44,7 +44,7 @@ def like(subject: Subject) -> Iterator[Verdict]:
             words = worst_of(g, e, differ, "it gives", f"{subject.like} gives")  # type: ignore[arg-type]
             verdict = f"on {what} the gradient of {name} is {words}{_at(arrays, g, e)}"  # type: ignore[arg-type]
             yield failed(verdict) if arrays is drawn else note(verdict.replace("is wrong", "is another"))
-    yield ok(f"the results are those of {subject.like}, with zeros, infinities and what is no number, too")
+    yield ok(f"the results are those of {subject.like}, with zeros, infinities and NaN, too")
 
 
 def _filled(subject: Subject, drawn: Arrays) -> Arrays:

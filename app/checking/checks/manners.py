@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.checking.subject import Arrays, Result, Subject
+from app.checking.subject import Arrays, Result, Subject, same
 from app.checking.verdict import Verdict, failed, note, ok
 from app.tensor import Tensor, grad
 
@@ -28,35 +28,32 @@ def untouched(subject: Subject) -> Iterator[Verdict]:
     touched = _changed(subject, arrays, before)
     if touched:
         yield failed(f"backward writes into the input {touched}")
-    elif any(not _same(o._array, m) for o, m in zip(outputs, made, strict=True)):
+    elif any(not same(o._array, m) for o, m in zip(outputs, made, strict=True)):
         yield failed("backward writes into the result of forward")
-    elif any(not _same(g, a) for g, a in zip(given, arriving, strict=True)):
+    elif any(not same(g, a) for g, a in zip(given, arriving, strict=True)):
         yield failed("backward writes into the gradient that arrives")
     else:
         yield ok("neither pass writes into what it was given")
 
 
 def _changed(subject: Subject, arrays: Arrays, before: Arrays) -> str:
-    names = [i.name for i, a, b in zip(subject.inputs, arrays, before, strict=True) if not _same(a, b)]
+    names = [i.name for i, a, b in zip(subject.inputs, arrays, before, strict=True) if not same(a, b)]
     return ", ".join(names)
-
-
-def _same(left: np.ndarray, right: np.ndarray) -> bool:
-    return left.shape == right.shape and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
 
 
 def repeatable(subject: Subject) -> Iterator[Verdict]:
     """The same inputs give the same bits, whatever was computed in between."""
-    first = _copied(subject.run(subject.arrays()))
-    again = _copied(subject.run(subject.arrays()))
-    if not _alike(first, again):
-        yield failed(f"the same inputs give another {_where(first, again)} the second time")
+    if subject.changes:
+        yield failed(
+            f"the same inputs give another {subject.changes} the second time; checks that compare runs were left out"
+        )
         return
+    first = subject.run(subject.arrays()).copy()
     subject.run(subject.arrays(seed=7))
-    if not _alike(first, subject.run(subject.arrays())):
+    if first.differs_from(subject.run(subject.arrays())):
         yield failed("the same inputs give another result after others were computed: it remembers something")
         return
-    if not _alike(first, subject.run(subject.arrays())._replace(outputs=first.outputs)):
+    if first.differs_from(subject.run(subject.arrays())):
         yield failed("the gradients change from pass to pass")
         return
     yield from _two_at_once(subject, first)
@@ -68,11 +65,11 @@ def _two_at_once(subject: Subject, first: Result) -> Iterator[Verdict]:
     outputs = subject._tensors(subject.call(*tensors))
     kept = [o._array.copy() for o in outputs]
     subject.call(*subject.tensors(subject.arrays(seed=7)))
-    if any(not _same(o._array, k) for o, k in zip(outputs, kept, strict=True)):
+    if any(not same(o._array, k) for o, k in zip(outputs, kept, strict=True)):
         yield failed("a second call changes the result of the first: both are the same memory")
         return
     gradients = subject.gradients(tensors, outputs)
-    if not _alike(first, Result(first.outputs, gradients)):
+    if first.differs_from(Result(first.outputs, gradients)):
         yield failed("used twice, the gradient of the first use is made from what the second left behind")
         return
     if _twice_from_one(subject):
@@ -90,29 +87,12 @@ def _twice_from_one(subject: Subject) -> bool:
     arriving = [Tensor(g) for g in subject.arriving([o._array for o in outputs])]
     passes = [grad(outputs, wanted, arriving, retain_graph=True, allow_unused=True) for _ in range(2)]
     pairs = [[None if g is None else g._array.copy() for g in one] for one in passes]
-    return _alike(Result([], pairs[0]), Result([], pairs[1]))
-
-
-def _copied(result: Result) -> Result:
-    return Result([o.copy() for o in result.outputs], [None if g is None else g.copy() for g in result.gradients])
-
-
-def _alike(left: Result, right: Result) -> bool:
-    return not _where(left, right)
-
-
-def _where(left: Result, right: Result) -> str:
-    if any(not _same(a, b) for a, b in zip(left.outputs, right.outputs, strict=True)):
-        return "result"
-    for a, b in zip(left.gradients, right.gradients, strict=True):
-        if (a is None) != (b is None) or (a is not None and b is not None and not _same(a, b)):
-            return "gradient"
-    return ""
+    return not Result([], pairs[0]).differs_from(Result([], pairs[1]))
 
 
 def row_by_row(subject: Subject) -> Iterator[Verdict]:
     """Each row of the results, and of the gradients, depends on the same row of the inputs alone."""
-    declared = subject.found.elementwise or subject.found.row_by_row or _declared(subject)
+    declared = subject.is_row_by_row
     if not subject.inputs[0].shape:
         return
     many = subject.with_batch(8)
@@ -141,14 +121,6 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
         "" if declared or subject.found.kind in ("PyLayer", "Function", "Layer") else "; row_by_row=True could say so"
     )
     yield ok(f"each row is computed by itself{hint}")
-
-
-def _declared(subject: Subject) -> bool:
-    try:
-        origins = [d.origin for d in subject.definitions()]
-    except Exception:  # that it cannot stand in a Program is for the check of shapes to tell
-        return False
-    return any(o is not None and o.settings.get("row_by_row") for o in origins)
 
 
 def _rows_agree(many: Subject, whole: Result, part: Result, start: int, end: int, shared: list[bool]) -> bool:

@@ -1,4 +1,4 @@
-"""Shapes and types: as they were foretold, for any batch, an empty one too, and for inputs that are stretched."""
+"""Shapes and types: as they were inferred, for any batch, an empty one too, and for inputs that are stretched."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.operator import CustomOperator
 from app.errors import AppError
 from app.ops.spec import UNKNOWN
 
@@ -36,12 +37,17 @@ def shapes(subject: Subject) -> Iterator[Verdict]:
                 yield failed(f"it says that {dtype} comes out, and {array.dtype} does")
                 return
     outs = ", ".join(f"[{', '.join('?' if s == UNKNOWN else str(s) for s in shape)}]" for shape, _ in told)
-    yield ok(f"{', '.join(map(str, subject.inputs))} give {outs}, as foretold, for batches of several sizes")
+    yield ok(f"{', '.join(map(str, subject.inputs))} give {outs}, as inferred, for batches of several sizes")
 
 
 def types(subject: Subject) -> Iterator[Verdict]:
     """float32 stays float32, and gives what float64 gives, as well as it can."""
-    narrow, wide = subject.run(subject.arrays(dtype="float32")), subject.run(subject.arrays())
+    results, casts = [], []
+    for dtype in ("float32", "float64"):
+        _casts_of(subject).clear()
+        results.append(subject.run(subject.arrays(dtype=dtype)))
+        casts += [f"{name} comes as {found} for {dtype}" for name, found in _casts_of(subject).items()]
+    narrow, wide = results
     for place, (found, expected) in enumerate(zip(narrow.outputs, wide.outputs, strict=True)):
         if expected.dtype.kind != "f":
             continue
@@ -58,7 +64,19 @@ def types(subject: Subject) -> Iterator[Verdict]:
                 f"the gradient of {name} in float32 is far from that in float64: by {np.nanmax(abs(g - e)):.3g}"
             )
             return
+    if casts:
+        yield note(
+            f"{', '.join(casts)}, and is cast. A constant or a setting in another type does that; x.dtype.type(0.5) "
+            "keeps the type of x"
+        )
+        return
     yield ok("float32 and float64 stay what they are, and agree")
+
+
+def _casts_of(subject: Subject) -> dict[str, str]:
+    """The types that an operator on arrays returned, where they are other ones than those of its inputs."""
+    operator = subject.found.call
+    return operator.casts if isinstance(operator, CustomOperator) and operator.works_on == "arrays" else {}
 
 
 def empty(subject: Subject) -> Iterator[Verdict]:

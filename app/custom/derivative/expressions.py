@@ -26,7 +26,7 @@ from app.custom.derivative.terms import (
     quotient,
     total,
 )
-from app.custom.functions import function_name, python_function
+from app.custom.numba_functions import function_name, python_function
 
 Slopes = dict[str, ast.expr]
 """The slopes of a value, by input; those that are zero everywhere are left out."""

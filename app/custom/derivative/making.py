@@ -14,7 +14,7 @@ from app.custom.derivative.body import Body
 from app.custom.derivative.expressions import Expressions, Term, numpy_in
 from app.custom.derivative.scope import Scope, UnderivableError
 from app.custom.derivative.terms import Slope, name, number, product, total
-from app.custom.functions import is_compiled, python_function
+from app.custom.numba_functions import is_compiled, python_function
 from app.reading import definitions_of, one_thread_at_a_time, too_deep
 
 _numbers = count(1)

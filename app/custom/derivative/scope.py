@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from app.custom.derivative.slopes import FLAT
 from app.custom.derivative.terms import names_in
 from app.custom.derivative.walrus import without_walrus
-from app.custom.functions import function_name, python_function
+from app.custom.numba_functions import function_name, python_function
 from app.errors import GradientError, OperatorError
 from app.reading import definition_of
 

@@ -24,6 +24,7 @@ _REFUSED = re.compile(
     r"Cannot modify readonly array|called with an explicit output that is read-only|setitem\(readonly array"
 )
 _TYPING = re.compile(r"^During: typing of .* at (.+) \((\d+)\)$", re.MULTILINE)
+_RAISED = re.compile(r"\.*\s*Raised from (?:None|(.+) \((\d+)\))$", re.MULTILINE)
 _DATA = re.compile(r"arg\..*\.4")
 """The part of an array that is the address of its elements, as Numba names the parameters of what it compiles."""
 _IN_PLACE = frozenset(INPLACE_BINOPS_TO_OPERATORS.values())
@@ -61,17 +62,28 @@ def where_it_writes(error: Exception) -> str | None:
     return _place(text)
 
 
-def why_refused(error: Exception) -> str:
+def why_refused(error: Exception, function: Any) -> str:
     """Why Numba cannot compile a function: its first words that tell something, and the user's line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("Failed in", "Traceback", "During", "-"))]
-    return f"{telling[0] if telling else repr(error)}{_place(str(error))}"
+    lines = [_RAISED.sub("", line).strip() for line in str(error).splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("Failed in", "Traceback", "During", "-"))]
+    words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
+    code = getattr(function, "py_func", function).__code__
+    return words + (_place(str(error)) or _place_of(error) or _line(code.co_filename, code.co_firstlineno))
 
 
 def _place(text: str) -> str:
     """The first of the user's lines that Numba names in an error, which is the innermost."""
-    places = [(file, int(line)) for file, line in _TYPING.findall(text) if not file.startswith((_NUMBA, "<string>"))]
+    named = [*_TYPING.findall(text), *_RAISED.findall(text)]
+    places = [(file, int(line)) for file, line in named if file and not file.startswith((_NUMBA, "<string>"))]
     return _line(*places[0]) if places else ""
+
+
+def _place_of(error: Exception) -> str:
+    """The line that Numba keeps on an error rather than in its words."""
+    loc: Any = getattr(error, "loc", None)
+    if not isinstance(getattr(loc, "line", None), int) or loc.filename.startswith((_NUMBA, "<string>")):
+        return ""
+    return _line(loc.filename, loc.line)
 
 
 def _unresolved(error: Exception) -> list[Any]:

@@ -11,7 +11,7 @@ from numba.np.numpy_support import from_dtype
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.read_only import array_type, only_reads, where_it_writes
+from app.engine.compiled.read_only import array_type, only_reads, where_it_writes, why_refused
 from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
 from app.ops.form import Elementwise, Fused, Returning
@@ -65,7 +65,7 @@ def _tried(op: Operator, given: list[Any]) -> _Trial:
     except ValueError as error:
         return _Trial(str(error))
     function = op.definition.form.function
-    key = fingerprint(function, repr(signature))
+    key = fingerprint(function, "with the line", repr(signature))
     return _Trial(*cache.remembered(key, lambda: _compile(function, signature)))
 
 
@@ -78,9 +78,7 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
     except Exception as error:  # Numba refuses in many ways
         if where_it_writes(error) is not None:
             return _Trial(f"{name} writes into what it is given")
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        telling = [line for line in lines if not line.startswith(("Failed in", "Traceback", "During"))]
-        return _Trial(f"Numba cannot compile {name}: {telling[0] if telling else error}")
+        return _Trial(f"Numba cannot compile {name}: {why_refused(error, dispatcher)}")
     parts: list[Any] = list(returned) if isinstance(returned, types.BaseTuple) else [returned]  # type: ignore[call-overload]
     kinds = [[str(getattr(part, "dtype", part)), getattr(part, "ndim", -1)] for part in parts]
     return _Trial("", kinds, only_reads(dispatcher, signature))

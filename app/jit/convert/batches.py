@@ -173,9 +173,9 @@ class _Batches:
             outputs=[*finals, *concrete.fetch],
             many_outputs=True,
             effects=True,
-            custom=True,
             where=self.where.rpartition("/")[2],
         )
+        definition.custom = True
         given = [as_variable(v, inner.var(n).dtype, inner.var(n).shape) for n, v in tracer.given.items()]
         made = block.append_op(definition, given, {})
         return dict(zip(finals, made, strict=False)), dict(zip(concrete.fetch, made[len(finals) :], strict=True))

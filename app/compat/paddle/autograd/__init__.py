@@ -3,7 +3,7 @@
 from app.autograd import PyLayer, backward, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 from app.compat.missing import missing
 from app.compat.paddle.autograd import py_layer
-from app.custom.context import PyLayerContext
+from app.custom.layer_operator import PyLayerContext
 
 __all__ = [
     "PyLayer",

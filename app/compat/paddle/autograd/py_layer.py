@@ -2,7 +2,7 @@
 
 from app.autograd import PyLayer
 from app.compat.missing import missing
-from app.custom.context import PyLayerContext
+from app.custom.layer_operator import PyLayerContext
 
 __all__ = ["PyLayer", "PyLayerContext"]
 

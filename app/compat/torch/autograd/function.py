@@ -2,7 +2,7 @@
 
 from app.autograd import Function, once_differentiable
 from app.compat.missing import missing
-from app.custom.context import PyLayerContext as FunctionCtx
+from app.custom.layer_operator import PyLayerContext as FunctionCtx
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 

@@ -106,8 +106,7 @@ def lower_filling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
 def lower_returning(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of an operator with a user's function that returns its outputs."""
     form: Returning = op.definition.form
-    in_rows = form.row_by_row or (form.rows_if_alike and lowered.is_uniform(op))
-    return ReturningStep(op, lowered, lowered.share_of_rows(op) if in_rows else WHOLE)
+    return ReturningStep(op, lowered, lowered.share_of_rows(op) if form.row_by_row else WHOLE)
 
 
 def lower_callback(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:

@@ -5,31 +5,26 @@ What forward leaves in its context reaches backward through a variable like any 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.custom.again import derive_again
-from app.custom.composed import Body
-from app.custom.context import PyLayerContext
-from app.custom.functions import call_function
-from app.custom.layer_call import arguments_of, like, run_backward, run_forward, values_among
-from app.custom.origin import Origin
-from app.custom.probe import infer_by_running
-from app.custom.symbolic import backward_of, examples_for, forward_of
+from app.custom.calling import call_function, infer_by_running
+from app.custom.composed import OnValues, Specs, derive_again, drawn
+from app.custom.layer_operator import LayerOperator, PyLayerContext, like, values_among
+from app.custom.operator import CustomOperator, Origin
 from app.errors import OperatorError
 from app.graph.variable import Variable
+from app.listed import as_list
+from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
 from app.ops.spec import Spec
 from app.reading import parameters_of
 from app.tensor import Tensor, no_grad
 
-if TYPE_CHECKING:
-    from app.custom.pylayer import LayerDefinition
 
-
-def append(eager: LayerDefinition, values: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def append(eager: LayerOperator, values: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Append the class to the Program of its Variables; gives the Variables of its outputs."""
     if not all(isinstance(v, Variable) for v in values):
         raise OperatorError(
@@ -54,7 +49,7 @@ class Call(NamedTuple):
 
 
 def definition_of(
-    eager: LayerDefinition, call: Call, stops: Sequence[bool], given: Sequence[Spec], outs: Sequence[Spec] = ()
+    eager: LayerOperator, call: Call, stops: Sequence[bool], given: Sequence[Spec], outs: Sequence[Spec] = ()
 ) -> tuple[OpDef, Sequence[bool]]:
     """The operator that applies a class to values of these Specs, and which of its outputs have a gradient.
 
@@ -68,40 +63,42 @@ def definition_of(
     def forward(*arrays: np.ndarray) -> Any:
         tensors = [Tensor(np.asarray(a), stop) for a, stop in zip(arrays, stops, strict=True)]
         args, kwargs = fill(tensors)
-        arguments = arguments_of(eager, args, kwargs)
+        arguments = eager.arguments(args, kwargs)
         before = [t.inplace_version for t in tensors]
-        context, result, outputs = run_forward(eager, args, kwargs, arguments, values_among(arguments), call_function)
+        context, result, outputs = eager.forward(args, kwargs, arguments, values_among(arguments), call_function)
         _refuse_changes(eager, context, tensors, before)
         if isinstance(result, (tuple, list)) and len(outputs) != len(result):
             raise OperatorError(f"{eager.label}: in a Program, forward can return Tensors only")
-        context.close(outputs, None)
-        differentiable[:] = [context.is_differentiable(o) and o._array.dtype.kind == "f" for o in outputs]
+        context._close(outputs, None)
+        differentiable[:] = [context._is_differentiable(o) and o._array.dtype.kind == "f" for o in outputs]
         return (*[t._array for t in outputs], context)
 
     specs = tuple(outs) or infer_by_running(lambda *arrays: forward(*arrays)[:-1], given)
-    definition = OpDef(
+    definition = CustomOperator(
         eager.name,
+        eager.function,
         forward,
         lambda *given: (*specs, Spec((), "object")),
         inputs=_input_names(eager, call, len(stops)),
         outputs=[*(f"out{i}" for i in range(len(specs))), "context"],
+        works_on="Tensors",
+        backward=eager.backward_function,
+        like=eager.like,
         optional_gradients=True,
-        onnx=eager.layer.onnx,
-        custom=True,
+        onnx=eager.onnx,
         where=eager.where,
     )
-    needs = [not stop for stop in stops]
-    definition.body = Body(forward_of(eager, fill, needs))
+    definition.surrogate = eager.surrogate
+    symbolic = _Symbolic(eager, fill, [not stop for stop in stops])
+    definition.on_values = OnValues(symbolic.forward)
     settings = {"args": call.args, "kwargs": call.kwargs, "stops": tuple(stops), "outs": specs}
-    hook, functions = eager.layer._made_by or ("pylayer", {"layer": eager.layer})
-    definition.origin = Origin(hook, functions, settings)
-    gradient = _attach_backward(eager, definition)
-    gradient.body = Body(backward_of(eager, fill, needs), examples_for(definition))
+    definition.origin = Origin(eager.origin.hook, eager.origin.functions, settings)
+    _differentiate(eager, definition, OnValues(symbolic.backward, _examples_for(definition)))
     return definition, differentiable
 
 
 def _refuse_changes(
-    eager: LayerDefinition, context: PyLayerContext, tensors: Sequence[Tensor], before: Sequence[int]
+    eager: LayerOperator, context: PyLayerContext, tensors: Sequence[Tensor], before: Sequence[int]
 ) -> None:
     """Refuse a forward that changed what it was given, which is the engine's memory; it is tried before that."""
     for place, (tensor, version) in enumerate(zip(tensors, before, strict=True)):
@@ -112,9 +109,9 @@ def _refuse_changes(
             )
 
 
-def _input_names(eager: LayerDefinition, call: Call, count: int) -> list[str]:
+def _input_names(eager: LayerOperator, call: Call, count: int) -> list[str]:
     """What the inputs are called: as forward's parameters, where each of them that has a value has one alone."""
-    parameters = list(parameters_of(eager.kernel))[0 if eager.sets_up else 1 :]
+    parameters = list(parameters_of(eager.function))[1 if eager.setup_context is None else 0 :]
     named = {**dict(zip(parameters, call.args[2], strict=False)), **call.kwargs}
     found = {content[1]: name for name, content in named.items() if content[0] == "value"}
     names = [found.get(place, "") for place in range(count)]
@@ -122,7 +119,8 @@ def _input_names(eager: LayerDefinition, call: Call, count: int) -> list[str]:
     return names if plain else [f"x{i}" for i in range(count)]
 
 
-def _attach_backward(eager: LayerDefinition, definition: OpDef) -> OpDef:
+def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: OnValues) -> None:
+    """Let the class's backward, which is `on_values`, too, compute the gradients of an operator in a Program."""
     x_names, out_names = definition.inputs, definition.outputs[:-1]
     x_end, out_end = len(x_names), len(x_names) + len(out_names)
 
@@ -133,29 +131,30 @@ def _attach_backward(eager: LayerDefinition, definition: OpDef) -> OpDef:
         with no_grad():
             arrived = [d if d is None else Tensor(np.asarray(d)) for d in douts]
             specs = [(x.shape, x.dtype) for x in xs]
-            gradients = run_backward(eager, context, arrived, specs, call=call_function)
+            gradients = eager.backward(context, arrived, specs, call=call_function)
         arrays = [np.zeros_like(x) if g is None else g._array for x, g in zip(xs, gradients, strict=True)]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     takes = [*x_names, *out_names, *("d" + name for name in out_names), "context"]
-    gradient = OpDef(
+    gradient = CustomOperator(
         definition.name + "_grad",
+        eager.backward_function,
         backward,
         lambda *given: given[:x_end],
+        works_on="Tensors",
         inputs=takes,
         outputs=["d" + name for name in x_names],
-        custom=True,
         where=definition.where,
     )
+    gradient.on_values = on_values
     derive_again(
         gradient,
+        on_values,
         f"{definition.label} cannot be differentiated twice in a Program, where its forward or its backward is Python "
         "code that works on numbers; write both with the framework's operators",
     )
-    gradient.origin = Origin("gradient", {"operator": definition})
-    definition.own_gradient = gradient
+    definition.gradient_operator = gradient
     definition.gradient(lambda *given: apply(gradient, given, {}), takes)
-    return gradient
 
 
 def _written(value: Any, place_of: Mapping[int, int]) -> Any:
@@ -174,3 +173,67 @@ def _filled(written: Any, tensors: Sequence[Tensor]) -> Any:
     if kind == "many":
         return like(content, [_filled(w, tensors) for w in items[0]])
     return tensors[content] if kind == "value" else content
+
+
+# What a class is made of
+
+
+Fill = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]
+"""The arguments of an apply with these values in their places."""
+
+
+class _SymbolicContext(PyLayerContext):
+    """A context for values that are not there yet. It gives back what was saved as it was."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self._saved = tensors
+
+    def saved_tensor(self) -> tuple[Any, ...]:
+        return tuple(self._saved or ())
+
+
+class _Symbolic:
+    """A class's forward and backward as functions of Variables, to learn what they are made of."""
+
+    def __init__(self, eager: LayerOperator, fill: Fill, needs: Sequence[bool]):
+        self._eager, self._fill, self._needs = eager, fill, list(needs)
+
+    def forward(self, *values: Any) -> Any:
+        return self._run(values)[1]
+
+    def _run(self, values: Sequence[Any]) -> tuple[PyLayerContext, Any]:
+        eager = self._eager
+        args, kwargs = self._fill(values)
+        arguments = eager.arguments(args, kwargs)
+        context = _SymbolicContext(eager.label, eager.lenient, len(arguments), values_among(arguments))
+        context._needs = self._needs
+        if eager.setup_context is None:
+            return context, eager.function(context, *args, **kwargs)
+        result = eager.function(*args, **kwargs)
+        eager.setup_context(context, tuple(arguments), result)
+        return context, result
+
+    def backward(self, *given: Any) -> list[Any]:
+        """On the inputs, the outputs, their gradients and a context, which is made anew."""
+        xs = given[: len(self._needs)]
+        context, result = self._run(xs)
+        outputs = as_list(result)
+        douts: Sequence[Any] = given[-1 - len(outputs) : -1]
+        if context._materialize:
+            douts = [zeros_like(o) if d is None else d for o, d in zip(outputs, douts, strict=True)]
+        gradients = context._as_inputs(self._eager.backward_function(context, *douts))
+        return [zeros_like(x) if g is None else g for x, g in zip(xs, gradients, strict=True)]
+
+
+def _examples_for(definition: OpDef) -> Callable[[Specs], list[Any]]:
+    """What to try the backward of an operator on: the outputs, and the context, are those of its forward."""
+
+    def examples(specs: Specs) -> list[Any]:
+        some = drawn(specs)
+        inputs = some[: len(definition.inputs)]
+        results: Any = definition.kernel(*inputs)
+        *outputs, context = results
+        douts = some[len(inputs) + len(outputs) : -1]
+        return [*inputs, *outputs, *douts, context]
+
+    return examples

@@ -1,0 +1,101 @@
+"""How a wrong gradient is wrong: half of what it should be, of the opposite sign, short of a term where x > 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.checking.subject import Subject
+from app.custom.differences import Comparison, are_far
+
+_FACTORS = {
+    0.0: "it is zero there",
+    -1.0: "it has the opposite sign",
+    0.5: "it is half of what it should be",
+    2.0: "it is twice what it should be",
+}
+
+
+def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison]) -> str:
+    """`; it is half of what it should be`: what explains every element that is wrong; '' if nothing known does."""
+    words = _factor(one) or _other_input(subject, one, all_inputs) or _missing(subject, one)
+    if not words:
+        return ""
+    where = _where(subject, one)
+    return f"; {words}{where}"
+
+
+def _factor(one: Comparison) -> str:
+    """One number times what it should be."""
+    found, wanted = one.gradient[one.wrong], one.numeric[one.wrong]
+    scale = float(np.max(np.abs(wanted), initial=0.0))
+    if not np.isfinite(found).all() or scale == 0 or (len(found) < 2 and found.any()):
+        return ""
+    factor = float((found * wanted).sum() / (wanted * wanted).sum())
+    if are_far(found, factor * wanted, 1e-5 * scale, 1e-4).any():
+        return ""
+    for known, words in _FACTORS.items():
+        if abs(factor - known) < 1e-4:
+            return words
+    whole = round(1 / factor) if abs(factor) > 1e-6 else 0
+    if whole > 1 and abs(factor * whole - 1) < 1e-4:
+        return f"it is 1/{whole} of what it should be"
+    return f"it is {factor:.4g} times what it should be"
+
+
+def _other_input(subject: Subject, one: Comparison, all_inputs: list[Comparison]) -> str:
+    """That of another input, or one whose axes are in another order."""
+    for other in all_inputs:
+        if other is not one and other.numeric.shape == one.gradient.shape and _close(one.gradient, other.numeric):
+            return f"it is that of {subject.inputs[other.place].name}: are they returned in the order of the inputs?"
+    turned = one.gradient.T
+    if turned.ndim > 1 and turned.shape == one.numeric.shape and _close(turned, one.numeric):
+        return "it is transposed"
+    return ""
+
+
+def _missing(subject: Subject, one: Comparison) -> str:
+    """A multiple of the gradient that arrives, perhaps times the input or the result, that is missing from it."""
+    missing = (one.numeric - one.gradient)[one.wrong]
+    for name, term in _terms(subject, one):
+        values = term[one.wrong]
+        size = float((values * values).sum())
+        if size == 0 or len(values) < 3 or not np.isfinite(missing).all():
+            continue
+        factor = float((missing * values).sum() / size)
+        scale = float(np.max(np.abs(missing)))
+        if not are_far(missing, factor * values, 1e-5 * scale, 1e-4).any():
+            shown = name if abs(factor - 1) < 1e-4 else f"{factor:.4g} * {name}"
+            return f"{shown} is missing in it"
+    return ""
+
+
+def _terms(subject: Subject, one: Comparison) -> Iterator[tuple[str, np.ndarray]]:
+    """What may be missing, of an operator whose one result has the shape of its input, with what it is called."""
+    arrays = subject.arrays()
+    outputs = subject.outputs(arrays)
+    if len(outputs) != 1 or outputs[0].shape != one.gradient.shape or one.arriving is None:
+        return
+    yield "dy", one.arriving
+    for given, array in zip(subject.inputs, arrays, strict=True):
+        if array.shape == one.gradient.shape and given.is_float:
+            yield f"{given.name} * dy", array * one.arriving
+    yield "y * dy", outputs[0] * one.arriving
+
+
+def _where(subject: Subject, one: Comparison) -> str:
+    """` where x > 0`, if that is where elements are wrong, and nowhere else."""
+    array = subject.arrays()[one.place]
+    if array.shape != one.wrong.shape or one.wrong.all():
+        return ""
+    name = subject.inputs[one.place].name
+    for sign, there in ((">", array > 0), ("<", array < 0)):
+        if np.array_equal(there, one.wrong):
+            return f" where {name} {sign} 0"
+    return ""
+
+
+def _close(found: np.ndarray, wanted: np.ndarray) -> bool:
+    scale = float(np.max(np.abs(wanted), initial=0.0))
+    return not are_far(found, wanted, 1e-5 * scale, 1e-4).any()

@@ -1,0 +1,452 @@
+"""From a function on arrays to one on single numbers, or the line that stops it.
+
+An engine may call the function on numbers inside a loop. It is made in one walk through the source, which knows two
+ways of working element by element: arithmetic on whole arrays,
+
+    return np.where(x > 0, x, x * 0.1)          becomes     return x if x > 0 else x * 0.1
+
+and loops over all elements, in which each turn reads elements of its own place alone, and writes those of new arrays,
+so that turns can be taken in any order:
+
+    y = np.empty_like(x)                                    y = x if x > 0 else 0.1 * x
+    for i in range(x.size):                     becomes     return y
+        y.flat[i] = x.flat[i] if ...
+
+A function that goes beyond that is called as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import inspect
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from types import FunctionType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from app.custom.numba_functions import by_position, is_compiled, python_function
+from app.custom.untouched import for_any_types
+from app.ops.form import OnNumbers, Returning
+from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
+
+Known = Callable[[str], Any]
+"""What a name stands for that a function does not define itself; None where that is not known."""
+
+_NUMBERS = (int, float, bool, np.generic)
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
+_IN_LOOPS = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call)
+_FUNCTIONS = (abs, min, max, float, int, bool, range, np.float32, np.float64, *filter(callable, vars(math).values()))
+"""Functions of numbers that may be called inside a loop, besides NumPy's elementwise ones."""
+_NEW = {"empty_like": None, "zeros_like": 0, "ones_like": 1}
+"""NumPy's functions that make a new array, and what it is filled with."""
+
+
+def returning(
+    function: Any, order: Sequence[str], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool = False
+) -> Returning | None:
+    """How a compiler may treat a function of Numba's on arrays; None for any other function.
+
+    `order` names its parameters in the order of the operator's, where that may be another one.
+    """
+    return _returning(function, tuple(order), takes, row_by_row, exact) if is_compiled(function) else None
+
+
+@lru_cache(maxsize=256)
+def _returning(
+    function: Any, order: tuple[str, ...], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool
+) -> Returning:
+    """Made once for a function: a compiler knows layers that are alike by their operators having the same one."""
+    arrays, numbers = for_any_types(function), on_numbers(function)
+    if order:
+        arrays = by_position(arrays, order)
+        numbers = numbers and replace(numbers, function=by_position(numbers.function, order))
+    return Returning(arrays, takes, row_by_row, exact, numbers)
+
+
+@one_thread_at_a_time
+def on_numbers(function: Any) -> OnNumbers | None:
+    """The function for single numbers, where its source shows that it works number by number; else None."""
+    parsed = parse(function)
+    if parsed is None:
+        return None
+    walk = _Walk(*parsed)
+    try:
+        tree = walk.on_numbers()
+    except (_StopError, RecursionError):  # nested too deeply to be walked through
+        return None
+    if not walk.loops:
+        from numba import njit
+
+        return OnNumbers(_made(function, tree, **{name: njit(_CHOICES[name]) for name in walk.choices}))
+    return OnNumbers(_dividing_as(function, _made(function, tree)), walk.axes, keeps_type=True)
+
+
+def stops_on_numbers(function: Any) -> tuple[int, str] | None:
+    """The first line that `on_numbers` cannot go beyond, and what stands there; None where it can."""
+    parsed = parse(function)
+    if parsed is None:
+        return None
+    try:
+        _Walk(*parsed).on_numbers()
+    except _StopError as stop:
+        return stop.node.lineno, ast.unparse(stop.node).partition("\n")[0]
+    except RecursionError:
+        return parsed[0].lineno, "an expression that is nested too deeply"
+    return None
+
+
+# Reading
+
+
+def parse(function: Any) -> tuple[ast.FunctionDef, Known] | None:
+    """The tree of a function, and what the names mean that it does not define; None where its source cannot be read."""
+    function = python_function(function)
+    if not isinstance(function, FunctionType):
+        return None
+    try:
+        tree = definition_of(function)
+    except UnreadableSourceError:
+        return None
+    outside = inspect.getclosurevars(function)
+    if not isinstance(tree, ast.FunctionDef) or tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs:
+        return None
+    names = {**vars(builtins), **outside.globals, **outside.nonlocals}
+    return tree, names.get
+
+
+def _meaning(node: ast.AST, known: Known) -> Any:
+    """What a name, or an attribute of a module that has a name, stands for."""
+    if isinstance(node, ast.Name):
+        return known(node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and inspect.ismodule(known(node.value.id)):
+        return getattr(known(node.value.id), node.attr, None)
+    return None
+
+
+def _is_one_of(value: Any, things: Iterable[Any]) -> bool:
+    """Whether a value is one of these things itself: what users' values compare as, or hash as, is not asked."""
+    return any(value is thing for thing in things)
+
+
+def _is_name_of(node: ast.AST | None, names: Iterable[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _returned(statement: ast.Return) -> list[ast.expr | None]:
+    """What a function returns, value by value."""
+    return [*statement.value.elts] if isinstance(statement.value, ast.Tuple) else [statement.value]
+
+
+def _statements(tree: ast.FunctionDef) -> list[ast.stmt]:
+    """A function's statements after its docstring."""
+    return tree.body[1:] if ast.get_docstring(tree, clean=False) is not None else tree.body
+
+
+# The walk
+
+
+class _StopError(Exception):
+    """What stands at `node` may need more than one element."""
+
+    def __init__(self, node: ast.stmt | ast.expr):
+        super().__init__()
+        self.node = node
+
+
+class _Walk:
+    """The way through one function."""
+
+    def __init__(self, tree: ast.FunctionDef, known: Known):
+        self.tree, self.known = tree, known
+        names = [argument.arg for argument in tree.args.args]
+        self.settings = set(names[len(names) - len(tree.args.defaults) :])
+        self.given = set(names) - self.settings
+        self.loops = any(isinstance(statement, ast.For) for statement in tree.body)
+        self.choices: set[str] = set()
+        """Those of `_CHOICES` that the function needs."""
+        self.like: dict[str, str] = {}
+        """For each new array, the one that was given whose type it has."""
+        self.written: set[str] = set()
+        """The new arrays of which every element was surely written."""
+        self.axes: int | None = None
+        """How many axes the arrays must have; None: any number."""
+
+    def on_numbers(self) -> ast.FunctionDef:
+        """The function made for single numbers."""
+        tree = copy.copy(self.tree)
+        tree.body = self._with_loops() if self.loops else self._arithmetic()
+        return tree
+
+    # Arithmetic on whole arrays
+
+    def _arithmetic(self) -> list[ast.stmt]:
+        names = self.given | self.settings
+        made: list[ast.stmt] = []
+        for statement in _statements(self.tree):
+            changed = copy.copy(statement)
+            made.append(changed)
+            if isinstance(changed, ast.Return):
+                parts = [self._whole_value(part, names, statement) for part in _returned(changed)]
+                if not all(_mentions(part, names) for part in _returned(changed)):
+                    raise _StopError(statement)
+                changed.value = ast.Tuple(parts, ast.Load()) if isinstance(changed.value, ast.Tuple) else parts[0]
+                return made
+            if not (isinstance(changed, ast.Assign) and len(changed.targets) == 1):
+                raise _StopError(statement)
+            target, depends = changed.targets[0], _mentions(changed.value, names)
+            if not isinstance(target, ast.Name):
+                raise _StopError(statement)
+            changed.value = self._whole_value(changed.value, names, statement)
+            if depends:
+                names.add(target.id)
+        raise _StopError(self.tree)
+
+    def _whole_value(self, node: ast.expr | None, names: set[str], statement: ast.stmt) -> ast.expr:
+        """An expression that means for arrays, element by element, what it means for single numbers.
+
+        np.where of numbers, which Numba makes arrays for, becomes Python's choice between two values; and so do
+        np.maximum and np.minimum, for which some of its versions do not make instructions on vectors.
+        """
+
+        def value(part: ast.expr) -> ast.expr:
+            return self._whole_value(part, names, statement)
+
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return node
+        if isinstance(node, ast.Name) and (node.id in names or isinstance(self.known(node.id), _NUMBERS)):
+            return node
+        if isinstance(node, ast.Attribute) and isinstance(_meaning(node, self.known), _NUMBERS):
+            return node
+        if isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(node.op, _ARITHMETIC):
+            return _rebuilt(node, value)
+        if isinstance(node, ast.Compare) and len(node.comparators) == 1:
+            return _rebuilt(node, value)
+        if isinstance(node, ast.Call) and not node.keywords:
+            function, args = _meaning(node.func, self.known), [value(part) for part in node.args]
+            if function is np.where and len(args) == 3:
+                return ast.copy_location(ast.IfExp(*args), node)
+            if _is_elementwise(function, len(args)):
+                name = next((name for name in _CHOICES if function is getattr(np, name.removeprefix("np."))), None)
+                if name is not None:
+                    self.choices.add(name)
+                called = node.func if name is None else ast.copy_location(ast.Name(name, ast.Load()), node.func)
+                return ast.copy_location(ast.Call(called, args, []), node)
+        raise _StopError(statement)
+
+    # Loops over elements
+
+    def _with_loops(self) -> list[ast.stmt]:
+        *statements, last = _statements(self.tree)
+        made: list[ast.stmt] = []
+        for statement in statements:
+            made += self._loop(statement) if isinstance(statement, ast.For) else self._new_array(statement)
+        if not (isinstance(last, ast.Return) and all(_is_name_of(part, self.written) for part in _returned(last))):
+            raise _StopError(last)
+        return [*made, last]
+
+    @property
+    def _arrays(self) -> set[str]:
+        return {*self.given, *self.like}
+
+    def _new_array(self, statement: ast.stmt) -> list[ast.stmt]:
+        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+            raise _StopError(statement)
+        target, call = statement.targets[0], statement.value
+        function = _meaning(call.func, self.known) if isinstance(call, ast.Call) else None
+        made_by = next((name for name in _NEW if function is getattr(np, name)), None)
+        if made_by is None or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+            raise _StopError(statement)
+        source = call.args[0]
+        if not (isinstance(target, ast.Name) and isinstance(source, ast.Name) and source.id in self._arrays):
+            raise _StopError(statement)
+        if target.id in self._arrays:
+            raise _StopError(statement)
+        like = source.id if source.id in self.given else self.like[source.id]
+        self.like[target.id] = like
+        if _NEW[made_by] is None:
+            return []
+        self.written.add(target.id)
+        return ast.parse(f"{target.id} = type({like})({_NEW[made_by]})").body
+
+    def _loop(self, loop: ast.For) -> list[ast.stmt]:
+        """A loop over all elements, or loops over each axis inside each other."""
+        place = [_target(loop)]
+        whole = self._extent(loop) == "size"
+        if not whole and self._extent(loop) != 0:
+            raise _StopError(loop)
+        inner = loop.body
+        while not whole and len(inner) == 1 and isinstance(inner[0], ast.For) and self._extent(inner[0]) == len(place):
+            place.append(_target(inner[0]))
+            inner = inner[0].body
+        axes = None if whole else len(place)
+        taken = [*place, *self._arrays, *self.settings]
+        if len(set(taken)) < len(taken) or (axes and self.axes not in (None, axes)):
+            raise _StopError(loop)
+        self.axes = self.axes or axes
+        return _Turn(self, place, whole).block(inner, set(), self.written)
+
+    def _extent(self, loop: ast.For) -> int | str | None:
+        """What a loop goes over: the 'size' of an array, or an axis of it, by its number."""
+        call = loop.iter
+        if loop.orelse or not (isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords):
+            return None
+        if not (isinstance(call.func, ast.Name) and self.known(call.func.id) is range):
+            return None
+        extent = ast.unparse(call.args[0])
+        for name in self._arrays:
+            if extent == f"{name}.size":
+                return "size"
+            if extent == f"len({name})":
+                return 0
+            axis = extent.removeprefix(f"{name}.shape[").removesuffix("]")
+            if axis != extent and axis.isdecimal():
+                return int(axis)
+        return None
+
+
+class _Turn:
+    """One turn of a loop: what it does with the elements at one place. No name is read before it was written."""
+
+    def __init__(self, walk: _Walk, place: Sequence[str], whole: bool):
+        self.walk, self.place, self.whole = walk, list(place), whole
+        self.taken = {*walk.given, *walk.like, *walk.settings, *place}
+
+    def block(self, statements: Sequence[ast.stmt], local: set[str], written: set[str]) -> list[ast.stmt]:
+        """Statements about one element. `local` and `written` hold the names and arrays surely written; they grow."""
+        return [self._statement(statement, local, written) for statement in statements]
+
+    def _statement(self, node: ast.stmt, local: set[str], written: set[str]) -> ast.stmt:
+        made = copy.copy(node)
+        if isinstance(made, ast.If):
+            made.test = self._value(made.test, local)
+            sides = [(set(local), set(written)), (set(local), set(written))]
+            made.body = self.block(made.body, *sides[0])
+            made.orelse = self.block(made.orelse, *sides[1])
+            local |= sides[0][0] & sides[1][0]
+            written |= sides[0][1] & sides[1][1]
+        elif isinstance(made, ast.For) and not made.orelse:
+            made.iter = self._value(made.iter, local)
+            made.body = self.block(made.body, {*local, self._local(made.target)}, set(written))
+        elif isinstance(made, ast.AugAssign) and _is_name_of(made.target, local):
+            made.value = self._value(made.value, local)
+        elif isinstance(made, ast.Assign) and len(made.targets) == 1:
+            made.value = self._value(made.value, local)
+            made.targets = [self._written(made.targets[0], local, written)]
+        else:
+            raise _StopError(node)
+        return made
+
+    def _local(self, target: ast.expr) -> str:
+        if not isinstance(target, ast.Name) or target.id in self.taken:
+            raise _StopError(target)
+        return target.id
+
+    def _written(self, target: ast.expr, local: set[str], written: set[str]) -> ast.expr:
+        if isinstance(target, ast.Subscript):
+            name = self._element(target, self.walk.like)
+            written.add(name)
+            return ast.Name(name, ast.Store())
+        local.add(self._local(target))
+        return target
+
+    def _value(self, node: ast.expr, local: set[str]) -> ast.expr:
+        """An expression of elements that were given, of names that were written, and of numbers."""
+        if isinstance(node, ast.Subscript):
+            return ast.Name(self._element(node, self.walk.given), ast.Load())
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            if not _is_name_of(node, local) and not self._is_plain(node):
+                raise _StopError(node)
+            return node
+        if not isinstance(node, _IN_LOOPS) or getattr(node, "keywords", None):
+            raise _StopError(node)
+        return _rebuilt(node, lambda part: self._value(part, local))
+
+    def _is_plain(self, node: ast.expr) -> bool:
+        """Whether it is a number, or a function of numbers that does nothing else."""
+        if isinstance(node, ast.Name) and node.id in self.taken:
+            return node.id in self.walk.settings
+        value = _meaning(node, self.walk.known)
+        return isinstance(value, (*_NUMBERS, np.ufunc)) or _is_one_of(value, _FUNCTIONS)
+
+    def _element(self, node: ast.Subscript, arrays: Iterable[str]) -> str:
+        """The array whose element at this turn's place it is: x.flat[i], or x[i, j]."""
+        array = node.value
+        if self.whole:
+            array = array.value if isinstance(array, ast.Attribute) and array.attr == "flat" else _stop(node)
+        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        here = [part.id for part in index if isinstance(part, ast.Name)] == self.place and len(index) == len(self.place)
+        return array.id if here and isinstance(array, ast.Name) and array.id in arrays else _stop(node)
+
+
+def _stop(node: ast.stmt | ast.expr) -> NoReturn:
+    raise _StopError(node)
+
+
+def _target(loop: ast.For) -> str:
+    return loop.target.id if isinstance(loop.target, ast.Name) else _stop(loop)
+
+
+def _rebuilt(node: ast.expr, value: Callable[[ast.expr], ast.expr]) -> ast.expr:
+    """An expression with each of its parts replaced."""
+    made = copy.copy(node)
+    for field, part in ast.iter_fields(node):
+        if isinstance(part, ast.expr):
+            setattr(made, field, value(part))
+        elif isinstance(part, list):
+            setattr(made, field, [value(one) if isinstance(one, ast.expr) else one for one in part])
+    return made
+
+
+def _mentions(node: ast.AST | None, names: set[str]) -> bool:
+    return node is not None and any(_is_name_of(part, names) for part in ast.walk(node))
+
+
+def _is_elementwise(function: Any, given: int) -> bool:
+    if isinstance(function, np.ufunc):
+        return function.nout == 1 and function.nin == given and function.signature is None
+    return _is_one_of(function, (np.float32, np.float64))
+
+
+# Making
+
+
+def _made(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
+    """The function of a tree that was made of another function's; `more` are names that it has besides."""
+    tree.decorator_list, tree.returns = [], None
+    first, others = ([ast.arg(argument.arg) for argument in some] for some in (tree.args.posonlyargs, tree.args.args))
+    tree.args = ast.arguments(posonlyargs=first, args=others, kwonlyargs=[], kw_defaults=[], defaults=[])
+    source = python_function(function)
+    names = {**source.__globals__, **inspect.getclosurevars(source).nonlocals, **more}
+    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), source.__code__.co_filename, "exec"), names)
+    made: FunctionType = names[tree.name]
+    made.__defaults__ = source.__defaults__
+    return made
+
+
+def _dividing_as(function: Any, made: FunctionType) -> Callable[..., Any]:
+    """A function whose divisions by zero do what those of a Numba function do: raise, unless it says otherwise."""
+    options = getattr(function, "targetoptions", {})
+    if not options or options.get("error_model") == "numpy":
+        return made
+    from numba import njit
+
+    dispatcher: Callable[..., Any] = njit(made, error_model="python")  # unless told, Numba does as the caller does
+    return dispatcher
+
+
+def _maximum(x: Any, y: Any) -> Any:
+    return x if (x >= y) | (x != x) else y
+
+
+def _minimum(x: Any, y: Any) -> Any:
+    return x if (x <= y) | (x != x) else y
+
+
+_CHOICES = {"np.maximum": _maximum, "np.minimum": _minimum}
+"""NaN propagates, as in NumPy. The dotted names cannot clash with a user's."""

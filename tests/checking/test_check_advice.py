@@ -1,0 +1,252 @@
+"""What the checks say that a new user can act on: how a gradient is off, why inputs were narrowed, what Numba said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app import custom_op
+from app.checking.checks import examine
+from app.checking.examples import inputs_for
+from app.checking.finding import find, found
+from app.engine.compiled.read_only import why_refused
+from app.errors import OperatorError
+
+
+def words(operator: Any, *only: str, **given: Any) -> str:
+    return "\n".join(f"{v.state} {v.words}" for v in examine(inputs_for(found(operator, "it"), **given), only))
+
+
+def line_of(text: str) -> int:
+    return next(i for i, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.strip() == text)
+
+
+def with_backward(forward: Any, backward: Any, **options: Any) -> Any:
+    operator = custom_op(forward, name="it", **options)
+    operator.backward(backward)
+    return operator
+
+
+# The range of inputs
+
+
+def test_a_range_that_was_narrowed_for_nan_is_told():
+    logarithm = custom_op(lambda x: np.log(x), name="logarithm", elementwise=True)
+    told = words(logarithm, "range")
+    assert told.startswith("note inputs from [-2, 2] gave NaN at x = -")
+    assert told.endswith("; checked on [0.1, 2]")
+
+
+def test_a_range_that_was_narrowed_for_an_error_is_told_with_its_line():
+    @custom_op(infer=lambda x: x)
+    def small(x):
+        if x.max() > 1:
+            raise ValueError("too large")
+        return x * 2
+
+    line = line_of('raise ValueError("too large")')
+    told = words(small, "range")
+    assert "inputs from [-2, 2] gave an error: " in told
+    assert f"raised ValueError: too large (test_check_advice.py:{line})" in told
+    assert told.endswith("; checked on [-0.9, 0.9]")
+
+
+def test_a_range_that_was_not_narrowed_is_not_told():
+    assert words(custom_op(lambda x: x * x, name="squared", elementwise=True), "range") == ""
+
+
+# How a gradient is off
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "expected"),
+    [
+        (lambda x: x * x, lambda x, dy: dy * x, "it is half of what it should be"),
+        (lambda x: x * x, lambda x, dy: -2 * x * dy, "it has the opposite sign"),
+        (lambda x: x * x, lambda x, dy: 4 * x * dy, "it is twice what it should be"),
+        (lambda x: x * x, lambda x, dy: 0.5 * x * dy, "it is 1/4 of what it should be"),
+        (lambda x: x * x, lambda x, dy: 3 * x * dy, "it is 1.5 times what it should be"),
+        (lambda x: x * x + x, lambda x, dy: 2 * x * dy, "; dy is missing in it"),
+        (lambda x: x if x > 0 else 0.1 * x, lambda x, dy: dy if x > 0 else 0.0, "; it is zero there where x < 0"),
+        (lambda x: x * x + (x if x > 0 else 0.0), lambda x, dy: 2 * x * dy, "; dy is missing in it where x > 0"),
+        (lambda x: np.exp(x) + x, lambda x, y, dy: dy, "; -1 * x * dy is missing in it"),
+    ],
+)
+def test_a_gradient_that_is_off_says_how(forward: Any, backward: Any, expected: str):
+    told = words(with_backward(forward, backward, elementwise=True), "gradient")
+    if expected.startswith("; -1"):  # what no term explains is not explained
+        assert "missing" not in told
+    else:
+        assert expected in told
+
+
+def test_gradients_in_the_wrong_order_or_transposed_say_so():
+    swapped = with_backward(lambda x, w: x * w * w, lambda x, w, dy: (2 * x * w * dy, w * w * dy), elementwise=True)
+    assert "it is that of w: are they returned in the order of the inputs?" in words(swapped, "gradient")
+    turned = with_backward(lambda x, w: x @ w, lambda x, w, dy: (dy @ w.T, (x.T @ dy).T))
+    assert "it is transposed" in words(turned, "gradient", shapes=[((4, 3), "float64"), ((3, 3), "float64")])
+
+
+# Surrogates
+
+
+def sign(x):
+    return np.where(x > 0, 1.0, -1.0).astype(x.dtype)
+
+
+class StraightThrough(app.autograd.PyLayer):
+    surrogate = True
+
+    @staticmethod
+    def forward(ctx, x):
+        return app.sign(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 1.0
+
+
+def with_py_func(x):
+    out = app.static.InputSpec(x.shape, x.dtype)
+    return app.static.py_func(sign, x, out, lambda x, y, dy: dy * 1.0, surrogate=True)
+
+
+def straight_through() -> Any:
+    operator = custom_op(sign)
+
+    @operator.backward(surrogate=True)
+    def _(x, dy):
+        return dy * (np.abs(x) < 1)
+
+    return operator
+
+
+@pytest.mark.parametrize(
+    "operator", [straight_through(), StraightThrough, with_py_func], ids=["op", "layer", "py_func"]
+)
+def test_a_declared_surrogate_passes_and_is_told(operator: Any):
+    told = words(operator, "gradient", "settings")
+    assert told.startswith("ok declared a surrogate: it differs from finite differences in ")
+    assert told.endswith("elements, as meant")
+
+
+def test_an_undeclared_one_fails_and_a_needless_declaration_is_a_note():
+    assert words(with_backward(sign, lambda x, dy: dy * 1.0), "gradient").startswith("FAILED that of x is wrong")
+    exact = custom_op(lambda x: x * x, name="exact")
+    exact.backward(surrogate=True)(lambda x, dy: 2 * x * dy)
+    assert words(exact, "gradient").startswith("note it is declared a surrogate, but agrees")
+
+
+# Numba's reason
+
+
+def with_a_file(x):
+    with open("/dev/null") as file:
+        file.read()
+    return x
+
+
+def caught(x):
+    try:
+        y = x
+    except KeyError as error:
+        y = error
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "reason", "line"),
+    [
+        (with_a_file, "The 'with (context manager) as (variable):' construct is not supported", "def with_a_file(x):"),
+        (caught, "Exception object cannot be stored into variable (error)", "except KeyError as error:"),
+    ],
+)
+def test_numbas_reason_comes_with_a_line_of_the_user(function: Any, reason: str, line: str):
+    operator = with_backward(function, lambda x, dy: dy, elementwise=True)
+    expected = f"Numba cannot compile {function.__name__}: {reason} (test_check_advice.py:{line_of(line)}: `{line}`)"
+    assert f"Python call: {expected}" in words(operator, "inlined")
+
+
+def test_an_error_of_numba_without_words_says_what_it_is():
+    place = f"test_check_advice.py:{line_of('def caught(x):')}"
+    assert why_refused(AssertionError(), caught) == (
+        f"Numba itself failed, with AssertionError ({place}: `def caught(x):`)"
+    )
+
+
+def test_plain_python_that_would_not_compile_says_why():
+    def looks_up(x):
+        return x * {"a": 2, 1: 3}["a"]
+
+    assert "its function is plain Python, test_check_advice.py" in words(custom_op(looks_up), "inlined")
+    assert "; Numba cannot compile it: " in words(custom_op(looks_up), "inlined")
+
+
+# Mistakes in the code, for which no other inputs would do
+
+
+@pytest.mark.parametrize("decorators", ["@custom_op(elementwise=True)", "@custom_op", "@custom_op\n@njit"])
+def test_an_undefined_name_ends_in_no_advice_about_shapes(decorators: str, tmp_path: Path):
+    text = f"from app import custom_op\nfrom numba import njit\n{decorators}\ndef it(x):\n    return x * no_such_name\n"
+    file = tmp_path / "undefined_ops.py"
+    file.write_text(text)
+    with pytest.raises(OperatorError, match="name 'no_such_name' is not defined") as caught_error:
+        inputs_for(find(f"{file}:it")[0])
+    assert "--shape" not in str(caught_error.value)
+    assert f"(undefined_ops.py:{text.count(chr(10))}" in str(caught_error.value)
+
+
+def pair(x):
+    return x, x * 2
+
+
+@pytest.mark.parametrize("options", [{}, {"elementwise": True}])
+def test_a_wrong_number_of_outputs_names_outputs(options: dict[str, Any]):
+    with pytest.raises(OperatorError, match=r'custom_op\(outputs=\["low", "high"\]\)') as caught_error:
+        inputs_for(found(custom_op(pair, **options), "it"))
+    assert "--shape" not in str(caught_error.value)
+
+
+# Remarks that are false
+
+
+def test_an_operator_that_draws_numbers_is_told_so_and_nothing_else():
+    random = np.random.default_rng(0)
+    dropout = with_backward(lambda x: x * (random.random(x.shape) < 0.5), lambda x, dy: dy)
+    failures = list(examine(inputs_for(found(dropout, "dropout")), ["repeatable", "rows", "layout", "types"]))
+    assert [(v.check, v.failed) for v in failures] == [("repeatable", True)]
+    assert "the same inputs give another result the second time" in failures[0].words
+    assert [v.check for v in examine(inputs_for(found(dropout, "dropout")), ["rows"])] == ["repeatable"]
+
+
+def step(x):
+    return 1.0 if x > 0 else -1.0
+
+
+def clipped(x):
+    return x if x > 0 else 0.0
+
+
+def test_a_rule_that_gives_numbers_for_nan_on_purpose_is_left_alone():
+    told = words(custom_op(step, elementwise=True), "nan and inf")
+    assert told == "ok NaN in x gives a number, as it is meant to"
+    alike = custom_op(clipped, elementwise=True)
+    assert words(alike, "nan and inf").startswith("note NaN in x gives numbers again")
+    chosen = custom_op(lambda x, w: x if x > 0 else w, name="chosen", elementwise=True)
+    assert words(chosen, "nan and inf").startswith("note NaN in x gives")  # that of w comes through where it is taken
+
+
+# Types
+
+
+def test_a_result_of_another_type_than_the_input_is_told():
+    wide = with_backward(lambda x: x * np.float64(0.5), lambda x, dy: dy * np.asarray(0.5) * np.ones(1))
+    told = words(wide, "types")
+    assert told.startswith("note y comes as float64 for float32")
+    assert "the gradient of x comes as float64 for float32, and is cast" in told
+    kept = with_backward(lambda x: x * 0.5, lambda x, dy: dy * 0.5)
+    assert words(kept, "types") == "ok float32 and float64 stay what they are, and agree"
