@@ -211,30 +211,30 @@ def copied(array: Any) -> Any:
 
 # Python that compiled code calls, in the middle of a run
 
-_answers: dict[int, Callable[[int, int], bool]] = {}
+_callbacks: dict[int, Callable[[int, int], bool]] = {}
 """What is called, by the address of the array that the threads of the run share."""
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-def _answer(address: int, step: int, n: int) -> int:
-    return _answers[address](step, n)
+def _call_back(address: int, step: int, n: int) -> int:
+    return _callbacks[address](step, n)
 
 
-llvm.add_symbol("opsmith_answer", ctypes.cast(_answer, ctypes.c_void_p).value or 0)
-_ask: Any = types.ExternalFunction("opsmith_answer", types.int64(types.int64, types.int64, types.int64))
+llvm.add_symbol("opsmith_call_back", ctypes.cast(_call_back, ctypes.c_void_p).value or 0)
+_call: Any = types.ExternalFunction("opsmith_call_back", types.int64(types.int64, types.int64, types.int64))
 
 
 @contextmanager
-def answering(shared: np.ndarray, answer: Callable[[int, int], bool]) -> Iterator[None]:
-    """Inside, `answer` is what compiled code calls; it is told the number of the step and the size of the batch.
+def calling_back(shared: np.ndarray, callback: Callable[[int, int], bool]) -> Iterator[None]:
+    """Inside, `callback` is what compiled code calls; it is told the number of the step and the size of the batch.
 
     It must not raise; True ends the run.
     """
-    _answers[shared.ctypes.data] = answer
+    _callbacks[shared.ctypes.data] = callback
     try:
         yield
     finally:
-        del _answers[shared.ctypes.data]
+        del _callbacks[shared.ctypes.data]
 
 
 @njit(nogil=True)
@@ -257,7 +257,7 @@ def meet(shared: Any, shards: int) -> bool:
 @njit(nogil=True)
 def call_python(shared: Any, n: int) -> bool:
     """Call Python from the first thread, for the step that it noted."""
-    return _ask(shared.ctypes.data, shared[RUNNING] + shared[RUNNING + 1], n) != 0
+    return _call(shared.ctypes.data, shared[RUNNING] + shared[RUNNING + 1], n) != 0
 
 
 # What loops keep of their iterations: memory that grows, known by an array of its address, its size and its rows

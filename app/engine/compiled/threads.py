@@ -10,8 +10,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
 
+import numpy as np
+
+from app.engine.compiled import blas, cache, runtime
 from app.engine.compiled.steps import Lowered
+from app.errors import AppError, OperatorError
 
 FOR_EACH = 750_000
 """So many operations are worth a thread, which does some tens of them in a nanosecond: with two, from 9 rows on of the
@@ -29,6 +35,78 @@ def threads_worth(lowered: Lowered, n: int, most: int) -> int:
     operations = sum(step.operations(n) for step in lowered.steps if not step.is_free)
     return min(most, max(1, operations // FOR_EACH))
 
+
+# Running a function on threads
+
+Lookup = Callable[[str, int], np.ndarray]
+"""Gives a variable as it lies in memory, in a batch of a size."""
+
+
+def run_on_threads(
+    threads: int, module: ModuleType, function: Any, arguments: tuple[Any, ...], lowered: Lowered, array: Lookup
+) -> None:
+    """Run a generated function on threads; `array` gives the variables of a step for which it calls Python."""
+    shared = runtime.sharing(threads)
+    raised: list[tuple[int, BaseException]] = []
+
+    def work(number: int) -> None:
+        try:
+            if function(number, threads, shared, *arguments):
+                shared[runtime.ABORTED] = 1
+        except BaseException as error:
+            raised.append((number, error))
+            shared[runtime.ABORTED] = 1
+
+    with blas.single(), runtime.calling_back(shared, _Callbacks(lowered, array, raised)):
+        cache.ready(module, function, (0, threads, shared, *arguments))
+        with helping(work, threads - 1):
+            work(0)
+    raise_problem(lowered, raised, shared)
+
+
+def raise_problem(lowered: Lowered, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:
+    """Raise what a thread raised, or met in the inputs of a step, with the operator at which it did."""
+    if raised:
+        thread, error = raised[0]
+        if isinstance(error, (AppError, KeyboardInterrupt)):
+            raise error
+        running = runtime.running(shared, thread)
+        users = lowered.steps[running].users if running >= 0 else []
+        labels = " or ".join(op.definition.label for op in users) or "a compiled operator"
+        raise OperatorError(f"{labels}: its function raised {type(error).__name__}: {error}") from error
+    if shared[runtime.PROBLEM] >= 0:
+        step = lowered.steps[runtime.running(shared, int(shared[runtime.PROBLEM]))]
+        problems = [getattr(part.op.definition.form, "problem", "") for part in step.everything]
+        what = " or ".join(filter(None, problems)) or "it returned a shape other than the declared one"
+        raise OperatorError(f"{step.op.definition.label}: {what} (at {step.op})")
+
+
+class _Callbacks:
+    """Calls the Python functions of steps in the middle of a run; arrays are looked up once for each batch size."""
+
+    def __init__(self, lowered: Lowered, array: Lookup, raised: list[tuple[int, BaseException]]):
+        self._lowered, self._array, self._raised = lowered, array, raised
+        self._known: dict[tuple[int, int], Callable[[], None]] = {}
+
+    def __call__(self, step: int, n: int) -> bool:
+        """Run a step; True if it raised."""
+        try:
+            if (step, n) not in self._known:
+                self._known[step, n] = self._call(step, n)
+            self._known[step, n]()
+        except BaseException as error:  # it could not pass through compiled code, and is raised behind that
+            self._raised.append((0, error))
+            return True
+        return False
+
+    def _call(self, step: int, n: int) -> Callable[[], None]:
+        op = self._lowered.steps[step].op
+        arrays = [self._array(str(name), n) for name in op.inputs]
+        call: Callable[[], None] = op.definition.form.calls(arrays, *op.attributes.values())
+        return call
+
+
+# Threads that stay
 
 Job = Callable[[int], None]
 

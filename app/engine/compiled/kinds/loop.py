@@ -20,7 +20,8 @@ class LoopStep(NativeStep):
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
         others = len(op.definition.form.body) - 1 if isinstance(op.definition.form, Fused) else 0
-        super().__init__(op, lowered, "inlined: in a loop" + (f" with {others} others" if others else ""), share)
+        with_others = f" with {others} other{'s' * (others > 1)}" if others else ""
+        super().__init__(op, lowered, f"inlined: in a loop{with_others}", share)
         self.picks_rows = not isinstance(op.definition.form, Spread)
 
     takes_constants = True

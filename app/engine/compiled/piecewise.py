@@ -1,0 +1,130 @@
+"""One batch of a Program with Python calls in it: compiled parts, and between them operators that run as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from app.engine import reference
+from app.engine.compiled import cache, runtime
+from app.engine.compiled.memory import Workspace, fill_absent, persistable
+from app.engine.compiled.parts import Part
+from app.engine.compiled.steps import Lowered, Step
+from app.engine.compiled.threads import raise_problem
+from app.graph.interpret import run_operator
+from app.graph.scope import Scope
+
+_ALL_ROWS = np.zeros(0, np.int64)
+"""The rows of a batch that is fed as it is: none have to be looked up."""
+
+
+class PiecewiseRun:
+    """One batch, and where its values lie."""
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        parts: Sequence[Part],
+        module: ModuleType,
+        feed: dict[str, np.ndarray],
+        scope: Scope,
+        workspace: Workspace,
+    ):
+        self._lowered, self._module, self._scope, self._workspace = lowered, module, scope, workspace
+        self._part_at = {part.first: part for part in parts}
+        self._views = workspace.views()
+        self.values: Any = reference.Values(lowered.program.global_block(), feed, scope)
+
+    def run(self) -> Any:
+        """Run every step; gives the values by name.
+
+        Where a Python call returned another shape than was declared, the rest runs operator by operator.
+        """
+        with_reference = False
+        for step, part in self._steps():
+            if with_reference or step.is_free:
+                self._read_kept(step)
+                run_operator(step.op, self.values)
+            elif step.in_python:
+                self._read_kept(step)
+                self._run_in_python(step)
+                fill_absent(step, self._lowered, self.values, self._workspace.rows)
+                with_reference = self._has_other_shapes(step.op.outputs)
+            elif part is not None:
+                self._run_part(part)
+        return self.values
+
+    def calls(self) -> list[Callable[[], Any]]:
+        """The parts and the Python calls in order, each as a call that can be made again; they are made once."""
+        made: list[Callable[[], Any]] = []
+        for step, part in self._steps():
+            if step.is_free:
+                run_operator(step.op, self.values)
+            elif step.in_python:
+                made.append(partial(self._run_in_python, step))
+                made[-1]()
+            elif part is not None:
+                self._run_part(part)
+                function, arguments, _ = self._call_of(part)
+                made.append(partial(function, *arguments))
+        return made
+
+    def _steps(self) -> Iterator[tuple[Step, Part | None]]:
+        """The steps in order, each with the part that begins with it, if one does."""
+        for number, step in enumerate(self._lowered.steps):
+            yield step, self._part_at.get(number)
+
+    def _read_kept(self, step: Step) -> None:
+        self.values.update(self._workspace.kept.read_by(step, self.values, self._workspace.rows))
+
+    def _run_in_python(self, step: Step) -> None:
+        """Run a step as a Python call, on arrays of its own: it may keep them, or return a part of them."""
+        changing = {n for n in step.op.inputs if n and (self._lowered.persists(n) or n in self._views)}
+        own = {n: np.array(self.values[n]) if n in changing else self.values[n] for n in step.op.inputs if n}
+        run_operator(step.op, own)
+        for name in step.op.outputs:
+            if name in self._views:  # what a compiled part made, and the next ones go on with, in new values
+                self._views[name][...] = own[name]
+            self.values[name] = self._views.get(name, own[name])
+
+    def _has_other_shapes(self, outputs: Sequence[str]) -> bool:
+        """Whether any of the outputs of a Python call has another shape than was declared."""
+        return any(
+            np.shape(self.values[name]) != self._lowered.shape_at(name, self._workspace.rows)
+            for name in outputs
+            if self._lowered.dtype(name) != "object" and name not in self._lowered.kept
+        )
+
+    def _run_part(self, part: Part) -> None:
+        function, arguments, _alive = self._call_of(part)
+        raised: list[tuple[int, BaseException]] = []
+        try:
+            cache.ready(self._module, function, arguments)
+            function(*arguments)
+        except BaseException as error:
+            raised.append((0, error))
+        raise_problem(self._lowered, raised, arguments[2])
+
+    def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...], list[Any]]:
+        """The function of a part, its arguments, and what has to stay alive while it runs."""
+        lowered, workspace = self._lowered, self._workspace
+        arrays, alive = [], []
+        for name in part.arguments:
+            if name in lowered.kept:
+                array, rows = workspace.kept.argument(name, self.values)
+                alive.append(rows)
+            elif lowered.persists(name):
+                array = persistable(name, lowered, self._scope)
+            elif name in self._views and not lowered.is_data(name):
+                array = self._views[name]
+                self.values[name] = array
+            else:
+                array = np.ascontiguousarray(self.values[lowered.root(name)], lowered.dtype(name))
+                array = array.reshape(lowered.shape_at(name, workspace.rows))
+            arrays.append(array.reshape(-1) if lowered.comes_flat(name) or array.ndim == 0 else array)
+        arguments = 0, 1, runtime.sharing(1), part.first, _ALL_ROWS, workspace.rows, *arrays
+        return getattr(self._module, part.name), arguments, alive
