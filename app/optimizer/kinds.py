@@ -1,4 +1,4 @@
-"""The optimisers: the operator of each, what it remembers, and its settings."""
+"""The optimisers: the operator of each, what it remembers of a parameter, and its settings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """Steps along a velocity that remembers earlier gradients."""
+    """Steps along a velocity, in which earlier gradients fade."""
 
     definition = update.momentum
     states = _states(velocity=(SHAPED, 0.0))
@@ -71,7 +71,7 @@ _AMSGRAD = _states(**_MOMENTS, moment2_max=(SHAPED, 0.0), **_POWERS)
 
 
 class Adam(Optimizer):
-    """Steps of a size that adapts to each element of a parameter; with `amsgrad`, one that never grows again."""
+    """Steps of the mean gradient over the root of the mean square; with `amsgrad`, of the largest one so far."""
 
     definition = update.adam
     states = _states(**_MOMENTS, **_POWERS)
@@ -99,7 +99,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam in which decay takes a share of each parameter away, apart from the gradient."""
+    """Adam with decoupled weight decay: each step takes a share of the parameter away, apart from the gradient."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class AdamW(Adam):
 
 
 class Adagrad(Optimizer):
-    """Steps that are smaller where gradients have been large."""
+    """Steps over the root of the sum of all squared gradients."""
 
     definition = update.adagrad
 
@@ -154,7 +154,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps in the proportion of the size of steps to that of gradients, both of late."""
+    """Steps in proportion to the root mean square of recent steps, over that of recent gradients."""
 
     definition = update.adadelta
     states = _states(_avg_squared_grad=(SHAPED, 0.0), _avg_squared_update=(SHAPED, 0.0))
@@ -174,7 +174,7 @@ class Adadelta(Optimizer):
 
 
 class RMSProp(Optimizer):
-    """Steps over the root of the mean square of gradients of late; `centered`, over their deviation."""
+    """Steps over the root mean square of recent gradients; with `centered`, over their standard deviation."""
 
     definition = update.rmsprop
     states = _states(momentum=(SHAPED, 0.0), mean_square=(SHAPED, 0.0), mean_grad=(SHAPED, 0.0))

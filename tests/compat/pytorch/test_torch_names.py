@@ -285,3 +285,14 @@ def test_transforms():
     assert "Normalize(mean=(0.0, 0.5, 0.5), std=(1.0, 0.5, 0.5))" in repr(done)
     with pytest.raises(TypeError, match="Lambda takes a function"):
         transforms.Lambda(3)
+
+
+def test_gather_and_scatter_take_an_index_smaller_than_the_value():
+    x = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    picked = x.gather(1, torch.tensor([[1], [0]]))
+    picked.sum().backward()
+    assert picked.tolist() == [[1.0], [2.0]]
+    assert x.grad.tolist() == [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    assert x.detach().scatter(1, torch.tensor([[1]]), 9.0).tolist() == [[0.0, 9.0], [2.0, 3.0], [4.0, 5.0]]
+    assert x.grad_fn is None
+    assert type(picked.grad_fn).__name__ == "GatherBackward0"

@@ -48,6 +48,14 @@ def test_what_only_one_thread_can_do_is_given_to_different_threads():
     assert {step.share for step in native.lowered.steps if step.op.type == "sum"} == {"whole", "last"}
 
 
+def test_threads_share_out_the_steps_of_adam():
+    x = static.data("x", [None, 32])
+    loss = app.mean(static.nn.fc(x, 32))
+    app.optimizer.Adam(0.1).minimize(loss)
+    steps = [step for step in compiled(loss.name).lowered.steps if "adam" in step.op.type]
+    assert [step.alone for step in steps] == [False, False]
+
+
 def test_layers_that_are_alike_share_their_compiled_function():
     native = compiled(network(32).name)
     assert len(native.source.parts) > 60
