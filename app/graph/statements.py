@@ -8,6 +8,7 @@ import sys
 import textwrap
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -108,21 +109,13 @@ def _statement(file: str, line: int) -> tuple[int, str]:
     source = linecache.getlines(file)
     if not 0 < line <= len(source):
         return line, ""
-    first, last = _extents(file, "".join(source)).get(line, (line, line))
+    first, last = _extents("".join(source)).get(line, (line, line))
     return first, textwrap.dedent("".join(source[first - 1 : last])).strip()
 
 
-_known: dict[str, tuple[str, dict[int, tuple[int, int]]]] = {}
-
-
-def _extents(file: str, source: str) -> dict[int, tuple[int, int]]:
-    """For each line of a file, the first and the last line of its statement."""
-    if file not in _known or _known[file][0] != source:
-        _known[file] = source, _find_extents(source)
-    return _known[file][1]
-
-
-def _find_extents(source: str) -> dict[int, tuple[int, int]]:
+@lru_cache(maxsize=64)
+def _extents(source: str) -> dict[int, tuple[int, int]]:
+    """For each line of a source, the first and the last line of its statement."""
     try:
         tree = ast.parse(source)
     except SyntaxError:  # the file has changed since it was run

@@ -165,6 +165,6 @@ def test_a_shape_that_changes_with_the_batch_is_told_with_the_operator(misbehave
     run = misbehave("other_at_the_end")  # the last batch of each epoch has 4 images
     assert run.status == 1
     made = "my_ops.py:other_at_the_end made shape [4, 3] of shape [4, 5]"
-    foretold = "operator own (my_ops.py:16) made shape [4, 3] of a batch of 4, where [-1, 5] was foretold"
+    foretold = "operator own (my_ops.py:16) made shape [4, 3] for a batch of 4, expected [-1, 5]"
     assert (made if engine == "eager" else foretold) in run.err
     assert "This was in iteration 7 of epoch 1." in run.err

@@ -60,3 +60,8 @@ def test_a_shape_that_does_not_fit_changes_nothing(program: static.Program):
 def test_what_the_program_does_not_have_is_told(program: static.Program):
     with pytest.warns(UserWarning, match="else: not in this Program"):
         program.set_state_dict({"else": np.zeros(3)})
+
+
+def test_an_engine_that_cannot_explain_programs_is_refused():
+    with pytest.raises(ProgramError, match="no engine 'toy' that explains Programs; there are compiled"):
+        static.Program().explain(engine="toy")

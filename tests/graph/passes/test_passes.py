@@ -11,6 +11,7 @@ import pytest
 
 import app
 from app import static
+from app.errors import ShapeError
 from app.graph.passes import common, constants, dead_code, fusion, optimise, steps
 from app.graph.passes.rewrite import with_operators
 from app.ops.spec import spec_of
@@ -287,3 +288,11 @@ def test_time_grows_about_linearly_with_depth():
 
     short, long = seconds(20), seconds(160)
     assert long < 8 * short * 4
+
+
+def test_an_error_in_a_fused_operator_names_the_member_that_raised_it():
+    x, y = static.data("x", [None]), static.data("y", [None])
+    z = app.add(app.tanh(x), y)
+    (fused,) = fusion(program(), {z.name}).global_block().ops
+    with pytest.raises(ShapeError, match=r"operator add of \(float32\[2\], float32\[3\]\)"):
+        fused.definition.kernel(np.ones(2, "float32"), np.ones(3, "float32"))
