@@ -12,7 +12,7 @@ from app.signals import ends_at_once
 
 COMMANDS = {
     "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
-    "check": ("app.checking.command", "examine custom operators: gradients, shapes, manners, how they are compiled"),
+    "check": ("app.checking.command", "examine custom operators: gradients, shapes, behaviour, how they are compiled"),
     "compare": ("app.comparing.command", "train several operators alike, and tell what differs from what is noise"),
     "run": ("app.compat.command", "run a program written for Paddle or PyTorch, or list the names that it can use"),
     "export": ("app.deployment.export", "write a trained network as a file that other programs run"),

@@ -65,7 +65,7 @@ def call_function(
         raise
     except BaseException as error:
         label = about + (operator if isinstance(operator, str) else operator.label)
-        raise _told(error, label, function) from error
+        raise _explained(error, label, function) from error
 
 
 def let_through(
@@ -82,17 +82,17 @@ def let_through(
     try:
         return function(*args, **kwargs)
     except AppError as error:
-        raise _told(error, about + operator.label, function) from error
+        raise _explained(error, about + operator.label, function) from error
     except Exception as error:
         add_note(error, f"{about}{operator.label}: raised in its function {function_name(function)}")
         raise
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise _told(error, about + operator.label, function) from error
+        raise _explained(error, about + operator.label, function) from error
 
 
-def _told(error: BaseException, label: str, function: Callable[..., Any]) -> AppError:
+def _explained(error: BaseException, label: str, function: Callable[..., Any]) -> AppError:
     """An error that says in which function of which operator another was raised, and in which line of it."""
     name = function_name(function)
     if isinstance(error, AppError):
@@ -115,7 +115,7 @@ def _told(error: BaseException, label: str, function: Callable[..., Any]) -> App
         return ReadOnlyError(f"{words}; {ADVICE}")
     if isinstance(error, SystemExit):
         words += "; only the program around an operator may end it"
-    return _told_as(_builtin(type(error)), words)
+    return _of_both_kinds(_builtin(type(error)), words)
 
 
 def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
@@ -130,7 +130,7 @@ def _builtin(kind: type[BaseException]) -> type[BaseException]:
     return next(k for k in kind.__mro__ if k.__module__ == "builtins")
 
 
-def _told_as(kind: type[BaseException], words: str) -> OperatorError:
+def _of_both_kinds(kind: type[BaseException], words: str) -> OperatorError:
     """An OperatorError that is of another kind as well, where one class can be both."""
     if kind is Exception or issubclass(OperatorError, kind) or not issubclass(kind, Exception):
         return OperatorError(words)

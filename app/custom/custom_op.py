@@ -55,7 +55,7 @@ class FunctionOperator(CustomOperator):
             require_callable(infer, "infer", self.label)
         inputs, settings = _split_parameters(function, self.label)
         self._call = over_arrays(function, inputs, len(outputs)) if elementwise else guarded(function)
-        self._told = infer
+        self._declared_infer = infer
         super().__init__(
             self.name,
             function,
@@ -82,7 +82,7 @@ class FunctionOperator(CustomOperator):
     def made_of(self) -> tuple[Any, ...]:
         """All that the operator's behaviour depends on: functions and settings."""
         facts = (self.outputs, self.attributes, self.works_on == "numbers", self.row_by_row)
-        return self.function, self.backward_function, self._told, facts
+        return self.function, self.backward_function, self._declared_infer, facts
 
     def _run(self, *arrays: np.ndarray, **settings: Any) -> Any:
         results = self._results(*arrays, **settings)
@@ -106,8 +106,8 @@ class FunctionOperator(CustomOperator):
         return kept
 
     def _infer(self, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
-        if self._told is not None:
-            return self._checked_specs(self._told(*specs, **settings))
+        if self._declared_infer is not None:
+            return self._checked_specs(self._declared_infer(*specs, **settings))
         if self.works_on == "numbers":
             return (Spec(broadcast(*(s.shape for s in specs)), specs[0].dtype),) * len(self.outputs)
         advice = "; if it cannot run on them, custom_op(infer=...) can say what it returns"

@@ -49,7 +49,7 @@ def worst_of(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray, by: str, 
 
 
 def distances(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """How far numbers are from others; infinitely, where one of both is no number."""
+    """How far numbers are from others; infinite where one of both is NaN."""
     with np.errstate(invalid="ignore"):
         distance = np.abs(found - wanted)
     return np.where(np.isnan(distance), np.inf, distance)
@@ -68,7 +68,7 @@ def kind_at(value_at: Callable[[float], float], gradient: float, eps: float, ato
     and the gradient must lie between them; at a jump they grow with each smaller step.
     """
     here = value_at(0.0)
-    if np.isnan(here) or here != value_at(0.0):  # it depends on more than the input, or is no number
+    if np.isnan(here) or here != value_at(0.0):  # it depends on more than the input, or is NaN
         return SMOOTH
     left, right = (here - value_at(-eps)) / eps, (value_at(eps) - here) / eps
     fine = eps / _FINER

@@ -25,7 +25,7 @@ class PyLayer:
     """
 
     lenient: ClassVar[bool] = False
-    """PyTorch's manners: backward may return a gradient for an input that wants none, whole numbers among the outputs
+    """PyTorch's rules: backward may return a gradient for an input that wants none, whole numbers among the outputs
     have no gradient, and an input that forward returns is changed only if it says `ctx.mark_dirty(x)`. There need be
     no Tensor among the arguments or the results; backward gets None at the place of each result that is none."""
     _where: ClassVar[str] = ""
@@ -74,7 +74,7 @@ class PyLayer:
 
 
 class Function(PyLayer):
-    """PyTorch's name and manners for a PyLayer."""
+    """PyTorch's name and rules for a PyLayer."""
 
     lenient = True
 

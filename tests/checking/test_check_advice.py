@@ -71,7 +71,7 @@ def test_a_range_that_was_not_narrowed_is_not_told():
         (lambda x: x * x, lambda x, dy: 0.5 * x * dy, "it is 1/4 of what it should be"),
         (lambda x: x * x, lambda x, dy: 3 * x * dy, "it is 1.5 times what it should be"),
         (lambda x: x * x + x, lambda x, dy: 2 * x * dy, "; dy is missing in it"),
-        (lambda x: x if x > 0 else 0.1 * x, lambda x, dy: dy if x > 0 else 0.0, "; it is zero there where x < 0"),
+        (lambda x: x if x > 0 else 0.1 * x, lambda x, dy: dy if x > 0 else 0.0, "; it is zero where x < 0"),
         (lambda x: x * x + (x if x > 0 else 0.0), lambda x, dy: 2 * x * dy, "; dy is missing in it where x > 0"),
         (lambda x: np.exp(x) + x, lambda x, y, dy: dy, "; -1 * x * dy is missing in it"),
     ],
@@ -250,3 +250,11 @@ def test_a_result_of_another_type_than_the_input_is_told():
     assert "the gradient of x comes as float64 for float32, and is cast" in told
     kept = with_backward(lambda x: x * 0.5, lambda x, dy: dy * 0.5)
     assert words(kept, "types") == "ok float32 and float64 stay what they are, and agree"
+
+
+def test_what_is_wrong_at_kinks_alone_is_explained_by_the_numbers_there():
+    operator = with_backward(
+        lambda x: x if x > 0 else 0.0, lambda x, dy: dy if x > 0 else (5.0 * dy if x == 0 else 0.0), elementwise=True
+    )
+    assert words(operator, "gradient").startswith("FAILED")
+    assert "where x" not in words(operator, "gradient")

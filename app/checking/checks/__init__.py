@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.checking.checks.behaviour import layout, repeatable, row_by_row, untouched
 from app.checking.checks.bounds import bounds
 from app.checking.checks.engines import engines, inlined
 from app.checking.checks.gradient import gradient, linear, second, settings
 from app.checking.checks.likeness import like
-from app.checking.checks.manners import layout, repeatable, row_by_row, untouched
 from app.checking.checks.numbers import large, odd
 from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.subject import Subject

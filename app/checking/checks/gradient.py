@@ -32,14 +32,14 @@ def gradient(subject: Subject) -> Iterator[Verdict]:
     if subject.is_surrogate:
         yield _as_surrogate(drawn)
         return
-    wrong = list(_wrong(subject, drawn))
+    wrong = list(_wrong(subject, drawn, subject.arrays()))
     yield from wrong
     if wrong:
         return
     yield from _alone(subject)
     special = _special(subject)
     kinks = [] if special is None else _against_differences(subject, special)
-    bad = list(_wrong(subject, kinks))
+    bad = list(_wrong(subject, kinks, special or []))
     yield from bad
     if not bad:
         yield ok(f"{_worst(drawn)}{_of_kinks(subject, kinks, special)}")
@@ -49,12 +49,12 @@ def _against_differences(subject: Subject, arrays: Arrays) -> list[Comparison]:
     return Checked(subject.call, subject.tensors(arrays), 1e-6).comparisons(ATOL, RTOL)
 
 
-def _wrong(subject: Subject, found: list[Comparison]) -> Iterator[Verdict]:
+def _wrong(subject: Subject, found: list[Comparison], arrays: Arrays) -> Iterator[Verdict]:
     for one in found:
         words = one.says("backward gives", "finite differences give")
         if words:
             name = subject.inputs[one.place].name
-            hint = how_it_is_off(subject, one, found)
+            hint = how_it_is_off(subject, one, found, arrays)
             if not one.gradient.any():
                 hint += f"; if {name} is no input but a setting: --set {name}=VALUE"
             yield failed(f"that of {name} is {words}{hint}")
@@ -185,7 +185,8 @@ def settings(subject: Subject) -> Iterator[Verdict]:
                 continue
         except Exception:  # a value that the setting cannot have
             continue
-        wrong = list(_wrong(changed, _against_differences(changed, changed.arrays())))
+        arrays = changed.arrays()
+        wrong = list(_wrong(changed, _against_differences(changed, arrays), arrays))
         if wrong:
             yield failed(f"with {name}={changed.settings[name]:g}, {wrong[0].words}")
             return

@@ -6,23 +6,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.checking.subject import Subject
+from app.checking.subject import Arrays, Subject
 from app.custom.differences import Comparison, are_far
 
 _FACTORS = {
-    0.0: "it is zero there",
+    0.0: "it is zero",
     -1.0: "it has the opposite sign",
     0.5: "it is half of what it should be",
     2.0: "it is twice what it should be",
 }
 
 
-def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison]) -> str:
-    """`; it is half of what it should be`: what explains every element that is wrong; '' if nothing known does."""
-    words = _factor(one) or _other_input(subject, one, all_inputs) or _missing(subject, one)
+def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison], arrays: Arrays) -> str:
+    """`; it is half of what it should be`: what explains every element that is wrong; '' if nothing known does.
+
+    `arrays` are the inputs at which the gradients were compared.
+    """
+    words = _factor(one) or _other_input(subject, one, all_inputs) or _missing(subject, one, arrays)
     if not words:
         return ""
-    where = _where(subject, one)
+    where = _where(subject, one, arrays[one.place])
     return f"; {words}{where}"
 
 
@@ -55,10 +58,10 @@ def _other_input(subject: Subject, one: Comparison, all_inputs: list[Comparison]
     return ""
 
 
-def _missing(subject: Subject, one: Comparison) -> str:
+def _missing(subject: Subject, one: Comparison, arrays: Arrays) -> str:
     """A multiple of the gradient that arrives, perhaps times the input or the result, that is missing from it."""
     missing = (one.numeric - one.gradient)[one.wrong]
-    for name, term in _terms(subject, one):
+    for name, term in _terms(subject, one, arrays):
         values = term[one.wrong]
         size = float((values * values).sum())
         if size == 0 or len(values) < 3 or not np.isfinite(missing).all():
@@ -71,9 +74,8 @@ def _missing(subject: Subject, one: Comparison) -> str:
     return ""
 
 
-def _terms(subject: Subject, one: Comparison) -> Iterator[tuple[str, np.ndarray]]:
+def _terms(subject: Subject, one: Comparison, arrays: Arrays) -> Iterator[tuple[str, np.ndarray]]:
     """What may be missing, of an operator whose one result has the shape of its input, with what it is called."""
-    arrays = subject.arrays()
     outputs = subject.outputs(arrays)
     if len(outputs) != 1 or outputs[0].shape != one.gradient.shape or one.arriving is None:
         return
@@ -84,9 +86,8 @@ def _terms(subject: Subject, one: Comparison) -> Iterator[tuple[str, np.ndarray]
     yield "y * dy", outputs[0] * one.arriving
 
 
-def _where(subject: Subject, one: Comparison) -> str:
+def _where(subject: Subject, one: Comparison, array: np.ndarray) -> str:
     """` where x > 0`, if that is where elements are wrong, and nowhere else."""
-    array = subject.arrays()[one.place]
     if array.shape != one.wrong.shape or one.wrong.all():
         return ""
     name = subject.inputs[one.place].name
