@@ -102,21 +102,11 @@ def test_methods_are_those_that_are_declared():
         assert hasattr(tensor, name + "_") == entry.in_place, name
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("silu", "Tensor has no method 'silu': write app.silu(x, ...)"),
-        ("argmax_", "Tensor has no method 'argmax_': write x = x.argmax(...)"),
-        ("concat_", "Tensor has no method 'concat_': write app.concat(x, ...)"),
-        ("sgd", "Tensor no longer has a method 'sgd': app.optimizer.SGD takes the steps of an optimiser"),
-        ("quantile", r"Tensor no longer has a method 'quantile': np.quantile(x.numpy()) computes it; "),
-        ("matmul_step", "'Tensor' object has no attribute 'matmul_step'"),
-    ],
-)
-def test_a_method_that_is_missing_says_what_to_write(name: str, advice: str):
-    with pytest.raises(AttributeError) as caught:
+@pytest.mark.parametrize("name", ["silu", "argmax_", "concat_", "sgd", "quantile", "matmul_step"])
+def test_what_is_no_method_is_missing_in_the_words_of_python(name: str):
+    """A `__getattr__` on values could say more, but makes `np.asarray(tensor)` three times slower."""
+    with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}'"):
         getattr(to_tensor([1.0]), name)
-    assert str(caught.value).startswith(advice)
 
 
 @pytest.mark.parametrize("name", sorted(OF_PACKAGE))
@@ -134,9 +124,8 @@ def test_what_to_write_instead_of_an_operator_gives_the_same():
     x, index = to_tensor([[1.0, 2.0], [3.0, 4.0]]), to_tensor([[1], [0]])
     ones = app.ones([2, 1])
     added = app.put_along_axis(x, index, ones, 1, reduce="add")
-    assert added.tolist() == REGISTRY["add_along_axis"](ones, index, x, axis=1).add(x).tolist()
-    replaced = REGISTRY["replace_along_axis"](x, index, ones, axis=1)
-    assert app.put_along_axis(x, index, ones, 1).tolist() == replaced.tolist()
+    assert added.tolist() == [[1.0, 3.0], [4.0, 4.0]]
+    assert app.put_along_axis(x, index, ones, 1).tolist() == [[1.0, 1.0], [1.0, 4.0]]
     assert app.full([2], 3.0, "float32").tolist() == REGISTRY["fill_constant"](shape=[2], value=3.0).tolist()
     label = to_tensor([[1.0, 0.0], [0.0, 1.0]])
     loss = app.nn.functional.binary_cross_entropy(x / 5, label, reduction="none")

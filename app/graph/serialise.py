@@ -20,7 +20,9 @@ from app.graph.program import BACKWARD, FORWARD, OPTIMIZE, Block, Body, Operator
 from app.graph.variable import Parameter, Variable
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import NAMES
+from app.ops.indexing import UPGRADES
 from app.ops.spec import Spec
+from app.ops.values import Attributes
 
 DAMAGE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What reading damaged data may raise."""
@@ -107,14 +109,16 @@ def _operator_to_data(op: Operator, number_of: Callable[[OpDef], int]) -> dict[s
 
 def _operator_from_data(block: Block, data: Json, operator_of: Callable[[int], OpDef]) -> Operator:
     name, inputs, outputs = data["type"], data["inputs"], data["outputs"]
+    stored = data.get("attributes", {}).items()
+    attributes: Attributes = {key: value_from_data(value, block.program.blocks) for key, value in stored}
     if "custom" in data:
         definition = operator_of(data["custom"])
-    elif name in REGISTRY:
-        definition = REGISTRY[name]
     else:
-        raise ProgramError(f"there is no operator {name!r}; was it written by another release?")
-    stored = data.get("attributes", {}).items()
-    attributes = {key: value_from_data(value, block.program.blocks) for key, value in stored}
+        if name in UPGRADES:
+            name, inputs, attributes = UPGRADES[name](inputs, attributes)
+        if name not in REGISTRY:
+            raise ProgramError(f"there is no operator {name!r}; was it written by another release?")
+        definition = REGISTRY[name]
     unknown = [key for key in attributes if key not in definition.attributes]
     if unknown:
         raise ProgramError(f"{definition.label} has no attribute {unknown[0]!r}; was it written by another release?")

@@ -7,7 +7,7 @@ input of the operator. ("along", axis), alone, means that array 0 holds places a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
+from app.ops.values import Attributes
 
 Item = int | str | tuple[Any, ...] | None
 Items = tuple[Item, ...]
@@ -332,3 +333,19 @@ def _together_in_onnx(onnx: Any, places: list[Any]) -> tuple[Any, int]:
             total = total + array
         places = [onnx.Expand(array, onnx.Shape(total)) for array in places]
     return onnx.Concat(*(onnx.Unsqueeze(array, [-1]) for array in places), axis=-1), width
+
+
+# Programs in files of before
+
+Upgrade = Callable[[Sequence[Any], Attributes], tuple[str, list[Any], Attributes]]
+
+UPGRADES: dict[str, Upgrade] = {
+    "getitem": lambda inputs, settings: ("take_items", [*inputs], {"items": settings["index"]}),
+    "take_along_axis": lambda inputs, settings: ("take_items", [*inputs], {"items": along(settings["axis"])}),
+    "replace_along_axis": lambda inputs, settings: (
+        "put_items",
+        [inputs[0], inputs[2], inputs[1]],
+        {"items": along(settings["axis"])},
+    ),
+}
+"""What an operator that left is written with today: for Programs that an earlier release has written to a file."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import app
@@ -94,3 +96,12 @@ def test_a_function_of_a_program_has_to_be_told_how_to_be_written():
     static.py_func(lambda a: a, static.data("x", [2]), static.InputSpec([2]))
     with pytest.raises(ProgramError, match=r"py_func.<lambda> .* is a function of a program, which cannot be written"):
         program_to_data(static.default_main_program())
+
+
+def test_a_file_of_before_is_read_with_the_operators_of_today():
+    """Written before indexing was made out of two operators: x[:, 1:3], taken and put along an axis."""
+    text = (Path(__file__).parent / "program_of_before.json").read_text(encoding="utf-8")
+    program = program_from_data(json.loads(text))
+    feed = {"x": np.arange(8, dtype="float32").reshape(2, 4), "index": np.array([[0], [1]])}
+    (found,) = static.Executor().run(program, feed, ["add.out_1"])
+    np.testing.assert_array_equal(found, [[10.0, 3.0], [11.0, 15.0]])
