@@ -69,8 +69,7 @@ from app.tensor import Tensor, enable_grad, grad, is_grad_enabled, no_grad, set_
 __version__ = "0.1.0"
 
 # Every built-in operator is a function of the package, as app.tanh and app.matmul are, and so is what is made of
-# operators, as app.std is, but for names that mean more than the operator. A room of the same name, as app/dist/, is
-# imported by then, and is found by its path.
+# operators, as app.std is, but for names that mean more than the operator.
 _TAKEN = {name for name, value in globals().items() if not isinstance(value, _ModuleType)}
 globals().update({name: function for name, function in (_REGISTRY | _FUNCTIONS).items() if name not in _TAKEN})
 globals().update({name: name for name in _DTYPES})  # app.float32, app.int64 …

@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from app.data import Batches, Dataset, epoch_order, load
-from app.dist import ending, world
+from app.ranks import ending, world
 from app.training.activation import find_activation
 from app.training.config import CONFIGS, load_config
 from app.training.learners import make_learner

@@ -18,8 +18,9 @@ import msgspec
 import numpy as np
 
 from app.data import Batches
-from app.dist import ending
-from app.dist.world import World, current
+from app.ranks import ending
+from app.ranks.current import current
+from app.ranks.world import World
 from app.training.activation import find_activation
 from app.training.config import Config
 from app.training.learners import make_learner
