@@ -27,8 +27,12 @@ class RankExecutor(Executor):
     def start(self, startup: Program, main: Program, scope: Scope) -> None:
         """Give the variables of a rank's Program their first values; parameters get those of rank 0."""
         self.run(startup, scope=scope)
-        parameters = [v.name for v in main.list_vars() if isinstance(v, Parameter)]
-        in_messages([scope.values[name] for name in parameters], BUCKET, self._world.broadcast)()
+        if self._world.size == 1:
+            return
+        names = [v.name for v in main.list_vars() if isinstance(v, Parameter)]
+        parameters = {name: np.array(scope.values[name], order="C") for name in names}
+        in_messages(list(parameters.values()), BUCKET, self._world.broadcast)()
+        scope.values.update(parameters)
         averaged = _averaged(main, scope)
         arrays = self._world.shared([scope.values[name] for name in averaged])
         if arrays is not None:
@@ -74,10 +78,11 @@ class RankExecutor(Executor):
 
     def _average_statistics(self, program: Program, scope: Scope, share: float) -> None:
         """Give all ranks the running statistics of all rows."""
-        arrays = [scope.values[name] for name in statistics_of(program)]
-        for array in arrays:
-            array *= array.dtype.type(share * self._world.size)
-        in_messages(arrays, BUCKET, lambda message: self._world.allreduce(message, "avg"))()
+        values, weight = scope.values, share * self._world.size
+        names = statistics_of(program)
+        averages = {name: np.array(values[name] * weight, values[name].dtype, order="C") for name in names}
+        in_messages(list(averages.values()), BUCKET, lambda message: self._world.allreduce(message, "avg"))()
+        values.update(averages)
 
 
 def _averaged(program: Program, scope: Scope) -> list[str]:
