@@ -68,7 +68,6 @@ from app.tensor import Tensor, enable_grad, grad, is_grad_enabled, no_grad, set_
 
 __version__ = "0.1.0"
 
-# A function takes the name of a room, as app.dist that of app/dist/, which is imported by then and found by its path.
 globals().update({name: entry.function for name, entry in _PUBLIC.items()})
 globals().update({name: name for name in _DTYPES})  # app.float32, app.int64 …
 

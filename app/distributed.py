@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.dist import world as worlds
-from app.dist.errors import DistError
-from app.dist.launch import launched
 from app.nn.parallel import DataParallel, in_place
+from app.ranks.current import current, entered, place
+from app.ranks.launch import launched
+from app.ranks.world import DistError, World
 from app.tensor import Tensor
 
 __all__ = [
@@ -57,7 +57,7 @@ class ParallelEnv:
     @property
     def local_rank(self) -> int:
         """The same among the processes of this machine, if they have met."""
-        world = worlds.entered()
+        world = entered()
         return world.local_rank if world is not None else 0
 
     device_id = dev_id = local_rank
@@ -73,25 +73,25 @@ class ParallelEnv:
 def init_parallel_env() -> None:
     """Meet the other processes. From here on, whatever ends one of them ends all, with one message."""
     if not is_initialized() and launched() is not None:
-        from app.dist import ending  # imported late, as few programs need it
+        from app.ranks import ending  # imported late, as few programs need it
 
         ending.join()
 
 
 def is_initialized() -> bool:
     """Whether other processes were met."""
-    world = worlds.entered()
+    world = entered()
     return world is not None and world.size > 1
 
 
 def get_rank(group: Any = None) -> int:
     """Which of the processes this one is, from 0 on."""
-    return worlds.place()[0]
+    return place()[0]
 
 
 def get_world_size(group: Any = None) -> int:
     """How many processes there are."""
-    return worlds.place()[1]
+    return place()[1]
 
 
 def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Any = None, sync_op: bool = True) -> None:
@@ -138,10 +138,10 @@ def barrier(group: Any = None) -> None:
     _met("barrier").barrier()
 
 
-def _met(what: str) -> worlds.World:
+def _met(what: str) -> World:
     if launched() is not None and not is_initialized():
         raise DistError(f"{what} before the ranks have met: call init_parallel_env() first")
-    return worlds.current()
+    return current()
 
 
 def spawn(

@@ -14,8 +14,9 @@ import app
 from app import distributed, nn
 from app.compat.torch import distributed as torch_distributed
 from app.compat.torch import multiprocessing
-from app.dist.world import Alone, using
 from app.errors import AppError
+from app.ranks.current import using
+from app.ranks.world import World
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,8 +47,8 @@ def test_that_of_pytorch_gives_the_function_its_number():
 def test_a_process_group_waits_as_long_as_it_is_told():
     told: list[float] = []
 
-    class Told(Alone):
-        def configure(self, timeout: float = 0.0, latency: float = 0.0, bandwidth: float | None = None) -> None:
+    class Told(World):
+        def configure(self, timeout: float = 0.0) -> None:
             told.append(timeout)
 
     with using(Told()):

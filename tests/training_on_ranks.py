@@ -15,7 +15,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from app.data import Batches, Dataset, epoch_order, load
-from app.dist import ending, world
+from app.ranks import ending
+from app.ranks.current import current
 from app.training.activation import find_activation
 from app.training.config import CONFIGS, load_config
 from app.training.learners import make_learner
@@ -73,7 +74,7 @@ def train(job: Job, ranks: bool = True) -> Result:
         result.tests.append([values.tolist() for values in learner.measure(tests)])
         result.activity += [list(layer) for layer in learner.activity()]
     result.weights = {name: value.ravel().tolist() for name, value in learner.weights().items()}
-    if job.save and world.current().rank == 0:
+    if job.save and current().rank == 0:
         save_file(learner.state(), job.save)
     return result
 
@@ -88,7 +89,7 @@ def _some_of(data: Dataset, images: int) -> Dataset:
 def main() -> int:
     jobs, results = map(Path, sys.argv[1:])
     done = [asdict(train(Job(**job))) for job in json.loads(jobs.read_text())]
-    if world.current().rank == 0:
+    if current().rank == 0:
         results.write_text(json.dumps(done))
     return 0
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.command_line import Parser
-from app.dist import ending
-from app.dist.world import place
 from app.experiment.run import resume, train
+from app.ranks import ending
+from app.ranks.current import place
 from app.signals import ends_at_once
 from app.training.config import CONFIGS, config_name, load_config, operators_typed
 from app.training.telling.console import console

@@ -11,8 +11,8 @@ from pathlib import Path
 from app.custom.lookup import edited_since
 from app.data import Dataset
 from app.deployment.for_use import model_for_use
-from app.dist.world import current
 from app.errors import AppError, FileError, OperatorError
+from app.ranks.current import current
 from app.reporting.leaving import leave_report
 from app.training.activation import Activation
 from app.training.config import Config

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from app.data import Batches, load
-from app.dist.world import place
 from app.experiment.ending import Ending
+from app.ranks.current import place
 from app.training.activation import find_activations
 from app.training.checkpoints.checkpoint import Checkpoint
 from app.training.checkpoints.keeper import Checkpoints

@@ -70,7 +70,7 @@ def of_configuration(
         learning = learner.ProgramLearner(config, activation, 28 * 28, place)
     name, size = Path(path).name, config.train.batch_size
     of_rank = None if learning.main_here is learning.main else learning.main_here
-    return Subject(name, learning.startup_here, learning.main, learning.fetch, built, size, of_rank)
+    return Subject(name, learning.startup, learning.main, learning.fetch, built, size, of_rank)
 
 
 def of_model(model: SavedModel, name: str) -> Subject:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from app.dist.world import place
 from app.errors import DataError
 from app.ops.random import generator as random_generator
+from app.ranks.current import place
 
 
 class Sampler:

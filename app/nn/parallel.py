@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from app.dist import world as worlds
-from app.dist.errors import DistError
-from app.dist.messages import BUCKET, in_messages
 from app.nn.layer import Layer
+from app.ranks.current import current
+from app.ranks.messages import BUCKET, in_messages
+from app.ranks.world import DistError, World
 from app.tensor.backward import call_after_backward
 from app.tensor.tape import note_change
 
@@ -25,8 +25,8 @@ from app.tensor.tape import note_change
 class Averaging:
     """Keeps a network the same at all ranks: its first values are those of rank 0, its gradients the average."""
 
-    def __init__(self, network: Any, world: worlds.World | None = None):
-        self._network, self._world = network, world or worlds.current()
+    def __init__(self, network: Any, world: World | None = None):
+        self._network, self._world = network, world or current()
         self.on = self._world.size > 1
         parameters = list(network.parameters())
         self._trained = [p for p in parameters if not p.stop_gradient]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from app.command_line import Terminated
-from app.dist.world import place
+from app.ranks.current import place
 from app.signals import ends_at_once, is_command
 from app.training.telling.live import CLEAR, can_draw
 from app.training.watcher import Epoch, Place, Watcher

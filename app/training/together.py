@@ -1,7 +1,7 @@
 """A run on many ranks: they begin alike, cut epochs into the same pieces, and stop at the same one.
 
 Rank 0 alone writes the run's folder. That it alone is heard, and that all end if one fails, is not seen to here, but
-where commands begin: see `app.dist.ending`.
+where commands begin: see `app.ranks.ending`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.data import Dataset
-from app.dist.same_start import compare, framework
-from app.dist.world import World, current
 from app.errors import ConfigError
+from app.ranks.current import current
+from app.ranks.same import compare, framework
+from app.ranks.world import World
 from app.training.activation import Activation
 from app.training.checkpoints.checkpoint import Checkpoint
 from app.training.checkpoints.run_state import data_hash

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.custom.references import parted
-from app.dist.launch import launched
 from app.errors import AppError
 from app.files import read_file
 from app.printing import escaped
+from app.ranks.launch import launched
 
 
 def add_custom_op(parser: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ from benchmarks.report import replace_between
 RESULTS, PAGE = Path(__file__).with_name("results.json"), ROOT / "docs" / "scaling.md"
 SHAPES = ["allreduce", "pserver"]
 ASKED = {"widths": [1024], "batches": [1024, 512, 256]}
+DRIFT = {"operators": ["custom.tanh", "custom.relu"], "epochs": 5}
 QUICK = {"widths": [16], "batches": [256], "rounds": 2, "iterations": 2}
 PAIRS = 5
 """How often one rank, two of them and one of two threads are measured in turn."""
@@ -41,7 +42,8 @@ def _run(options: argparse.Namespace) -> int:
         results = json.loads(RESULTS.read_text(encoding="utf-8"))
     else:
         pairs = [_pair(QUICK)] if options.quick else [_pair(ASKED) for _ in range(PAIRS)]
-        results = {"machine": machine.describe(), "pairs": pairs}
+        drift = _drift({**DRIFT, "epochs": 1} if options.quick else DRIFT)
+        results = {"machine": machine.describe(), "pairs": pairs, "drift": drift}
     found = texts(results)
     print("\n\n".join(found.values()))
     if not options.quick:
@@ -62,9 +64,20 @@ def _pair(asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _drift(asked: dict[str, Any]) -> dict[str, float]:
+    """By how much, relatively, a loss on two ranks differs most from that of one process, for each operator."""
+    one, two = (_measured(ranks, {**asked, "shape": shape}) for ranks, shape in ((1, "none"), (2, "allreduce")))
+    pairs = zip(one, two, strict=True)
+    return {
+        alone["operator"]: max(abs(b / a - 1) for a, b in zip(alone["losses"], both["losses"], strict=True))
+        for alone, both in pairs
+    }
+
+
 def _measured(ranks: int, asked: dict[str, Any], threads: int = 1) -> list[dict[str, Any]]:
     """What so many ranks measured, of so many threads each."""
-    print(f"{ranks} rank{'s' * (ranks > 1)}, width {asked['widths']}, {asked['shapes']} ...", flush=True)
+    what = ", ".join(f"{key} {value}" for key, value in asked.items())
+    print(f"{ranks} rank{'s' * (ranks > 1)}, {what} ...", flush=True)
     beside = Path(sys.executable).with_name("mpiexec")
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     if mpiexec is None:
@@ -84,6 +97,7 @@ def texts(results: dict[str, Any]) -> dict[str, str]:
     return {
         "machine": report.machine_text(results["machine"], sample=False),
         "ranks": _table(results["pairs"]),
+        "drift": _drift_table(results["drift"]),
     }
 
 
@@ -99,6 +113,11 @@ def _table(pairs: Sequence[dict[str, Any]]) -> str:
         times = [median(a / b for a, b in zip(one, others, strict=True)) for others in (two, threads)]
         lines.append([str(width), str(batch), shape, f"{median(two) * 1e3:.2f}", *(f"{each:.2f}" for each in times)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _drift_table(drift: dict[str, float]) -> str:
+    lines = ["| operator | largest relative difference of a loss |", "| --- | ---: |"]
+    return "\n".join([*lines, *(f"| `{operator}` | {difference:.0e} |" for operator, difference in drift.items())])
 
 
 def _of(points: Sequence[dict[str, Any]], width: int, batch: int, shape: str = "none") -> float:

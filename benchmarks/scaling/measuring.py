@@ -1,4 +1,4 @@
-"""What is measured under mpiexec: iterations of training. Prints JSON.
+"""What is measured under mpiexec: the time of iterations, or the losses of whole epochs. Prints JSON.
 
 mpiexec -n 2 python -m benchmarks.scaling.measuring '{"widths": [256], "batches": [256], "shapes": ["allreduce"]}'
 """
@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.data import Batches
-from app.dist import ending
-from app.dist.world import World, current
+from app.data import Batches, epoch_order, load
+from app.ranks import ending
+from app.ranks.current import current
+from app.ranks.world import World
 from app.training.activation import find_activation
 from app.training.config import Config
 from app.training.learners import make_learner
@@ -55,9 +56,22 @@ def _points(world: World, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"width": width, "shape": shape, "batch": batch, "seconds": seconds}
 
 
+def _losses(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The loss of every batch of MNIST over some epochs, for each operator."""
+    config = msgspec.convert({"dist": {"shape": asked["shape"]}}, Config)
+    data = load(config.data.source, config.data.sources, config.data.folder)
+    for operator in asked["operators"]:
+        learner, losses = make_learner(config, find_activation(operator), PIXELS), []
+        for epoch in range(asked["epochs"]):
+            order = epoch_order(config.seed, epoch, len(data.train_images))
+            batches = Batches(data.train_images, data.train_labels, order, config.train.batch_size)
+            losses += learner.train(batches)[0].tolist()
+        yield {"operator": operator, "losses": losses}
+
+
 def _measure() -> int:
-    points = list(_points(current(), json.loads(sys.argv[1])))
-    print(json.dumps(points))
+    world, asked = current(), json.loads(sys.argv[1])
+    print(json.dumps(list(_losses(asked) if "operators" in asked else _points(world, asked))))
     return 0
 
 

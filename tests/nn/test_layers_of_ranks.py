@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranks import program, run
+from launches import program, run
 
 OURS = """
 import json, sys

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from launches import ROOT, run
 from rank_failures import FAILURES, check, fail
-from ranks import ROOT, run
 
 seconds: list[float] = []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import training_on_ranks
-from ranks import run
+from launches import run
 from training_on_ranks import Job, Result
 
 FIVE = ("train.epochs=5", "model.activation=custom.tanh", "train.eval_batch_size=101")

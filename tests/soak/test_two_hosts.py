@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from launches import ROOT, main, mpiexec, program, run
 from rank_failures import FAILURES, check, fail
-from ranks import ROOT, main, mpiexec, program, run
 
 NAMES = [f"opsmith-{os.getpid()}-{end}" for end in "ab"]
 ADDRESSES = ["10.213.77.1", "10.213.77.2"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from app import distributed
 from app.compat.missing import missing
-from app.dist.errors import DistError
+from app.ranks.world import DistError
 
 __all__ = ["spawn"]
 

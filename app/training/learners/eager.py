@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from app.data import Batches
-from app.dist import world
-from app.dist.agreement import check_agreement
-from app.dist.shards import shards
 from app.engine.watch import OperatorRun, watch_tensors
 from app.nn import functional
 from app.nn.parallel import Averaging
 from app.ops import random
 from app.ops.loss import accuracy
+from app.ranks.current import current
+from app.ranks.executor import shards
+from app.ranks.same import check_agreement
+from app.ranks.world import World
 from app.tensor import Tensor, no_grad
 from app.training.activation import Activation
 from app.training.config import Config
@@ -32,7 +33,7 @@ class EagerLearner:
     """The network as Tensors, one operator at a time; of each batch, a rank computes on its rows."""
 
     def __init__(self, config: Config, activation: Activation, pixels: int):
-        self._world = world.Alone() if config.dist.shape == "none" else world.current()
+        self._world = World() if config.dist.shape == "none" else current()
         self._activation = activation
         self._counts = config.report
         self._activity: list[Activity] = []

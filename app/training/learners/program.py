@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from app.data import Batches
-from app.dist import world
-from app.dist.agreement import check_agreement
-from app.dist.parallel import at_other_ranks, data_parallel
-from app.dist.rewriting import Place
-from app.dist.running import RankExecutor
 from app.engine import Scope
 from app.engine.watch import OperatorRun, watch_program
 from app.graph import Program, names, program_guard, static_mode
 from app.nn import functional
 from app.ops import random
 from app.ops.loss import accuracy
+from app.ranks.current import current
+from app.ranks.data_parallel import Place, data_parallel
+from app.ranks.executor import RankExecutor
+from app.ranks.same import check_agreement
+from app.ranks.world import World
 from app.static import data
 from app.training.activation import Activation
 from app.training.config import Config
@@ -33,7 +34,7 @@ class ProgramLearner:
     """The network as a startup, a training and a test Program: as written for one process, and as a rank runs them."""
 
     def __init__(self, config: Config, activation: Activation, pixels: int, place: Place | None = None):
-        self.place: Place = place or (world.Alone() if config.dist.shape == "none" else world.current())
+        self._world = World() if config.dist.shape == "none" else current()
         self.main, self.startup = Program(), Program()
         self.startup.random_seed = config.seed
         self._schedule = schedule_of(config.train)
@@ -51,12 +52,8 @@ class ProgramLearner:
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
         dist = config.dist
-        self.main_here, self.startup_here = data_parallel(
-            self.main, self.startup, self.place, dist.shape, loss=self.fetch[0], means=self.fetch, bucket=dist.bucket
-        )
-        self.test_here, _ = data_parallel(
-            self.test, Program(), self.place, dist.shape, means=self.fetch, totals=self._counts, bucket=dist.bucket
-        )
+        place = place or self._world
+        self.main_here = data_parallel(self.main, place, dist.shape, loss=self.fetch[0], bucket=dist.bucket)
         self._feed = [image.name, label.name]
         self._scores = scores.name
         self._paths = {path: variable.name for path, variable in parameters.items()}
@@ -69,8 +66,8 @@ class ProgramLearner:
         _, drawn = self.startup.next_seed() or (0, 1)
         self._streams = random.Streams(config.seed, drawn - 1)  # those after the ones of the initial weights
         self._native = config.engine == "compiled"
-        self._executor = RankExecutor(self.place, config.engine)
-        self._executor.run(self.startup_here, scope=self._scope)
+        self._executor = RankExecutor(self._world, config.engine)
+        self._executor.start(self.startup, self.main_here, self._scope)
 
     def warm_up(self, batches: Batches) -> None:
         copies = Scope()
@@ -83,9 +80,10 @@ class ProgramLearner:
             return self._run(self.main_here, batches, self._scope)
 
     def measure(self, batches: Batches) -> PerIteration:
-        fetch = [*self.fetch, *self._counts]
         with self._streams.drawing(advance=False):
-            found = self._executor.train_from_dataset(self.test_here, batches, self._feed, fetch, self._scope)
+            found = self._executor.run_batches(
+                self.test, batches, self._feed, self.fetch, self._scope, totals=self._counts
+            )
         loss, score, *counts = found
         self._activity = summed_up(counts, batches.count)
         return loss, score
@@ -99,7 +97,7 @@ class ProgramLearner:
         return np.concatenate(rows)
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
-        loss, score = self._executor.train_from_dataset(program, batches, self._feed, self.fetch, scope)
+        loss, score = self._executor.run_batches(program, batches, self._feed, self.fetch, scope)
         return loss, score
 
     def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
@@ -112,7 +110,7 @@ class ProgramLearner:
 
     def end_epoch(self) -> None:
         self._schedule.step()
-        check_agreement(self.place, self.weights())
+        check_agreement(self._world, self.weights())
 
     def how(self) -> str:
         if not self._native:
@@ -128,9 +126,8 @@ class ProgramLearner:
         return state_of(self._values(), self._schedule, self._streams)
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        elsewhere = at_other_ranks(self.main, [self.main_here])
-        here = {name: value for name, value in state.items() if name not in elsewhere}
-        restore_from(here, self._values(), self._scope.values.__setitem__, self._schedule, self._streams)
+        put = partial(self._executor.put, self._scope)
+        restore_from(state, self._values(), put, self._schedule, self._streams)
 
     def _values(self) -> dict[str, np.ndarray]:
         """What a network has whatever the number of ranks."""

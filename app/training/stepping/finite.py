@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from app.data import Batches
-from app.dist.world import current, holds_anywhere
 from app.engine.watch import first_nonfinite, is_finite
 from app.errors import AppError, OperatorError
+from app.ranks.current import current
 from app.training.learners import PerIteration
 from app.training.learners.state import State
 from app.training.stepping.blame import CAME_ONCE, blame
@@ -129,7 +129,7 @@ class FiniteSteps(Steps):
 def _all_finite(done: PerIteration, state: State) -> bool:
     """Whether all numbers are finite, at every rank."""
     finite = is_finite(done[0]) and all(map(is_finite, state.values()))
-    return finite if current().size == 1 else not holds_anywhere(current(), not finite)
+    return all(current().gather(finite))
 
 
 def _became(loss: float) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 
 from app.custom.untouched import inputs_watched
 from app.data import Batches
-from app.dist.world import current
 from app.errors import AppError, OperatorError
+from app.ranks.current import current
 from app.training.learners import Learner, PerIteration
 from app.training.learners.state import State
 from app.training.watcher import Contestant, Place, Watcher

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from app.compat.missing import missing
-from app.dist.errors import DistError
-from app.dist.world import place
 from app.io import Sampler
+from app.ranks.current import place
+from app.ranks.world import DistError
 
 __all__ = ["DistributedSampler"]
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from app.dist import cores
-from app.dist.launch import Launch, launched
-from app.dist.world import Alone, World, current, entered, place, set_current, using
+from app.ranks import cores
+from app.ranks.current import current, entered, place, using
+from app.ranks.launch import Launch, launched
+from app.ranks.world import World
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,16 +46,16 @@ def test_launchers_tell_ranks_who_they_are(
 
 
 def test_a_process_that_nobody_launched_is_alone_and_imports_nothing_of_mpi():
-    check = "from app.dist.world import current; import sys; current(); sys.exit('mpi4py' in sys.modules)"
+    check = "from app.ranks.current import current; import sys; current(); sys.exit('mpi4py' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0
 
 
 def test_a_world_can_be_put_in_place_of_the_one_that_is_found():
-    set_current(None)
-    assert entered() is None
-    assert place() == (0, 1)
-    assert isinstance(current(), Alone)
-    other = Alone()
+    with using(None):
+        assert entered() is None
+        assert place() == (0, 1)
+        assert type(current()) is World
+    other = World()
     with using(other) as world:
         assert current() is world is other
     assert current() is not other
@@ -69,7 +70,7 @@ class Pretended:
         self._others = others
 
     def gather(self, value: Any) -> list[Any]:
-        return [value, *self._others] if isinstance(value[1], list) else [value]
+        return [value, *self._others] if len(value) == 2 else [value]
 
 
 def share(monkeypatch: pytest.MonkeyPatch, mine: set[int], *others: tuple[str, list[int]], **settings: str) -> str:
@@ -102,10 +103,10 @@ def test_what_the_user_has_set_is_kept(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_world_of_one_does_nothing():
-    world: World = Alone()
+    world = World()
     assert world.gather("me") == ["me"]
     world.barrier()
-    assert world.rooms([]) is None
+    assert world.shared([]) is None
     assert (world.rank, world.size, world.said) == (0, 1, "")
 
 
@@ -119,7 +120,7 @@ def test_a_world_of_one_does_nothing():
 def test_the_script_for_slurm_has_ranks_share_the_cores_of_each_node(tmp_path: Path, words: list[str], trained: str):
     launcher = tmp_path / ".venv" / "bin" / "mpiexec"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text("#!/bin/sh\nprintf '%s|' \"$*\" \"$SLURM_CPU_BIND\" \"${SLURM_CPUS_PER_TASK:-unset}\"\n")
+    launcher.write_text('#!/bin/sh\nprintf \'%s|\' "$*" "$SLURM_CPU_BIND" "${SLURM_CPUS_PER_TASK:-unset}"\n')
     launcher.chmod(0o755)
     told = {"SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "2", "SLURM_CPUS_PER_TASK": "4"}
     settings = {**os.environ, **told, "SLURM_SUBMIT_DIR": str(tmp_path)}

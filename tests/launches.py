@@ -91,11 +91,10 @@ def _of_launch(launcher: int) -> list[int]:
 
 
 def process_of(rank: int, launch: subprocess.Popen[str]) -> int:
-    """The process that is a rank of what was started; not the one that watches it."""
+    """The process that is a rank of what was started."""
     for process in _of_launch(launch.pid):
         entry = Path("/proc") / str(process)
-        watches = b"watcher.py" in entry.joinpath("cmdline").read_bytes()
-        if not watches and b"PMI_RANK=%d" % rank in entry.joinpath("environ").read_bytes().split(b"\0"):
+        if b"PMI_RANK=%d" % rank in entry.joinpath("environ").read_bytes().split(b"\0"):
             return process
     raise LookupError(f"rank {rank} is not there")
 
@@ -111,6 +110,7 @@ def main(lines: Sequence[str]) -> str:
     """A program that runs these lines as a command of many ranks, with `world` and `numpy` at hand."""
     body = "\n".join(f"    {line}" for line in lines)
     return (
-        "import os, signal, sys, time\nimport numpy\nfrom app.dist import ending\nfrom app.dist.world import *\n\n"
-        f"def command():\n    world = current()\n{body}\n    return 0\n\nsys.exit(ending.run(command))\n"
+        "import os, signal, sys, time\nimport numpy\nfrom app.ranks import ending\nfrom app.ranks.current import *\n"
+        f"from app.ranks.world import *\n\ndef command():\n    world = current()\n{body}\n    return 0\n\n"
+        "sys.exit(ending.run(command))\n"
     )

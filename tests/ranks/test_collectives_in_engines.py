@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 import app
-from app.dist.operators import all_reduce, broadcast, receive_gradients, send_gradients
-from app.dist.parallel import data_parallel
-from app.dist.running import RankExecutor
-from app.dist.world import Alone, RankError, using
+from app.data import Batches
 from app.engine import Executor, Scope
 from app.graph import Program, names, static_mode
+from app.ranks.current import using
+from app.ranks.data_parallel import data_parallel
+from app.ranks.operators import average, receive_gradients, receive_parameters, send_gradients
+from app.ranks.world import RankError, Reduction, World
 
 ENGINES = ["reference", "compiled"]
 
 
-class Twins(Alone):
+class Twins(World):
     """Two ranks that have the same, and what was asked of them."""
 
     size = 2
@@ -27,9 +28,10 @@ class Twins(Alone):
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
 
-    def allreduce(self, buffer: np.ndarray, *how: Any) -> None:
+    def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
         self.asked.append(("allreduce", buffer.size))
-        buffer *= 2
+        if how == "sum":
+            buffer *= 2
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
         self.asked.append(("reduce", buffer.size))
@@ -62,21 +64,12 @@ def network(activation: Any) -> tuple[Program, Program, str]:
     return main, startup, loss.name
 
 
-class Rows:
-    """A data set of two arrays, in batches."""
-
-    def __init__(self, count: int, batch: int):
-        random = np.random.default_rng(0)
-        self.images = random.standard_normal((count, 4), np.float32)
-        self.labels = random.standard_normal((count, 1), np.float32)
-        self.arrays, self.order, self.batch_size = (self.images, self.labels), None, batch
-
-    def __len__(self) -> int:
-        return -(-len(self.images) // self.batch_size)
-
-    def __iter__(self) -> Any:
-        for start in range(0, len(self.images), self.batch_size):
-            yield tuple(array[start : start + self.batch_size] for array in self.arrays)
+DATA = Batches(
+    np.random.default_rng(0).standard_normal((22, 4), np.float32),
+    np.random.default_rng(1).standard_normal((22, 1), np.float32),
+    None,
+    8,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,34 +84,33 @@ class Rows:
 def test_twins_train_as_one_process_that_has_the_rows_of_one(engine: str, shape: Any, activation: Any):
     main, startup, loss = network(activation)
     world = Twins()
-    here, start = data_parallel(main, startup, world, shape, loss=loss, means=[loss], bucket=64)
+    here = data_parallel(main, world, shape, loss=loss, bucket=64)
     results = []
     with using(world):
-        for program, begin in ((main, startup), (here, start)):
+        for program in (main, here):
             scope, executor = Scope(), Executor(engine=engine if program is here else "reference")
-            executor.run(begin, scope=scope)
-            if program is here:
-                scope.values["share_of_batch"] = np.array(0.5, "float32")
-            losses = [executor.train_from_dataset(program, Rows(22, 8), ["x", "y"], [loss], scope)[0] for _ in range(3)]
+            executor.run(startup, scope=scope)
+            scope.values["weight_of_rank.float32"] = np.array(1, "float32")
+            losses = [executor.train_from_dataset(program, DATA, ["x", "y"], [loss], scope)[0] for _ in range(3)]
             results.append((np.concatenate(losses), scope.values["fc_0.w_0"]))
     for alone, twin in zip(*results, strict=True):
         np.testing.assert_allclose(twin, alone, rtol=1e-5)
-    asked = {"allreduce": {"broadcast", "allreduce"}, "pserver": {"broadcast", "reduce"}}
+    asked = {"allreduce": {"allreduce"}, "pserver": {"broadcast", "reduce"}}
     assert {kind for kind, _ in world.asked} == asked[shape]
 
 
 def test_the_compiled_engine_calls_them_in_the_middle_of_one_native_run():
-    main, startup, loss = network(app.tanh)
-    here, _ = data_parallel(main, startup, Twins(), loss=loss, means=[loss])
+    main, _, loss = network(app.tanh)
+    here = data_parallel(main, Twins(), loss=loss)
     text = here.explain([loss])
-    assert re.search(r"all_reduce +Python that compiled code calls", text)
+    assert re.search(r"average +Python that compiled code calls", text)
     assert "def train(" in text
     assert "if call_python(shared, n):" in text
 
 
 def test_between_python_calls_they_are_python_calls_too():
-    main, startup, loss = network(in_python)
-    here, _ = data_parallel(main, startup, Twins(), loss=loss)
+    main, _, loss = network(in_python)
+    here = data_parallel(main, Twins(), loss=loss)
     assert "Python call: it would be called by compiled code, were all compiled" in here.explain([loss], source=False)
 
 
@@ -126,17 +118,18 @@ def test_between_python_calls_they_are_python_calls_too():
 @pytest.mark.parametrize("error", [RankError("rank 1 of 2: its disk is full"), KeyboardInterrupt("stop")])
 def test_what_a_collective_raises_comes_through_as_it_is(engine: str, error: BaseException):
     class Broken(Twins):
-        def allreduce(self, buffer: np.ndarray, *how: Any) -> None:
+        def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
             raise error
 
     main, startup, loss = network(app.tanh)
     world = Broken()
-    here, start = data_parallel(main, startup, world, loss=loss)
+    here = data_parallel(main, world, loss=loss, bucket=64)  # as above, which is compiled
     scope, executor = Scope(), Executor(engine=engine)
     with using(world):
-        executor.run(start, scope=scope)
+        executor.run(startup, scope=scope)
+        scope.values["weight_of_rank.float32"] = np.array(1, "float32")
         with pytest.raises(type(error), match=str(error)):
-            executor.train_from_dataset(here, Rows(8, 4), ["x", "y"], [loss], scope)
+            executor.train_from_dataset(here, DATA, ["x", "y"], [loss], scope)
 
 
 def test_a_collective_is_never_left_out_moved_or_shared():
@@ -146,7 +139,7 @@ def test_a_collective_is_never_left_out_moved_or_shared():
         first, second = app.tanh(x), app.exp(x)
     block = main.global_block()
     for value in (first, second, first):
-        block.append_op(all_reduce, [value], None, [value])
+        block.append_op(average, [value], None, [value])
     block.append_op(send_gradients, [second], None, [])
     world = Twins()
     results = []
@@ -160,13 +153,6 @@ def test_a_collective_is_never_left_out_moved_or_shared():
 def test_of_arrays_they_give_new_ones():
     given = np.ones(3, "float32")
     with using(Twins()):
-        for operator, expected in ((all_reduce, 2), (broadcast, 1), (receive_gradients, 2)):
+        for operator, expected in ((average, 1), (receive_parameters, 1), (receive_gradients, 1)):
             (result,) = operator([given])
             assert (result.tolist(), given.tolist()) == ([expected] * 3, [1] * 3)
-
-
-def test_an_executor_of_one_rank_runs_whole_batches():
-    main, startup, loss = network(app.tanh)
-    scope, executor = Scope(), RankExecutor(Alone(), "reference")
-    executor.run(startup, scope=scope)
-    assert executor.train_from_dataset(main, Rows(10, 4), ["x", "y"], [loss], scope)[0].shape == (3,)

@@ -21,7 +21,8 @@ def share(world: Any) -> str:
     host, cores = world.host, sorted(_cores())
     ranks = [set(theirs) for there, theirs in world.gather((host, cores)) if there == host]
     mine = max(1, int(sum(Fraction(1, sum(core in theirs for theirs in ranks)) for core in cores)))
-    return _said(world.gather((host, len(cores), _limit("BLAS", BLAS, mine), _limit("Numba", NUMBA, mine))))
+    threads = f"{_limit('BLAS', BLAS, mine)}, {_limit('Numba', NUMBA, mine)}"
+    return _said(world.gather((host, os.getpid(), len(cores), threads)))
 
 
 def _cores() -> set[int]:
@@ -49,14 +50,15 @@ def _limit(what: str, variables: tuple[str, ...], threads: int) -> str:
     return f"{threads} for {what}"
 
 
-def _said(ranks: list[tuple[str, int, str, str]]) -> str:
-    """`Ranks: 4 on host a (2 cores); threads of each: 1 for BLAS, 1 for Numba`, for each kind of host and of rank."""
-    hosts: dict[str, list[tuple[int, str, str]]] = {}
-    for host, *rest in ranks:
-        hosts.setdefault(host, []).append(tuple(rest))  # type: ignore[arg-type]
+def _said(ranks: list[tuple[str, int, int, str]]) -> str:
+    """A line for each host: `Ranks: 2 on host a with 2 cores, processes 4711 4712; threads of each: 1 for BLAS, ...`.
+
+    mpiexec calls a rank that was killed by its process.
+    """
     lines = []
-    for host, there in hosts.items():
-        cores = max(cores for cores, *_ in there)
-        threads = " or ".join(dict.fromkeys(f"{blas}, {numba}" for _, blas, numba in there))
-        lines.append(f"{len(there)} on host {host} with {cores} core{'s' * (cores != 1)}; threads of each: {threads}")
+    for host in dict.fromkeys(there for there, *_ in ranks):
+        _, processes, cores, threads = zip(*(rank for rank in ranks if rank[0] == host), strict=True)
+        of_host = f"{len(processes)} on host {host} with {max(cores)} core{'s' * (max(cores) != 1)}"
+        named = " ".join(map(str, processes))
+        lines.append(f"{of_host}, processes {named}; threads of each: {' or '.join(dict.fromkeys(threads))}")
     return "Ranks: " + "\n       ".join(lines)

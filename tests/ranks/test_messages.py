@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.dist.agreement import check_agreement
-from app.dist.errors import DistError
-from app.dist.messages import in_messages
-from app.dist.world import Alone, using
+from app.ranks.current import using
+from app.ranks.messages import in_messages
+from app.ranks.same import check_agreement
+from app.ranks.world import DistError, World
 
 
 def test_small_arrays_of_one_type_travel_together_and_large_ones_where_they_lie():
@@ -17,7 +17,11 @@ def test_small_arrays_of_one_type_travel_together_and_large_ones_where_they_lie(
     sent = []
     run = in_messages([large, matrix, double, number], 100, sent.append)
     run()
-    assert [(message.size, message.dtype.name) for message in sent] == [(100, "float32"), (7, "float32"), (4, "float64")]
+    assert [(message.size, message.dtype.name) for message in sent] == [
+        (100, "float32"),
+        (7, "float32"),
+        (4, "float64"),
+    ]
     assert np.shares_memory(sent[0], large)
 
 
@@ -41,7 +45,7 @@ def test_any_bucket_brings_every_number(bucket: int):
     assert sorted(seen) == sorted([*range(6), *range(4), 7])
 
 
-class Second(Alone):
+class Second(World):
     """A world of two, where the other rank has other parameters."""
 
     size = 2
@@ -52,6 +56,9 @@ class Second(Alone):
 
 def test_a_parameter_that_differs_stops_every_rank_by_name():
     parameters = {"layers.0.weight": np.ones(3), "layers.1.bias": np.zeros(2)}
-    with using(Second()) as world, pytest.raises(DistError, match=r"layers\.1\.bias is not the same .* rank 1 .* rank 0"):
+    with (
+        using(Second()) as world,
+        pytest.raises(DistError, match=r"layers\.1\.bias is not the same .* rank 1 .* rank 0"),
+    ):
         check_agreement(world, parameters)
-    check_agreement(Alone(), parameters)
+    check_agreement(World(), parameters)

@@ -1,4 +1,4 @@
-"""Before ranks begin: do all of them work on the same?
+"""Do all ranks work on the same? Asked before a run begins, and of the parameters after each epoch.
 
 Ranks that were started with another configuration, other data, other operators or another copy of the framework would
 compute gradients of different things, whose sums look like any others.
@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
 
-from app.dist.errors import DistError
-from app.dist.world import World
+import numpy as np
+
+from app.ranks.world import DistError, World
 
 
 def compare(world: World, what: Mapping[str, str]) -> None:
@@ -31,8 +32,24 @@ def compare(world: World, what: Mapping[str, str]) -> None:
             )
 
 
+def check_agreement(world: World, parameters: Mapping[str, np.ndarray]) -> None:
+    """Stop, at every rank, if the bits of a parameter differ between ranks."""
+    if world.size == 1:
+        return
+    names = list(parameters)
+    of_ranks = world.gather([hashlib.sha256(parameters[name].tobytes()).hexdigest() for name in names])
+    for name, digests in zip(names, zip(*of_ranks, strict=True), strict=True):
+        if len(set(digests)) > 1:
+            others = [str(rank) for rank, digest in enumerate(digests) if digest != digests[0]]
+            raise DistError(
+                f"parameter {name} is not the same at all ranks any more: at rank {', '.join(others)} it differs from "
+                "rank 0. Each rank makes the same updates of it, unless something that they depend on differs: a "
+                "learning rate, a processor, a BLAS"
+            )
+
+
 def framework() -> str:
-    """The framework's version, and each of its source files with a hash: some 25 ms, less than a step of the launch."""
+    """The framework's version, and each of its source files with a hash: some 25 ms."""
     from app import __version__  # imported late: the package imports all rooms
 
     root = Path(__file__).parents[1]

@@ -1,0 +1,64 @@
+"""The collective operators: what ranks do together, as operators that any engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.ops.definition import OpDef
+from app.ops.form import InPlace
+from app.ops.spec import Spec
+from app.ranks.current import current
+from app.ranks.messages import BUCKET, in_messages
+
+
+def _collective(name: str, exchange: Callable[[np.ndarray], None], changes: bool = True) -> OpDef:
+    """The operator that does this with its inputs, in place; `changes` says whether their values change."""
+
+    def calls(arrays: Sequence[np.ndarray], bucket: int) -> Callable[[], None]:
+        return in_messages(arrays, bucket, exchange)
+
+    def kernel(*x: Any, bucket: int = BUCKET) -> tuple[np.ndarray, ...]:
+        arrays = [np.array(array) for array in x]
+        calls(arrays, bucket)()
+        return tuple(arrays) if changes else ()
+
+    def infer(*x: Spec, bucket: int = BUCKET) -> tuple[Spec, ...]:
+        return x if changes else ()
+
+    return OpDef(name, kernel, infer, many_outputs=True, effects=True, form=InPlace(calls))
+
+
+def _average(numbers: np.ndarray) -> None:
+    current().allreduce(numbers, "avg")
+
+
+def _send_to_first(numbers: np.ndarray) -> None:
+    current().reduce(numbers)
+
+
+def _average_at_first(numbers: np.ndarray) -> None:
+    current().reduce(numbers)
+    numbers /= current().size
+
+
+def _copy_of_first(numbers: np.ndarray) -> None:
+    current().broadcast(numbers)
+
+
+average = _collective("average", _average)
+"""Each value becomes its mean over all ranks."""
+
+send_gradients = _collective("send_gradients", _send_to_first, changes=False)
+"""A trainer's values, to the parameter server."""
+
+receive_gradients = _collective("receive_gradients", _average_at_first)
+"""At the parameter server, each value becomes its mean over all ranks."""
+
+send_parameters = _collective("send_parameters", _copy_of_first, changes=False)
+"""The parameter server's values, to all trainers."""
+
+receive_parameters = _collective("receive_parameters", _copy_of_first)
+"""At a trainer, each value becomes that of the parameter server."""

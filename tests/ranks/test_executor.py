@@ -1,0 +1,133 @@
+"""The Program of a rank is run on its rows of every batch, and gives the figures of whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import app
+from app.data import Batches
+from app.engine import Scope
+from app.graph import Program, names, static_mode
+from app.ranks.current import using
+from app.ranks.data_parallel import data_parallel
+from app.ranks.executor import RankExecutor, rows_of, shards
+from app.ranks.world import Reduction, World
+
+
+class Place(NamedTuple):
+    rank: int
+    size: int
+
+
+def batches(count: int, batch: int, shuffled: bool = True) -> Batches:
+    order = np.random.default_rng(0).permutation(count) if shuffled else None
+    return Batches(np.arange(count, dtype=np.uint8)[:, None], np.arange(count), order, batch)
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 6), st.booleans())
+def test_the_ranks_parts_of_a_batch_are_the_batch(count: int, size: int, ranks: int, shuffled: bool):
+    whole = batches(count, size, shuffled)
+    parts = [
+        [(shard.share, labels) for shard in shards(whole, Place(rank, ranks)) for _, labels in shard.batches]
+        for rank in range(ranks)
+    ]
+    for index, (_, expected) in enumerate(whole):
+        here = [part[index] for part in parts]
+        assert sum(share for share, _ in here) == pytest.approx(1)
+        rows = [label for share, labels in here if share for label in labels]
+        assert rows == expected.tolist()
+        for share, labels in here:
+            assert share == (pytest.approx(len(labels) / len(expected)) if share else 0)
+            assert len(labels) >= 1
+    assert {len(part) for part in parts} == {len(whole)}
+
+
+def test_the_first_ranks_have_one_row_more():
+    assert [rows_of(10, Place(rank, 4)) for rank in range(4)] == [(0, 3), (3, 3), (6, 2), (8, 2)]
+
+
+def test_a_rank_without_rows_computes_the_first_one_for_nothing():
+    (shard,) = shards(batches(2, 2, shuffled=False), Place(2, 3))
+    assert shard.share == 0
+    assert [labels.tolist() for _, labels in shard.batches] == [[0]]
+
+
+def test_full_batches_stay_together_so_that_an_engine_may_run_them_in_one_call():
+    assert [(shard.share, len(shard.batches)) for shard in shards(batches(23, 4), Place(0, 2))] == [
+        (0.5, 5),
+        (2 / 3, 1),
+    ]
+
+
+class Two(World):
+    """Two ranks of which this one alone has come: the other has the same figures, and shares memory."""
+
+    size = 2
+
+    def __init__(self) -> None:
+        self.averaged: list[np.ndarray] = []
+        self.given: list[np.ndarray] = []
+
+    def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
+        self.averaged.append(buffer)
+        if how == "sum":
+            buffer *= 2
+
+    def shared(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        self.given += [np.ndarray(array.shape, array.dtype, bytearray(array.nbytes)) for array in like]
+        return self.given
+
+
+def classifier() -> tuple[Program, Program, str, str]:
+    """Its weights, of 48 bytes, travel by themselves, and its biases, of 12, together."""
+    main, startup = Program(), Program()
+    startup.random_seed = 1
+    with names.guard(), app.static.program_guard(main, startup), static_mode():
+        x, label = app.static.data("x", [None, 4], "uint8"), app.static.data("label", [None], "int64")
+        scores = app.static.nn.fc(x.astype("float32"), 3)
+        loss = app.nn.functional.cross_entropy(scores, label)
+        total = app.sum(scores)
+        app.optimizer.SGD(0.1).minimize(loss)
+    return main, startup, loss.name, total.name
+
+
+IMAGES = Batches(np.tile(np.arange(4, dtype=np.uint8), (8, 1)), np.zeros(8, np.int64), None, 4)
+
+
+def test_parameters_are_averaged_in_memory_that_ranks_share():
+    main, startup, loss, _ = classifier()
+    with using(Two()) as world:
+        assert isinstance(world, Two)
+        here, scope, executor = (
+            data_parallel(main, world, loss=loss, bucket=40),
+            Scope(),
+            RankExecutor(world, "compiled"),
+        )
+        executor.start(startup, here, scope)
+        (room,) = world.given
+        for _ in range(2):
+            executor.put(scope, "fc_0.w_0", np.ones((4, 3), "float32"))
+            executor.run_batches(here, IMAGES, ["x", "label"], [loss], scope)
+        assert scope.values["fc_0.w_0"] is room
+        large = [buffer for buffer in world.averaged if buffer.nbytes == 48]
+        assert len(large) == 4
+        assert all(np.shares_memory(buffer, room) for buffer in large)
+
+
+def test_figures_are_those_of_whole_batches():
+    main, startup, loss, total = classifier()
+    test = main.clone(for_test=True)
+    results = []
+    for world in (World(), Two()):
+        scope, executor = Scope(), RankExecutor(world)
+        executor.start(startup, test, scope)
+        results.append(executor.run_batches(test, IMAGES, ["x", "label"], [loss], scope, totals=[total]))
+    for alone, together in zip(*results, strict=True):
+        assert alone.dtype == together.dtype
+        np.testing.assert_allclose(together, alone, rtol=1e-6)
