@@ -166,12 +166,11 @@ class PyLayerContext:
             return False
         return output._array.dtype.kind == "f" or not self._lenient
 
-    def _as_results(self, douts: Sequence[Any]) -> Sequence[Any]:
+    @staticmethod
+    def _as_results(douts: Sequence[Any], are_tensors: Sequence[bool]) -> Sequence[Any]:
         """The gradients of the Tensors that forward returned, None at the place of each result that is no Tensor."""
-        if self._among_results is None:
-            return douts
         gradients = iter(douts)
-        return [next(gradients) if is_tensor else None for is_tensor in self._among_results]
+        return [next(gradients) if is_tensor else None for is_tensor in are_tensors]
 
     def _as_inputs(self, result: Any) -> list[Any]:
         """What backward returned, for each Tensor of the call: it may be one for each argument, as in PyTorch."""
@@ -304,8 +303,9 @@ class LayerOperator(CustomOperator):
 
         `specs` are shapes and types of these, and `sources` say where they came from on the tape.
         """
-        given = context._as_results(douts)
-        result = call(self.backward_function, self, (context, *given), {}, "Error message in backward of ")
+        if context._among_results is not None:
+            douts = context._as_results(douts, context._among_results)
+        result = call(self.backward_function, self, (context, *douts), {}, "Error message in backward of ")
         single = isinstance(result, Tensor) and len(context._places) == 1
         gradients = (result,) if single else context._as_inputs(result)
         checked: list[Tensor | None] = []

@@ -63,7 +63,7 @@ class PyLayer:
         operator: LayerOperator = cls.__dict__.get("_operator") or operator_of_layer(cls)
         if modes().tracer is not None:
             args, kwargs = as_applied(args), {name: as_applied(value) for name, value in kwargs.items()}
-        arguments = operator.arguments(args, kwargs)
+        arguments = operator.arguments(args, kwargs) if kwargs or operator.setup_context is not None else args
         inputs = values_among(arguments)
         if not inputs and not cls.lenient:
             raise CustomOperatorError(f"{operator.label}: at least one argument of apply must be a Tensor")

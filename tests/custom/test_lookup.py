@@ -191,7 +191,7 @@ def test_a_file_that_registers_an_operator_wrongly(tmp_path: Path):
     file = tmp_path / "wrong.py"
     file.write_text("import app\nf = app.custom_op(3)\n")
     with pytest.raises(
-        OperatorError, match=r"wrong\.py: operator int \(wrong\.py:2\): what custom_op decorates must be"
+        OperatorError, match=r"wrong\.py:2: operator int \(wrong\.py:2\): what custom_op decorates must be"
     ):
         find_operator(f"{file}:f")
 

@@ -231,5 +231,5 @@ def test_inspect_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize("line", ["sys.exit(0)", "raise GeneratorExit"])
 def test_a_file_that_ends_the_program_when_it_is_run_is_named(line: str, tmp_path: Path):
     (tmp_path / "my_ops.py").write_text(f"import sys\n{line}\n")
-    with pytest.raises(OperatorError, match=r"my_ops.py: running the file raised (SystemExit|GeneratorExit)"):
+    with pytest.raises(OperatorError, match=r"my_ops.py:\d+: running the file raised (SystemExit|GeneratorExit)"):
         find_operator(f"{tmp_path}/my_ops.py:ending")
