@@ -66,8 +66,6 @@ class OpDef:
     """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
     form: Any
     """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
-    open_sizes: tuple[str, ...] = ()
-    """Attributes that are shapes in which -1 stands for what is left, so that open sizes can be given."""
     onnx: str | OnnxRule | None
     """The ONNX operator that does the same, or a rule that makes nodes of several (see `app.onnx.nodes`)."""
     accumulates: Accumulates | None = None
@@ -285,8 +283,6 @@ class OpDef:
         for name, value in given.items():
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
-            if name in self.open_sizes:
-                value = [UNKNOWN if isinstance(v, OpenSize) else v for v in value]
             attributes[name] = canonical(value) if name == "dtype" and value is not None else plain(value)
         missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]
         if missing:

@@ -11,7 +11,7 @@ from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.form import Alias, Elementwise
 from app.ops.public import public
 from app.ops.size import Shape
-from app.ops.spec import UNKNOWN, Spec, count, normal_axis, reduced_axes
+from app.ops.spec import UNKNOWN, OpenSize, Spec, count, normal_axis, reduced_axes
 
 
 def _same(x: Any) -> Any:
@@ -105,16 +105,39 @@ def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 class TakesSizes(OpDef):
-    """`reshape`, whose shape may be a value, or have values in it."""
+    """`reshape`, whose shape may be a value, or have values and open sizes in it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         shape = args[1] if len(args) > 1 else kwargs.get("shape")
         parts = shape if isinstance(shape, (list, tuple)) else (shape,)
-        if not any(hasattr(part, "apply_operator") for part in parts):
+        if not any(isinstance(part, OpenSize) or hasattr(part, "apply_operator") for part in parts):
             return super().__call__(*args, **kwargs)
-        sizes, known = sizes_of(shape)
         x = args[0] if args else kwargs["x"]
+        sizes, known = sizes_of(_without_open_sizes(x, shape))
         return super().__call__(x, shape=known) if sizes is None else reshape_to(x, sizes, known=known)
+
+
+def _without_open_sizes(x: Any, shape: Any) -> Any:
+    """A shape with something else for each open size: -1 for one that is alone, as it is what is left; 0, which copies
+    an axis, for that axis of the value; the size as a value for any other.
+    """
+    if not isinstance(shape, (list, tuple)):
+        return shape
+    if sum(size == UNKNOWN for size in map(_plain, shape)) == 1:
+        return [UNKNOWN if isinstance(size, OpenSize) else size for size in shape]
+    own = [size.where if isinstance(size, OpenSize) else None for size in getattr(x, "shape", ())]
+    found = []
+    for place, size in enumerate(shape):
+        if isinstance(size, OpenSize):
+            name, axis = size.where
+            size = 0 if own[place : place + 1] == [size.where] else REGISTRY["shape_of"](x.block.var(name))[axis]
+        found.append(size)
+    return found
+
+
+def _plain(size: Any) -> Any:
+    """A size that can be compared: None for a value."""
+    return None if hasattr(size, "apply_operator") else size
 
 
 @public(method=True, in_place=True)
@@ -122,9 +145,6 @@ class TakesSizes(OpDef):
 def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The same elements in another shape: -1 stands for what is left, 0 copies the axis of the value."""
     return np.reshape(x, _reshaped(x.shape, shape))
-
-
-reshape.open_sizes = ("shape",)
 
 
 @reshape.gradient

@@ -29,10 +29,11 @@ class OpenSize:
     up to, so this is refused rather than done with -1.
     """
 
-    __slots__ = ("_name", "_place")
+    __slots__ = ("where",)
 
     def __init__(self, name: str, place: int):
-        self._name, self._place = name, place
+        self.where = name, place
+        """The name of the Variable, and which of its axes has the size."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenSize) or other == UNKNOWN
@@ -47,7 +48,7 @@ class OpenSize:
         return format(UNKNOWN, form)
 
     def _refuse(self, *_: Any) -> Any:
-        name, place = self._name, self._place
+        name, place = self.where
         raise ShapeError(
             f"the size of axis {place} of {name} is open, printed as -1: it is known only when the Program runs, so "
             f"Python cannot compute with it, compare it or count up to it; app.shape({name})[{place}] is a Variable "

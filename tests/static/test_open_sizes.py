@@ -124,3 +124,18 @@ def test_a_traced_function_is_right_for_every_size():
 def test_the_error_is_one_of_ours():
     with pytest.raises(AppError):
         static.data("x", [None]).shape[0] + 1
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_an_open_size_beside_a_size_that_is_left(engine: str):
+    """As people write it eagerly: `reshape(x, [x.shape[0], -1])`."""
+    x = static.data("x", [None, 2, 3])
+    other = static.data("other", [6, None])
+    rows = app.reshape(x, [x.shape[0], -1])
+    moved = app.reshape(x, [-1, x.shape[0], 2])
+    of_another = app.reshape(x * 2.0, [other.shape[1], -1])
+    assert rows.shape == (-1, 6)
+    feed = {"x": np.arange(24, dtype="float32").reshape(4, 2, 3), "other": np.ones((6, 3), "float32")}
+    found = static.Executor(engine=engine).run(feed=feed, fetch_list=[rows, moved, of_another])
+    assert [array.shape for array in found] == [(4, 6), (3, 4, 2), (3, 8)]
+    assert found[0].tolist() == feed["x"].reshape(4, 6).tolist()
