@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from app.engine.compiled.steps import Step
@@ -17,7 +17,7 @@ class NotNativeError(Exception):
     """Why an operator has to run as a Python call."""
 
 
-class NativeStep(Step):
+class NativeStep(Step, ABC):
     """A step that is compiled."""
 
     imports: Sequence[str] = ()
