@@ -53,7 +53,7 @@ def test_threads_share_out_the_steps_of_adam():
     loss = app.mean(static.nn.fc(x, 32))
     app.optimizer.Adam(0.1).minimize(loss)
     steps = [step for step in compiled(loss.name).lowered.steps if "adam" in step.op.type]
-    assert [step.alone for step in steps] == [False, False]
+    assert [step.is_alone for step in steps] == [False, False]
 
 
 def test_layers_that_are_alike_share_their_compiled_function():
