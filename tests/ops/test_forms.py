@@ -103,9 +103,10 @@ def test_constant(name: str):
     check()
 
 
-def folded(definition: OpDef, x: np.ndarray, attributes: dict[str, Any], out: Spec) -> np.ndarray:
+def folded(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any], out: Spec) -> np.ndarray:
     """What a reduction's form gives: each element folded, from the start, out of those along the axes."""
-    form, axes = definition.form, tuple(definition.form.axes(attributes, x.ndim))
+    x, form = inputs[0], definition.form
+    axes = tuple(form.axes(attributes, [array.shape for array in inputs]))
     result = np.full([1 if i in axes else n for i, n in enumerate(x.shape)], form.start(x.dtype.name), out.dtype)
     for place in np.ndindex(x.shape):
         into = tuple(0 if i in axes else n for i, n in enumerate(place))
@@ -119,8 +120,9 @@ def folded(definition: OpDef, x: np.ndarray, attributes: dict[str, Any], out: Sp
 def test_reduction(name: str):
     @calls(name)
     def check(call: Call) -> None:
-        (x,), attributes, (out,) = prepared(REGISTRY[name], call)
-        assert_same([folded(REGISTRY[name], x, attributes, out)], results_of(REGISTRY[name], [x], attributes))
+        inputs, attributes, (out,) = prepared(REGISTRY[name], call)
+        found = folded(REGISTRY[name], inputs, attributes, out)
+        assert_same([found], results_of(REGISTRY[name], inputs, attributes))
 
     check()
 
@@ -131,9 +133,10 @@ def test_reduction(name: str):
 @of_form(Reduction)
 def test_reduction_beyond_the_finite(name: str, row: list[float]):
     x = np.array([row, row[::-1]], "float32")
-    settings = {"shape": (2, 1)} if name == "sum_to" else {"axis": 1}
-    (x,), attributes, (out,) = prepared(REGISTRY[name], Call([x], settings))
-    assert_same([folded(REGISTRY[name], x, attributes, out)], results_of(REGISTRY[name], [x], attributes))
+    settings: dict[str, Any] = {"sum_to": {"shape": (2, 1)}, "sum_like": {}}.get(name, {"axis": 1})
+    given = [x, np.zeros((2, 1), "float32")] if name == "sum_like" else [x]
+    inputs, attributes, (out,) = prepared(REGISTRY[name], Call(given, settings))
+    assert_same([folded(REGISTRY[name], inputs, attributes, out)], results_of(REGISTRY[name], inputs, attributes))
 
 
 def filled(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any]) -> list[np.ndarray] | None:
