@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import launches
 import pytest
-import ranks
 
 from app import signals
 
@@ -178,14 +179,15 @@ def test_ranks_end_together_at_the_second_signal(tmp_path: Path, monkeypatch: py
     (tmp_path / "ops.py").write_text(STUCK + OPERATOR)
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
-    launch = ranks.start(2, *TRAIN, "engine=reference", "dist.shape=allreduce", folder=tmp_path)
+    launch = launches.start(2, *TRAIN, "engine=reference", "dist.shape=allreduce", folder=tmp_path)
     wait_until_stuck(launch)
-    watchers = [int(Path(f"/proc/{ranks.process_of(n, launch)}/stat").read_text().split()[3]) for n in (0, 1)]
+    processes = [launches.process_of(rank, launch) for rank in (0, 1)]
     for _ in range(2):  # as the launchers of clusters do, where mpiexec itself kills at the second
-        for watcher in watchers:
-            os.kill(watcher, signal.SIGTERM)
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
         time.sleep(0.1)
-    ended = ranks.wait(launch, timeout=20)
+    ended = launches.wait(launch, timeout=20)
     assert (ended.status, ended.messages) == (143, ["interrupted"])
 
 
