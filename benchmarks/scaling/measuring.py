@@ -21,9 +21,9 @@ from app.data import Batches
 from app.dist import ending
 from app.dist.world import World, current
 from app.engine.team import Parted
-from app.training.activation import find_activation
-from app.training.config import Config
-from app.training.learners import make_learner
+from app.run.config import Config
+from app.run.learners import make_learner
+from app.run.network import find_activation
 from benchmarks.scaling.model import CLASSES, PIXELS, cost_of
 
 _ROUNDS, _ITERATIONS = 25, 20

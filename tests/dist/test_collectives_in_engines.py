@@ -12,7 +12,7 @@ import app
 from app.dist.operators import all_reduce, broadcast, receive_gradients, send_gradients
 from app.dist.parallel import data_parallel
 from app.dist.running import RankExecutor
-from app.dist.world import Alone, RankError, using
+from app.dist.world import TimedOperator, RankError, using
 from app.engine import Executor, Scope
 from app.graph import Program, names, static_mode
 

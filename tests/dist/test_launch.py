@@ -14,7 +14,7 @@ import pytest
 from app.dist import cores
 from app.dist.launch import Launch, launched
 from app.dist.simulated import Network, allreduce, broadcast
-from app.dist.world import Alone, World, current, entered, place, set_current, using
+from app.dist.world import TimedOperator, World, current, entered, place, set_current, using
 
 ROOT = Path(__file__).parents[2]
 

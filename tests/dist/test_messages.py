@@ -8,7 +8,7 @@ import pytest
 from app.dist.agreement import check_agreement
 from app.dist.errors import DistError
 from app.dist.messages import in_messages
-from app.dist.world import Alone, using
+from app.dist.world import TimedOperator, using
 
 
 def test_small_arrays_of_one_type_travel_together_and_large_ones_where_they_lie():

@@ -19,7 +19,7 @@ from app.dist.cores import one_thread
 from app.dist.pieces import InPieces, check_pieces, in_pieces
 from app.dist.running import RankExecutor
 from app.dist.shards import pieces_of
-from app.dist.world import Alone, using
+from app.dist.world import TimedOperator, using
 from app.engine import Executor, Scope
 from app.errors import ConfigError, ProgramError
 from app.graph import Program, names, static_mode

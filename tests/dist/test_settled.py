@@ -11,7 +11,7 @@ import app
 from app.data import Batches
 from app.dist.parallel import data_parallel
 from app.dist.running import RankExecutor
-from app.dist.world import Alone, Reduction, using
+from app.dist.world import TimedOperator, Reduction, using
 from app.engine import Scope
 from app.graph import Program, names, static_mode
 

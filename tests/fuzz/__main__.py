@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 MEMORY, ONE_INPUT = 1024, 10  # megabytes, seconds
 READERS = [
     *("app.data", "app.vision", "app.saving", "app.static.model_file", "app.graph.written", "app.custom.written"),
-    *("app.training.config", "app.training.yaml_text", "app.training.checkpoints", "app.reporting"),
+    *("app.run.config", "app.run.yaml_text", "app.run.checkpoints", "app.report"),
     *("gzip", "tarfile", "_compression", "yaml", "PIL"),
 ]
 """The modules whose paths are looked for."""
