@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from app.run.callbacks import Position
+from app.run.console import Console
 from app.run.live import CLEAR, LiveLines, Progress, fitted
 
 TRAINED = ["custom.relu", "relu"]
@@ -157,3 +160,16 @@ def test_what_is_printed_goes_above_the_lines_and_streams_are_given_back(monkeyp
     live.end()
     assert screen.getvalue().endswith(f"{CLEAR}\rbegun")
     assert sys.stdout is sys.stderr is screen
+
+
+def test_what_takes_long_is_said_with_its_time_and_nothing_else_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    console = Console()
+    with console.busy("Compiling relu"):
+        pass
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("app.run.console._PATIENCE", 0.01)
+    with console.busy("Compiling relu"):
+        time.sleep(0.2)
+    assert re.fullmatch(r"Compiling relu \.\.\.\n  \d+\.\d s\n", capsys.readouterr().out)
