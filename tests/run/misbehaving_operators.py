@@ -134,3 +134,7 @@ def exits_later(x):
     if calls["raises"] >= RAISES_FROM:
         raise SystemExit(0)
     return np.maximum(x, 0)
+
+
+surrogate_too_large = app.custom_op(relu, name="own")
+surrogate_too_large.backward(surrogate=True)(lambda x, dy: dy * (x > 0) * 1e30)

@@ -118,6 +118,13 @@ def test_a_gradient_so_wrong_that_numbers_overflow_is_told_to_be_wrong(misbehave
     assert "The gradient of my_ops.py:gradient_too_large is wrong, too: the gradient of input 0 is wrong in" in run.err
 
 
+def test_a_surrogate_whose_numbers_overflow_is_not_called_wrong(misbehave, engine):
+    run = misbehave("surrogate_too_large")
+    assert run.status == 1
+    assert "is train.learning_rate too large?" in run.err
+    assert "is wrong" not in run.err
+
+
 def test_a_gradient_of_wrong_scale_trains_and_is_for_the_examination_to_find(misbehave, engine, capsys):
     from app.__main__ import main
 
