@@ -38,7 +38,7 @@ def accuracies(mnist: Dataset, file: str, *overrides: str) -> list[float]:
     contestant = Contestant(activation.name, make_learner(config, activation, mnist.train_images.shape[1]))
     with threadpool_limits(1):  # threads that wait for each other take minutes where tests run side by side
         TrainingLoop(config, mnist, [contestant], []).run()
-    return [epoch.accuracy for epoch in contestant.epochs]
+    return [epoch.test_accuracy for epoch in contestant.epochs]
 
 
 @pytest.mark.parametrize("engine", ["reference", load_config(CONFIGS / "seed.yaml").engine])

@@ -69,7 +69,7 @@ def test_a_loss_that_was_lost_is_named(full: Dataset):
 
 
 def test_the_introduction_says_what_is_trained_on_what(full: Dataset):
-    config = Config(seed=4, engine="eager", model=ModelConfig(hidden=(7, 6)))
+    config = Config(seed=4, engine="eager", model=ModelConfig(hidden=(7, 6)), train=TrainConfig(batch_size=60))
     text = introduction(config, full, [contestant("a"), contestant("b")])
     assert text.splitlines() == [
         f"Data: 60 training and 20 test images, {full.origin} (not verified)",
