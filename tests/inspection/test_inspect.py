@@ -237,7 +237,7 @@ def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
         (
             ["--stage", "nope"],
             2,
-            "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, inline_array_functions, .*all",
+            "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, inline_array.*all",
         ),
         (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
         (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, or .*"),
