@@ -1,5 +1,5 @@
 # `make` lists what there is to do. A target that needs Python packages first makes .venv in this checkout,
-# from pyproject.toml, and makes it anew only when that file changes.
+# from pyproject.toml, and makes it anew only when that file changes. Tests, style and MPI add what they need to it.
 #
 #     make train ARGS="--config configs/quick.yaml train.epochs=3"
 #     make train PYTHON=python3.12
@@ -9,6 +9,7 @@ N ?= 2
 MPIEXEC ?= .venv/bin/mpiexec
 RUN := .venv/bin/python
 READY := .venv/made-from-pyproject.toml
+HAS := .venv/has-
 
 .PHONY: help train quick compare demo train-mpi test soak data bench lint clean
 .DEFAULT_GOAL := help
@@ -28,16 +29,16 @@ compare: $(READY)  ## hold several operators against each other, over several se
 demo: $(READY)  ## open a page on which one draws digits, and the newest run's networks read them (ARGS="RUN --port N")
 	$(RUN) -m app demo $(ARGS)
 
-train-mpi: $(READY)  ## train on several ranks, each with its part of every batch (N=2)
+train-mpi: $(HAS)mpi  ## train on several ranks, each with its part of every batch (N=2)
 	@case "$(N)" in "" | 0 | *[!0-9]*) echo 'N is a number of ranks, as in make train-mpi N=2; found N=$(N)' >&2; exit 2 ;; esac
 	@command -v "$(MPIEXEC)" > /dev/null || { \
 	  echo 'There is no $(MPIEXEC). The one of another MPI library: make train-mpi MPIEXEC=mpiexec' >&2; exit 2; }
 	$(MPIEXEC) -n $(N) $(RUN) train.py $(if $(findstring --resume,$(ARGS)),,--config configs/mpi.yaml) $(ARGS)
 
-test: $(READY)  ## run the tests (ARGS="-k word" for some of them)
+test: $(HAS)dev  ## run the tests (ARGS="-k word" for some of them)
 	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup $(ARGS)
 
-soak: $(READY)  ## run the long forms of the tests, some twenty minutes of them, and keep the figures for docs/reliability.md
+soak: $(HAS)dev  ## run the long forms of the tests, some twenty minutes of them, and keep the figures for docs/reliability.md
 	$(RUN) -c 'import atheris' 2>/dev/null || $(RUN) -m pip install --quiet --disable-pip-version-check atheris
 	$(RUN) -m pytest tests/soak $(ARGS)
 
@@ -47,7 +48,7 @@ data: $(READY)  ## fetch MNIST into data/ and verify it
 bench: $(READY)  ## measure beside other frameworks; those to be had come with .venv/bin/pip install -e .[bench]
 	$(RUN) -m benchmarks $(ARGS)
 
-lint: $(READY)  ## check style, format and types
+lint: $(HAS)dev  ## check style, format and types
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
@@ -81,10 +82,18 @@ $(READY): pyproject.toml
 ALONE = "$(PYTHON)" -c 'import fcntl, os, sys; lock = os.open("Makefile", os.O_RDONLY); \
 	fcntl.flock(lock, fcntl.LOCK_EX); os.set_inheritable(lock, True); os.execvp(sys.argv[1], sys.argv[1:])'
 
+# What development, or MPI, needs besides.
+$(HAS)%: $(READY)
+	@$(ALONE) sh -c 'if cmp -s pyproject.toml $@; then touch $@; exit; fi; \
+	echo "Adding what $* needs to .venv ..."; $(call INSTALL,.[$*]) && cp pyproject.toml $@'
+
+INSTALL = $(RUN) -m pip install --disable-pip-version-check --editable "$(1)" && \
+	(cd .venv/lib/python*/site-packages && for link in *opsmith.pth; do echo ../../../.. > $$link; done)
+
 # In a .venv that make has made, before it is ready: another one is somebody's work, and is not replaced.
 OURS := .venv/made-by-make
 
-# pip's link to this checkout is made relative: Python 3.11 and 3.12 cannot read letters outside ASCII in it under
+# INSTALL makes pip's link to this checkout relative: Python 3.11 and 3.12 cannot read letters outside ASCII in it under
 # LC_ALL=C, and a checkout that is moved should not go on importing from its old place. The copy of pyproject.toml
 # comes last, so that a set-up which was interrupted is not taken for a whole one.
 SET_UP = if test -x $(RUN) && cmp -s pyproject.toml $(READY); then touch $(READY); exit; fi; \
@@ -92,6 +101,4 @@ SET_UP = if test -x $(RUN) && cmp -s pyproject.toml $(READY); then touch $(READY
 	  echo ".venv is there, and make did not make it: it would be replaced. Move it away, or remove it" >&2; exit 1; fi; \
 	echo "Setting up .venv (once; again when pyproject.toml changes) ..."; \
 	"$(PYTHON)" -m venv --clear .venv && touch $(OURS) && \
-	$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[dev]" && \
-	(cd .venv/lib/python*/site-packages && for link in *opsmith.pth; do echo ../../../.. > $$link; done) && \
-	cp pyproject.toml $(READY)
+	$(call INSTALL,.) && cp pyproject.toml $(READY)

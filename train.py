@@ -7,7 +7,7 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # importing takes long enough to be interrupted
 
 try:
-    from app.experiment.command import main
+    from app.experiment.train_command import main
 except ModuleNotFoundError as error:  # as of a Python that is not the one of .venv
     sys.exit(f"error: {sys.executable} has no package {error.name}: run `make train`, or .venv/bin/python after `make`")
 

@@ -6,38 +6,87 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
+from app import __version__
 from app.command_line import Parser, run
 from app.signals import ends_at_once
 
+
+class Command(NamedTuple):
+    """A command: the module whose `add_arguments` and `run` it is, a line of help, and an example of its words."""
+
+    module: str
+    help: str
+    example: str
+
+
 COMMANDS = {
-    "data": ("app.data.command", "show where MNIST is and whether it is whole; fetch it"),
-    "check": ("app.checking.command", "examine custom operators: gradients, shapes, behaviour, how they are compiled"),
-    "compare": ("app.comparing.command", "train several operators alike, and tell what differs from what is noise"),
-    "run": ("app.compat.command", "run a program written for Paddle or PyTorch, or list the names that it can use"),
-    "export": ("app.deployment.export", "write a trained network as a file that other programs run"),
-    "predict": ("app.deployment.predict", "say which digits image files show, by a trained network"),
-    "demo": ("app.demo.command", "open a page on which one draws digits, and trained networks read them"),
-    "report": ("app.reporting.command", "make the report of a run, a page that opens anywhere, from the run's folder"),
-    "inspect": (
+    "data": Command("app.data.command", "show where MNIST is and whether it is whole; fetch it", "fetch"),
+    "check": Command(
+        "app.checking.command",
+        "examine custom operators: gradients, shapes, behaviour, how they are compiled",
+        "my_ops.py:swish --like silu",
+    ),
+    "compare": Command(
+        "app.experiment.compare_command",
+        "train several operators alike, over several seeds, and tell which differ",
+        "--with relu,my_ops.py:swish --seeds 5 train.epochs=2",
+    ),
+    "run": Command(
+        "app.compat.command",
+        "run a program written for Paddle or PyTorch, or list the names that it can use",
+        "tutorial.py",
+    ),
+    "export": Command(
+        "app.use.export", "write a trained network as a file that other programs run", "runs/NAME network.onnx"
+    ),
+    "predict": Command(
+        "app.use.predict", "say which digits image files show, by a trained network", "runs/NAME digit.png --top 2"
+    ),
+    "demo": Command(
+        "app.use.demo.command",
+        "open a page on which one draws digits, and trained networks read them",
+        "runs/NAME --port 0",
+    ),
+    "report": Command(
+        "app.report.command", "make the report of a run, a page that opens anywhere, from the run's folder", "runs/NAME"
+    ),
+    "inspect": Command(
         "app.inspection.command",
         "show a network's Programs at every stage, the memory they need, and a picture",
+        "--config configs/quick.yaml",
     ),
 }
-"""Each command, with the module whose `add_arguments` and `run` it is and a line of help."""
+"""The commands beside `train`, which is train.py."""
+TRAIN = "train the custom operator of a configuration beside the built-in one, as train.py does"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name; gives the exit status."""
-    return run(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["train"]:  # which may be one of many ranks, and ends in its own way
+        from app.experiment.train_command import main as train
+
+        return train(given[1:], "opsmith train")
+    return run(lambda: _run(given))
 
 
 def _run(given: Sequence[str]) -> int:
-    parser = Parser(prog="python -m app", description="The tools around training.")
+    name = "opsmith" if Path(sys.argv[0]).stem == "opsmith" else "python -m app"
+    parser = Parser(prog=name, description="The tools around training.")
+    parser.add_argument("--version", action="version", version=f"opsmith {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    parsers = {name: commands.add_parser(name, help=line, description=line) for name, (_, line) in COMMANDS.items()}
+    commands.add_parser("train", help=TRAIN)
+    parsers = {
+        word: commands.add_parser(
+            word, help=command.help, description=command.help, epilog=f"example: {name} {word} {command.example}"
+        )
+        for word, command in COMMANDS.items()
+    }
     if given[:1] and given[0] in COMMANDS:
-        module = importlib.import_module(COMMANDS[given[0]][0])  # no other than the one that is run
+        module = importlib.import_module(COMMANDS[given[0]].module)  # no other than the one that is run
         module.add_arguments(parsers[given[0]])
         options = _options(parsers[given[0]], given[1:])
         with ends_at_once():

@@ -10,8 +10,8 @@ import uuid
 from pathlib import Path
 from typing import BinaryIO
 
-from app.claims import claim
 from app.errors import FileError
+from app.locks import shared_lock
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -23,7 +23,7 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
-        with claim(path.parent, lambda: _clear(path)):
+        with shared_lock(path.parent, lambda: _clear(path)):
             try:
                 with temporary.open("xb") as file:
                     file.write(content)

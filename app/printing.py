@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from collections.abc import Sequence
 from typing import TextIO
 
 
@@ -25,3 +26,26 @@ def _harmless(character: str) -> bool:
 def say(text: str, file: TextIO | None = None) -> None:
     """Print text, by default on standard output, as `escaped` makes it."""
     print(escaped(text), file=sys.stdout if file is None else file, flush=True)
+
+
+def cells(text: str) -> int:
+    """How many columns a text takes: two for each wide letter of East Asia, none for a combining accent."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
+
+
+def table(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str]:
+    """A table as lines, the first row its head: the first column to the left, the others to the right.
+
+    Where it does not fit into so many columns (80 where that is not known), each cell has a line of its own.
+    """
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    if sum(widths) + 2 * len(widths) - 2 > (columns or 80):
+        (_, *heads), *others = rows
+        told = [(name, *(f"  {head}  {cell}" for head, cell in zip(heads, row, strict=True))) for name, *row in others]
+        return [line for lines in told for line in lines]
+    lines = []
+    for first, *rest in rows:
+        padded = [" " * (width - cells(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([first + " " * (widths[0] - cells(first)), *padded]).rstrip())
+    return lines

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from importlib import metadata
 
-from app.training import machine
+from app.run import machine
 from benchmarks.process import environment
 
 PACKAGES = ("numpy", "numba", "scipy", "torch", "jax", "paddlepaddle", "scikit-learn", "pytensor")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from app.data import Batches, epoch_order
-from app.training.activation import find_activation
-from app.training.config import CONFIGS, load_config
-from app.training.learners import make_learner
-from app.training.trusted import Trust
+from app.run.config import CONFIGS, load_config
+from app.run.learners import make_learner
+from app.run.network import find_activation
+from app.run.trust import Trust
 from benchmarks.work import PIXELS, run_epochs
 
 

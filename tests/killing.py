@@ -37,7 +37,7 @@ def _serve() -> None:
     sys.path.insert(0, str(ROOT))
     import app.engine.compiled.engine
     import app.onnx  # noqa: F401 - all that training imports late
-    from app.experiment.command import main
+    from app.experiment.train_command import main
 
     for line in sys.stdin:
         order = json.loads(line)

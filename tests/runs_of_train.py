@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -16,9 +17,9 @@ import numpy as np
 import pytest
 
 from app.data import Dataset, load
-from app.experiment.command import main
-from app.training import config as config_module
-from app.training.config import Config
+from app.experiment.train_command import main
+from app.run import config as config_module
+from app.run.config import Config
 
 ROOT = Path(config_module.__file__).parents[2]
 TINY = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "engine=reference")
@@ -79,6 +80,11 @@ def train(
         return Run(status, printed.out, printed.err, tmp_path / folder)
 
     return run
+
+
+def without_waits(text: str) -> str:
+    """What a run says, less the lines about what takes more than a second, as anything does on a busy machine."""
+    return re.sub(r"^(Trying|Compiling|Testing|Timing|Writing) .* ?\.\.\.\n|^  \d+\.\d s\n", "", text, flags=re.M)
 
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from app import __version__
 from app.__main__ import COMMANDS, main
 from app.command_line import run
 from app.errors import AppError, ConfigError
@@ -26,9 +27,9 @@ def app(*words: str) -> subprocess.CompletedProcess[str]:
 def test_help_lists_every_command_with_a_line():
     done = app("--help")
     assert done.returncode == 0
-    for name, (_, line) in COMMANDS.items():
+    for name, command in COMMANDS.items():
         assert name in done.stdout
-        assert line in " ".join(done.stdout.split())
+        assert command.help in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("words", [[], ["bogus"], ["data", "bogus"]])
@@ -44,7 +45,37 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as caught:
         main([name, "--help"])
     assert caught.value.code == 0
-    assert f"usage: python -m app {name}" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"usage: python -m app {name}" in told
+    assert f"example: python -m app {name} " in " ".join(told.split())
+
+
+def test_train_is_a_command_too(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    assert "usage: opsmith train" in capsys.readouterr().out
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"opsmith {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("import opsmith.nn, sys; print(opsmith is sys.modules['app'], opsmith.nn is sys.modules['app.nn'])", "True"),
+        ("import opsmith, app; print(opsmith is app)", "True"),
+        ("import app, opsmith", "was imported as `app` before opsmith"),
+    ],
+)
+def test_opsmith_is_found_beside_a_users_own_app(program: str, told: str, tmp_path: Path):
+    (tmp_path / "app.py").write_text("")
+    (tmp_path / "main.py").write_text(f"import sys; sys.path.append({str(ROOT)!r})\n{program}")
+    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told in done.stdout + done.stderr
+    assert "False" not in done.stdout
 
 
 def test_a_closed_pipe_is_silent():

@@ -11,9 +11,9 @@ import pytest
 import app
 from app.errors import FileError, MissingFileError
 from app.files import open_file, read_file, write_whole
+from app.run.events import read as read_events
+from app.run.folder import read_weights, write_weights
 from app.static.model_file import read_model
-from app.training.events import read as read_events
-from app.training.weights import read_weights, write_weights
 
 
 def make(path: Path, kind: str) -> Path:

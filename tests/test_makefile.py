@@ -20,7 +20,8 @@ PRETENDED_PYTHON = f"""#!/bin/sh
 case "$1 $2" in
   -c*) exec '{sys.executable}' "$@" ;;
   "-m venv") rm -rf .venv; mkdir -p .venv/bin .venv/lib/python3/site-packages; cp "$0" .venv/bin/python ;;
-  "-m pip") sleep 0.2; echo /absolute > .venv/lib/python3/site-packages/_opsmith.pth; test ! -e pip-fails ;;
+  "-m pip") sleep 0.2; echo "pip $*"
+     test ! -e pip-fails && echo /absolute > .venv/lib/python3/site-packages/_opsmith.pth ;;
   *) echo "ran: $*" ;;
 esac
 """
@@ -184,3 +185,16 @@ def test_clean_removes_caches_alone_and_says_so(checkout: Path):
     assert "Removing .cache" in said
     left = {str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_dir()}
     assert left == kept | {"runs", "runs/a", ".venv", ".venv/lib", "app", "app/ops"}
+
+
+def test_training_installs_no_tools_of_development_and_tests_add_them(checkout: Path):
+    trained = make(checkout, "train", "PYTHON=./my python")
+    assert "--editable ." in trained
+    assert "[dev]" not in trained
+    tested = make(checkout, "test", "PYTHON=./my python")
+    assert "--editable .[dev]" in tested
+    assert SETTING_UP not in tested
+    assert "pip" not in make(checkout, "test", "PYTHON=./my python").replace("-m pytest", "")
+    project = checkout / "pyproject.toml"
+    os.utime(project, (project.stat().st_mtime + 60,) * 2)
+    assert "--editable" not in make(checkout, "lint", "PYTHON=./my python")

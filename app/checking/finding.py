@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Any
 from app import working_folder
 from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
-from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_shelf
+from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_shelf, split_settings
 from app.custom.numba_functions import is_compiled
 from app.custom.operator import CustomOperator
 from app.custom.pylayer import sets_up_context
@@ -148,21 +147,10 @@ def _of_function(function: Any) -> tuple[inspect.Parameter, ...]:
 
 def equivalent(words: str) -> Callable[..., Any]:
     """The operator that `relu`, `gelu(approximate=True)`, `custom.relu` or `file.py:name` stands for."""
-    name, bracket, _ = words.partition("(")
+    name, given = split_settings(words)
     function: Any = REGISTRY.get(name) or getattr(functional, name, None)
     if function is None:
         function = make_operator(name)
-    if not bracket:
+    if not given:
         return function
-    given = _keywords(words)
     return lambda *values: function(*values, **given)
-
-
-def _keywords(words: str) -> dict[str, Any]:
-    try:
-        call = ast.parse(words, mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            raise ValueError("settings are given by name")
-        return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError) as error:
-        raise ConfigError(f"{words!r} cannot be read; write it as leaky_relu(negative_slope=0.1)") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import importlib.util
@@ -60,6 +61,20 @@ def find_operator(name: str) -> Callable[..., Any]:
     if name not in built_in_names():
         raise _unknown(name)
     return REGISTRY[name]
+
+
+def split_settings(words: str) -> tuple[str, dict[str, Any]]:
+    """The name and the settings in words such as `custom.leaky_relu(slope=0.2)`."""
+    name, bracket, rest = words.partition("(")
+    if not bracket:
+        return words, {}
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+            raise ValueError("settings are given by name")
+        return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ConfigError(f"{words!r} cannot be read; write settings as in leaky_relu(negative_slope=0.1)") from error
 
 
 def make_operator(name: str) -> Callable[..., Any]:

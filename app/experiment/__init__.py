@@ -1,1 +1,1 @@
-"""A run of train.py: what is trained on what, who watches it, and what it keeps and says when it ends."""
+"""A run together with its report: the functions `train`, `resume` and `compare`, and the commands that call them."""

@@ -6,15 +6,15 @@ import argparse
 import re
 from pathlib import Path
 
-from app.deployment.named_model import add_trust_arguments, read_named_model
 from app.errors import ConfigError
 from app.files import write_whole
 from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
 from app.inspection.subject import Subject, of_configuration, of_function, of_model
 from app.printing import say
+from app.run.config import CONFIGS
 from app.static.model_file import paths_of
-from app.training.config import CONFIGS
+from app.use.models import add_trust_arguments, read_named_model
 
 SETTING = re.compile(r"[\w.]+=")
 

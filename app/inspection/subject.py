@@ -55,11 +55,11 @@ def of_configuration(
     path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0, custom_ops: Sequence[str] = ()
 ) -> Subject:
     """The Programs that training with a configuration runs: at one of so many ranks, if it is for many."""
-    from app.training import network
-    from app.training.activation import find_activation
-    from app.training.config import load_config, operators_typed
-    from app.training.learners import program as learner
-    from app.training.trusted import Trust
+    from app.run import network
+    from app.run.config import load_config, operators_typed
+    from app.run.learners import program as learner
+    from app.run.network import find_activation
+    from app.run.trust import Trust
 
     config = load_config(path, overrides)
     if config.dist.shape == "none" and ranks is not None:

@@ -21,9 +21,9 @@ from app.data import Batches, epoch_order, load
 from app.ranks import ending
 from app.ranks.current import current
 from app.ranks.world import World
-from app.training.activation import find_activation
-from app.training.config import Config
-from app.training.learners import make_learner
+from app.run.config import Config
+from app.run.learners import make_learner
+from app.run.network import find_activation
 
 PIXELS, CLASSES = 784, 10
 _ROUNDS, _ITERATIONS = 25, 20

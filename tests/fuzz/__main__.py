@@ -20,8 +20,8 @@ sys.path.insert(0, str(ROOT))
 MEMORY, ONE_INPUT = 1024, 10  # megabytes, seconds
 READERS = [
     *("app.data", "app.vision", "app.saving", "app.static.model_file", "app.graph.serialise", "app.custom.written"),
-    *("app.training.config", "app.training.yaml_text", "app.training.checkpoints", "app.reporting"),
-    *("gzip", "tarfile", "_compression", "yaml", "PIL"),
+    *("app.run.config", "app.run.yaml_text", "app.run.checkpoints", "app.report"),
+    *("gzip", "tarfile", "_compression", "ruamel", "PIL"),
 ]
 """The modules whose paths are looked for."""
 

@@ -11,13 +11,13 @@ from fuzz_files import put_together, taken_apart
 from fuzz_target import Target, in_a_file
 
 from app.errors import AppError, ConfigError, FileError
-from app.reporting.page import page
-from app.reporting.record import read as read_record
-from app.training import events
-from app.training.checkpoints.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from app.training.comparison import Start
-from app.training.config import CONFIGS, Config, dump_config, load_config
-from app.training.sums import SUMS, check
+from app.report.page import page
+from app.report.record import read as read_record
+from app.run import events
+from app.run.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from app.run.config import CONFIGS, Config, dump_config, load_config
+from app.run.folder import SUMS, check_sums
+from app.run.loop import Start
 
 
 def _checkpoint() -> bytes:
@@ -28,7 +28,7 @@ def _checkpoint() -> bytes:
         data="0" * 64,
         metrics=np.frombuffer(METRICS, np.uint8),
         learners={"relu": {"layers.0.weight": np.ones((2, 3), "float32")}},
-        elsewhere={},
+        random_state={},
     )
     with tempfile.TemporaryDirectory() as folder:
         write_checkpoint(Path(folder, "one"), checkpoint)
@@ -53,7 +53,7 @@ def _check_sums(content: bytes) -> None:
         for name in ("config.yaml", "metrics.jsonl"):
             Path(folder, name).write_bytes(b"")
         Path(folder, SUMS).write_bytes(content)
-        check(Path(folder))
+        check_sums(Path(folder))
 
 
 def _read_words(content: bytes) -> None:

@@ -9,8 +9,8 @@ from typing import get_args, get_type_hints
 import pytest
 from killing import SMALL, assert_same_results, killer, moments
 
-from app.training.checkpoints.checkpoint import read_checkpoint
-from app.training.config import Config
+from app.run.checkpoints import read_checkpoint
+from app.run.config import Config
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
 KILLS = 50

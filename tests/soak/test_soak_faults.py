@@ -13,13 +13,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FAULTS = {
     "servers": ["data/test_mirror_under_fire.py", "data/test_mirror_certificates.py", "data/test_sources.py"],
-    "files": ["data/test_fetch.py", "training/test_checkpoints.py", "training/test_run_folder.py", "test_claims.py"],
-    "configurations": ["training/test_hostile_configurations.py", "training/test_yaml_text.py"],
-    "operators": ["experiment/test_misbehaving_operators.py", "training/test_finite.py"],
+    "files": ["data/test_fetch.py", "run/test_checkpoints.py", "run/test_run_folder.py", "test_locks.py"],
+    "configurations": ["run/test_hostile_configurations.py", "run/test_yaml_text.py"],
+    "operators": ["run/test_misbehaving_operators.py", "run/test_finite.py"],
     "interruptions": [
-        "experiment/test_resume.py",
-        "experiment/test_resume_unchanged.py",
-        "experiment/test_interrupted_commands.py",
+        "run/test_resume.py",
+        "run/test_resume_unchanged.py",
+        "run/test_interrupted_commands.py",
     ],
 }
 _passed: dict[str, int] = {}

@@ -10,11 +10,11 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from app.training.config import Config
+from app.run.config import Config
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
 ROOT = Path(__file__).parents[2]
-LONG_RUNS = ROOT / "tests" / "training" / "long_runs.py"
+LONG_RUNS = ROOT / "tests" / "run" / "long_runs.py"
 ITERATIONS = 10_000
 _growths: dict[str, float] = {}
 

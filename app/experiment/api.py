@@ -1,0 +1,69 @@
+"""Train, resume, compare: a run, its folder and its report. The commands are thin callers of these functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+
+from app.errors import ConfigError
+from app.ranks.current import place
+from app.run.config import Config, operators_of
+from app.run.console import Console
+from app.run.folder import RunFolder, remove_sums
+from app.run.network import find_activations
+from app.run.resume import interrupted_run, where_it_goes_on
+from app.run.run import Result, Run
+from app.run.trust import NOBODY, Trust
+
+
+def train(config: Config, name: str, console: Console | None = None, trust: Trust = NOBODY) -> Result:
+    """Train the operator of a configuration beside its baseline, into a new folder named after `name`."""
+    activations = find_activations(operators_of(config), trust)  # before data is fetched in vain
+    run = Run(config, activations, console or Console(), write_report=_write_report)
+    return run.go(lambda: RunFolder.new(config, name))
+
+
+def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = None, trust: Trust = NOBODY) -> Result:
+    """Go on with the run in a folder, which was interrupted, as if it had not been."""
+    console = console or Console()
+    with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
+        config, found = interrupted_run(path, overrides, console.warn)
+
+        def reopened() -> RunFolder:
+            assert folder is not None, "only rank 0 writes"
+            remove_sums(path)
+            folder.go_on(config, b"" if found is None else found.metrics.tobytes())
+            return folder
+
+        activations = find_activations(operators_of(config), trust)
+        start = None if found is None else found.start
+        run = Run(config, activations, console, found=found, write_report=_write_report)
+        return run.go(reopened, where_it_goes_on(config, start))
+
+
+def compare(
+    config: Config,
+    operators: Sequence[str],
+    seeds: int,
+    name: str,
+    console: Console | None = None,
+    trust: Trust = NOBODY,
+) -> Result:
+    """Train several operators alike, each with so many seeds, and test how the others differ from the first."""
+    if config.dist.shape != "none":
+        raise ConfigError(f"a comparison is made by one process, and dist.shape={config.dist.shape} is for several")
+    model = msgspec.structs.replace(config.model, activation=operators[1])
+    config = msgspec.structs.replace(config, model=model, baseline=operators[0])
+    activations = find_activations(operators, trust)
+    chosen = range(config.seed, config.seed + seeds)
+    run = Run(config, activations, console or Console(), seeds=chosen, write_report=_write_report)
+    return run.go(lambda: RunFolder.new(config, f"compare-{name}"))
+
+
+def _write_report(folder: Path) -> Path:
+    from app.report.report import write_report  # imported late: a run has other things to do first
+
+    return write_report(folder)

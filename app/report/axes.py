@@ -1,0 +1,63 @@
+"""The axes of a chart: where its marks are, and what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.report import wording
+
+_OUT_OF_SIGHT = 1e100
+"""Beyond this no axis goes, as the room between its ends must be a number too."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis from one value to another. `unit` says how values are written: "", "share", "seconds" or "count"."""
+
+    label: str
+    low: float
+    high: float
+    unit: str = ""
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """Where a value is on the axis, from 0 to 1."""
+        if self.log:
+            return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+        return (value - self.low) / (self.high - self.low)
+
+    def marks(self, most: int = 5) -> list[float]:
+        """Values in between that are easy to read, about `most` of them."""
+        if self.log:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            tens, more = ([f * 10.0**p for p in powers for f in factors] for factors in ((1,), (1, 2, 5)))
+            tens, more = ([v for v in values if self.low <= v <= self.high] for values in (tens, more))
+            return tens if len(tens) > 2 else more
+        least = (self.high - self.low) / most
+        size = 10.0 ** math.floor(math.log10(least))
+        step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= least)
+        return [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+
+    def written(self, value: float) -> str:
+        """A value as a mark says it."""
+        if self.unit == "share":
+            return f"{round(100 * value, 6):g} %"
+        if self.unit == "seconds":
+            return wording.seconds(value)
+        if self.unit == "count":
+            size, name = next(((s, n) for s, n in ((1e6, "M"), (1e3, "k")) if value >= s), (1, ""))
+            return f"{value / size:.4g}{name}"
+        return f"{round(value, 9):,.10g}"
+
+
+def around(label: str, values: Iterable[float], unit: str = "", log: bool = False, margin: float = 0.04) -> Axis:
+    """The axis that shows all values that are numbers, with a little air around them."""
+    shown = [value for value in values if abs(value) < _OUT_OF_SIGHT and (value > 0 or not log)]
+    low, high = (min(shown), max(shown)) if shown else (1.0, 10.0)
+    if log:
+        return Axis(label, low / (1 + 5 * margin), high * (1 + 5 * margin), unit, log)
+    air = (high - low) * margin or abs(high) / 2 or 0.1
+    bottom = max(low - air, -air / 4) if unit == "share" else low - air  # no share is less than nothing
+    return Axis(label, bottom, high + air, unit)

@@ -1,0 +1,134 @@
+"""All that is known of a run, read from its folder; nothing in there is run, or fetched."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.errors import FileError
+from app.files import read_file
+from app.run import answers, events
+from app.run.answers import Answers
+from app.run.config import Config, load_kept_config
+from app.run.folder import COMPARISON, CONFIG, read_weights
+from app.run.yaml_text import MAX_BYTES
+
+FIRST_LAYER = "layers.0.weight"
+
+
+@dataclass
+class Record:
+    """A run, by what lies in its folder."""
+
+    folder: Path
+    config: Config
+    config_text: str
+    start: events.Start | None = None
+    iterations: list[events.Iteration] = field(default_factory=list)
+    epochs: list[events.Epoch] = field(default_factory=list)
+    activations: list[events.Activations] = field(default_factory=list)
+    costs: list[events.Cost] = field(default_factory=list)
+    answers: Answers | None = None
+    first_layers: dict[str, np.ndarray] = field(default_factory=dict)
+    """Of each operator's network the weights between the pixels (rows) and the first units (columns)."""
+    verdicts: list[str] = field(default_factory=list)
+    """What `compare` found, in its own words."""
+
+    @property
+    def operators(self) -> list[str]:
+        """The operators in the order in which they were trained: the one in question first."""
+        named = (self.config.model.activation, self.config.baseline)
+        seen = dict.fromkeys(
+            [*(event.operator for event in self.iterations), *(event.operator for event in self.epochs)]
+        )
+        return list(seen) or list(dict.fromkeys(name for name in named if name))
+
+    @property
+    def seeds(self) -> int:
+        """How many times each operator was trained."""
+        return max(1, len({event.seed for event in self.epochs}))
+
+    def epochs_of(self, operator: str) -> list[events.Epoch]:
+        """The epochs that an operator finished, with every seed."""
+        return [epoch for epoch in self.epochs if epoch.operator == operator]
+
+    def finished(self, operator: str) -> int:
+        """How many epochs an operator finished, with the seed that came furthest."""
+        return max((epoch.epoch + 1 for epoch in self.epochs_of(operator)), default=0)
+
+    def last(self, operator: str) -> list[events.Epoch]:
+        """The last epoch of an operator with each seed."""
+        found = {epoch.seed: epoch for epoch in sorted(self.epochs_of(operator), key=lambda epoch: epoch.epoch)}
+        return list(found.values())
+
+
+def read(folder: Path) -> Record:
+    """What is known of the run in a folder."""
+    found = list(events.read(folder))
+    path = folder / CONFIG
+    config = load_kept_config(path)
+    record = Record(folder, config, read_file(path, MAX_BYTES).decode("utf-8-sig"))
+    lists: dict[type, list[Any]] = {
+        events.Iteration: record.iterations,
+        events.Epoch: record.epochs,
+        events.Activations: record.activations,
+        events.Cost: record.costs,
+    }
+    for event in found:
+        if isinstance(event, events.Start):
+            record.start = event  # of a run that was resumed the last one tells
+        else:
+            lists[type(event)].append(event)
+    record.answers = answers.read(folder)
+    record.first_layers = _first_layers(folder)
+    record.verdicts = _verdicts(folder / COMPARISON)
+    return record
+
+
+_LARGEST = 10_000_000
+"""Bytes of a comparison that are read."""
+
+
+class _Comparison(msgspec.Struct):
+    verdicts: list[str]
+
+
+def _verdicts(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    try:
+        return msgspec.json.decode(read_file(path, _LARGEST), type=_Comparison).verdicts
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+        raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
+
+
+def _first_layers(folder: Path) -> dict[str, np.ndarray]:
+    found = {}
+    for operator, weights in read_weights(folder).items():
+        layer = weights.arrays.get(FIRST_LAYER)
+        if layer is None or layer.ndim != 2 or layer.dtype.kind != "f":
+            told = "missing" if layer is None else f"{layer.dtype}{list(layer.shape)}"
+            raise FileError(f"{weights.file}: {FIRST_LAYER} is {told}, expected a float matrix")
+        found[operator] = layer
+    return found
+
+
+def over_seeds(
+    events: Iterable[Any], x: Callable[[Any], float], y: Callable[[Any], float | None]
+) -> list[tuple[float, float, float, float]]:
+    """For each x the mean, the least and the greatest y, over the seeds; nan where y is no number."""
+    at: dict[float, list[float]] = defaultdict(list)
+    for event in events:
+        value = y(event)
+        at[x(event)].append(np.nan if value is None else value)
+    return [(key, *_mean_and_ends(at[key])) for key in sorted(at)]
+
+
+def _mean_and_ends(values: Sequence[float]) -> tuple[float, float, float]:
+    return sum(values) / len(values), min(values), max(values)

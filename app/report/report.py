@@ -1,0 +1,27 @@
+"""A run's report, `report.html` and `curves.png`: written when the run has ended, and again whenever one likes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.files import write_whole
+from app.report.page import page
+from app.report.record import Record, read
+from app.run.steps import warnings_off
+
+PAGE, CURVES = "report.html", "curves.png"
+
+
+def write_report(folder: Path) -> Path:
+    """Make the report of what lies in a run's folder, and put it there; gives the page."""
+    record = read(folder)
+    with warnings_off():
+        write_whole(folder / PAGE, page(record).encode())
+        _write_curves(record)
+    return folder / PAGE
+
+
+def _write_curves(record: Record) -> None:
+    from app.report.curves_png import curves_png  # imported late: matplotlib takes a quarter of a second
+
+    write_whole(record.folder / CURVES, curves_png(record))

@@ -1,0 +1,30 @@
+"""What each operator costs alone, against the size of the array that it works on."""
+
+from __future__ import annotations
+
+from app.report.charts import Chart, Line
+from app.report.record import Record, over_seeds
+from app.report.sections.section import Section
+
+_ABOUT = "The time of one call of the operator by itself, on one thread, on arrays of several sizes."
+
+
+def section(record: Record) -> Section | None:
+    """The costs, if the run measured any."""
+    if not record.costs:
+        return None
+    charts = [
+        _chart(record, "forward", "Forward pass"),
+        _chart(record, "backward", "Backward pass"),
+    ]
+    return Section("costs", "Cost of the operator", _ABOUT, charts)
+
+
+def _chart(record: Record, which: str, title: str) -> Chart:
+    lines = []
+    for colour, operator in enumerate(record.operators):
+        costs = [cost for cost in record.costs if cost.operator == operator]
+        points = over_seeds(costs, lambda cost: cost.size, lambda cost: getattr(cost, which))
+        lines.append(Line(operator, points, colour))
+    shown = [line for line in lines if line.points]
+    return Chart(f"cost-{which}", title, "numbers in the array", "time of a call", shown, "count", "seconds", log=True)

@@ -1,0 +1,64 @@
+"""Loss and accuracy of each operator over the epochs, and accuracy against the time that it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+from app.report.charts import Chart, Line, Point
+from app.report.record import Record, over_seeds
+from app.report.sections.section import Section
+
+_ABOUT = (
+    "The test figures are those after each epoch, and the faint curves single batches in training. Drag over a chart "
+    "to enlarge a part of it; a double click shows all again."
+)
+
+
+def section(record: Record) -> Section | None:
+    """The curves of training."""
+    if not record.iterations and not record.epochs:
+        return None
+    charts = [
+        _over_epochs(record, "loss", "Loss", "loss", "test_loss"),
+        _over_epochs(record, "accuracy", "Accuracy", "accuracy", "test_accuracy", "share"),
+        _over_time(record),
+    ]
+    seeds = f" Each is the mean over {record.seeds} seeds, with all of them in its band." if record.seeds > 1 else ""
+    return Section("training", "Training", _ABOUT + seeds, [chart for chart in charts if chart.lines])
+
+
+def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, unit: str = "") -> Chart:
+    per_epoch = _iterations_per_epoch(record)
+    lines = []
+    for colour, operator in enumerate(record.operators):
+        iterations = [event for event in record.iterations if event.operator == operator]
+        seen = over_seeds(iterations, lambda e: e.epoch + (e.iteration + 1) / per_epoch, _value(batch))
+        lines.append(Line(f"{operator}, training", seen, colour, faint=True))
+    for colour, operator in enumerate(record.operators):
+        tested = over_seeds(record.epochs_of(operator), lambda e: e.epoch + 1, _value(test))
+        lines.append(Line(f"{operator}, test", tested, colour))
+    return Chart(name, title, "epoch", name, [line for line in lines if line.points], y_unit=unit)
+
+
+def _over_time(record: Record) -> Chart:
+    lines = []
+    for colour, operator in enumerate(record.operators):
+        epochs = record.epochs_of(operator)
+        took = accumulate(point[1] for point in over_seeds(epochs, lambda e: e.epoch, lambda e: e.seconds))
+        tested = over_seeds(epochs, lambda e: e.epoch, _value("test_accuracy"))
+        points: list[Point] = [(at, *point[1:]) for at, point in zip(took, tested, strict=True)]
+        lines.append(Line(operator, points, colour))
+    shown = [line for line in lines if line.points]
+    return Chart("time", "Accuracy against time", "time of training", "test accuracy", shown, "seconds", "share")
+
+
+def _iterations_per_epoch(record: Record) -> int:
+    if record.start is not None and record.start.data.training:
+        return -(-record.start.data.training // record.config.train.batch_size)
+    return max((event.iteration + 1 for event in record.iterations), default=1)
+
+
+def _value(name: str) -> Callable[[Any], float | None]:
+    return lambda event: getattr(event, name)

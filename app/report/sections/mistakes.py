@@ -1,0 +1,107 @@
+"""Where the networks went wrong: which digits they took for which, and the images themselves."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from app.data.dataset import CLASSES
+from app.report import pictures
+from app.report.markup import tag
+from app.report.record import Record
+from app.report.sections.section import Section
+from app.report.wording import count, listed, share
+from app.run.answers import NONE, SHOWN, Answers, alike
+
+
+def section(record: Record) -> Section | None:
+    """The confusion matrices, the digits that were misread, and those that the operators disagree about."""
+    found = record.answers
+    if found is None:
+        return None
+    parts = [
+        tag("div", _matrix(found, group), _wrong(found, group), class_="beside") for group in alike(found.predicted)
+    ]
+    if len(found.predicted) > 1:
+        parts.append(_disputed(found))
+    about = f"Counted over {count(len(found.labels), 'test image')}."
+    if record.seeds > 1:
+        about += " These are the networks of the first seed."
+    if any(_apart(record, found, operator) for operator in found.predicted):
+        about += " The networks answered with the weights in this folder, which are not those of the last whole epoch."
+    return Section("mistakes", "Mistakes", about, (), parts)
+
+
+def _apart(record: Record, found: Answers, operator: str) -> bool:
+    """Whether the answers are not those that the last epoch was measured by, as after an interruption."""
+    measured = [epoch.test_accuracy for epoch in record.last(operator)[:1] if epoch.test_accuracy is not None]
+    return any(abs(found.right(operator).mean() - accuracy) > 0.5 / len(found.labels) for accuracy in measured)
+
+
+def _matrix(found: Answers, operators: list[str]) -> Element:
+    table = found.confusion(operators[0])
+    columns = CLASSES + bool(table[:, NONE].any())
+    names = [str(digit) for digit in range(CLASSES)] + ["none"]
+    most = max(int(np.max(table * ~np.eye(CLASSES, CLASSES + 1, dtype=bool))), 1)
+    head = tag("tr", tag("td"), [tag("th", name, scope="col") for name in names[:columns]])
+    rows = [
+        tag(
+            "tr", tag("th", names[digit], scope="row"), [_cell(table, digit, column, most) for column in range(columns)]
+        )
+        for digit in range(CLASSES)
+    ]
+    caption = f"What {listed(operators)} took each digit (row) for (column)"
+    return tag(
+        "figure",
+        tag("table", tag("caption", caption), tag("thead", head), tag("tbody", rows), class_="confusion"),
+        class_="chart",
+    )
+
+
+def _cell(table: np.ndarray, digit: int, column: int, most: int) -> Element:
+    number = int(table[digit, column])
+    heat = "right" if digit == column else f"h{-(-5 * number // most)}"
+    return tag("td", str(number) if number else "·", class_=heat)
+
+
+def _wrong(found: Answers, operators: list[str]) -> Element:
+    places = found.wrong(operators[0])
+    said = f"{listed(operators)} {'all ' if len(operators) > 2 else 'both ' if len(operators) > 1 else ''}got"
+    return _gallery(found, f"{count(len(places), 'digit')} that {said} wrong", places, operators[:1])
+
+
+def _disputed(found: Answers) -> Element:
+    places = found.disputed()
+    title = f"{count(len(places), 'digit')} that {listed(list(found.predicted))} disagree about"
+    if not len(places):
+        return tag("p", f"{listed(list(found.predicted))} gave the same answer to every image.", class_="note")
+    return _gallery(found, title, places, list(found.predicted))
+
+
+def _gallery(found: Answers, title: str, places: np.ndarray, operators: list[str]) -> Element:
+    kept = {int(place): row for row, place in enumerate(found.shown)}
+    shown = [int(place) for place in places if int(place) in kept][:SHOWN]
+    items = [_digit(found, place, found.images[kept[place]], operators) for place in shown]
+    taken = f"{listed(operators)} took it for, in this order" if len(operators) > 1 else "it was taken for"
+    told = f"Under each, what it is → what {taken}, and how surely."
+    if len(shown) < len(places):
+        told += f" These are the {len(shown)} surest."
+    about = tag("p", told, class_="about") if shown else None
+    return tag("div", tag("h3", title), about, tag("ul", items, class_="digits"), class_="gallery")
+
+
+def _digit(found: Answers, place: int, pixels: np.ndarray, operators: list[str]) -> Element:
+    label, rows, width = int(found.labels[place]), *pixels.shape
+    answered = [_named(int(found.predicted[operator][place])) for operator in operators]
+    told = f"a {label}, taken for {' and '.join(answered)}"
+    image = tag("img", src=pictures.digit(pixels), alt=told, width=width, height=rows, loading="lazy")
+    lines = []
+    for operator, answer in zip(operators, answered, strict=True):
+        sure = tag("small", share(float(found.sureness[operator][place]), 0))
+        lines.append(tag("span", f"{answer} ", sure, class_=f"c{list(found.predicted).index(operator) % 8}"))
+    return tag("li", image, tag("p", tag("b", f"{label} → "), lines), title=f"test image {place}: {told}")
+
+
+def _named(answer: int) -> str:
+    return "none" if answer == NONE else str(answer)

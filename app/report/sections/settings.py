@@ -1,0 +1,31 @@
+"""What a run was told, and where it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.etree.ElementTree import Element
+
+from app.report.markup import tag
+from app.report.record import Record
+from app.report.sections.section import Section
+from app.report.wording import count
+
+
+def section(record: Record) -> Section:
+    """The data, the machine, the engine's verdict on each operator, and the configuration."""
+    parts = []
+    if record.start is not None:
+        data, shape = record.start.data, " × ".join(map(str, record.start.data.shape))
+        images = f"{count(data.training, 'training image')}, {count(data.test, 'test image')} of {shape} pixels"
+        checked = "verified" if data.verified else "not verified"
+        parts += [_listed("Data", {"origin": f"{data.origin} ({checked})", "images": images})]
+        parts += [_listed("Machine", {**record.start.machine, "begun": record.start.at})]
+        if engines := {name: how for name, how in record.start.engines.items() if how}:
+            parts.append(_listed("How the engine runs each network", engines))
+    text = tag("pre", record.config_text, tabindex="0")
+    return Section("settings", "Settings and machine", "", (), [*parts, tag("h3", "Configuration"), text])
+
+
+def _listed(title: str, items: Mapping[str, str]) -> Element:
+    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in items.items()]
+    return tag("div", tag("h3", title), tag("dl", pairs))

@@ -1,0 +1,82 @@
+"""Inside the networks: the weights of the first layer as images, and what the hidden units did over the epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from app.nn import Linear, ParamAttr
+from app.ops import random
+from app.report import pictures
+from app.report.charts import Chart, Line
+from app.report.markup import tag
+from app.report.record import Record, over_seeds
+from app.report.sections.section import Section
+from app.report.wording import listed
+from app.run.answers import alike
+from app.run.config import Config
+from app.run.network import INITIALIZERS
+
+TILES, ACROSS = 100, 10
+_ABOUT = (
+    "A unit is dead that is zero on every test image: an operator such as ReLU then passes no gradient back, and the "
+    "unit learns no more."
+)
+_FIGURES = (
+    ("dead", "Dead units", "share of units", "share"),
+    ("zeros", "Zeros", "share of values that are zero", "share"),
+    ("mean", "Mean", "mean value", ""),
+)
+
+
+def section(record: Record) -> Section | None:
+    """The hidden units, if there are any."""
+    charts = [_chart(record, *figure) for figure in _FIGURES] if record.activations else []
+    shape = record.start.data.shape if record.start is not None else []
+    fitting = {name: w for name, w in record.first_layers.items() if _fits(w, shape, record.config)}
+    tiles = [_tiles(names, fitting[names[0]], record.config, (shape[0], shape[1])) for names in alike(fitting)]
+    if not charts and not tiles:
+        return None
+    return Section("units", "Hidden units", _ABOUT, charts, [tag("div", tiles, class_="charts")] if tiles else [])
+
+
+def _chart(record: Record, name: str, title: str, y: str, unit: str) -> Chart:
+    lines = []
+    layers = sorted({event.layer for event in record.activations})
+    for colour, operator in enumerate(record.operators):
+        for layer in layers:
+            of_it = [e for e in record.activations if (e.operator, e.layer) == (operator, layer)]
+            points = over_seeds(of_it, lambda e: e.epoch + 1, lambda e: getattr(e, name))
+            words = f", layer {layer + 1}" if len(layers) > 1 else ""
+            lines.append(Line(operator + words, points, colour + layer * len(record.operators)))
+    return Chart(f"units-{name}", title, "epoch", y, [line for line in lines if line.points], "", unit)
+
+
+def _fits(weights: np.ndarray, shape: Sequence[int], config: Config) -> bool:
+    return len(shape) == 2 and weights.shape == (prod(shape), *config.model.hidden[:1])
+
+
+def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tuple[int, int]) -> Element:
+    """The weights of a first layer, and what training made of those that it began with."""
+    changes = weights - _first_weights(config, len(weights))
+    strongest = np.sort(np.argsort(-np.linalg.norm(changes, axis=0), kind="stable")[:TILES])
+    units = weights.shape[1]
+    chosen = "A tile is a unit" if units <= TILES else f"Of {units} units the {TILES} that learned most"
+    parts = []
+    for title, shown in (("What training added to its weights", changes), ("Its weights", weights)):
+        told = f"{title}, {listed(operators)}: a tile for each unit, orange above zero, blue below"
+        image = pictures.weights(shown[:, strongest], shape, ACROSS)
+        parts.append(tag("div", tag("h4", title), tag("img", src=image, alt=told, class_="tiles", loading="lazy")))
+    words = f"{chosen}: orange pixels speak for it, blue ones against."
+    caption = tag("figcaption", tag("h3", f"First layer, {listed(operators)}"), tag("p", words))
+    return tag("figure", caption, tag("div", parts, class_="pair"), class_="chart")
+
+
+def _first_weights(config: Config, pixels: int) -> np.ndarray:
+    """The weights that the first layer began with: they follow from the seed, and are drawn before all others."""
+    random.seed(config.seed)
+    attr = ParamAttr(initializer=INITIALIZERS[config.model.initializer]())
+    return Linear(pixels, config.model.hidden[0], weight_attr=attr).weight.numpy()

@@ -1,0 +1,135 @@
+"""What the networks answered to the test images: kept in the run's folder, with the images that the report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.data import Dataset
+from app.data.dataset import CLASSES
+from app.errors import FileError
+from app.run.folder import ANSWERS
+from app.saving import load, save
+
+SHOWN = 21
+"""How many images of a kind are shown at most."""
+NONE = CLASSES
+"""The answer of a network whose scores are no numbers."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """For each test image its label, and of each operator's network the answer and how sure it was."""
+
+    labels: np.ndarray
+    predicted: dict[str, np.ndarray]
+    sureness: dict[str, np.ndarray]
+    shown: np.ndarray
+    """The numbers of the images that are kept."""
+    images: np.ndarray
+    """Those images, (how many, rows, columns)."""
+
+    def right(self, operator: str) -> np.ndarray:
+        """Which images it got right."""
+        return np.asarray(self.predicted[operator] == self.labels)
+
+    def wrong(self, operator: str) -> np.ndarray:
+        """The images that it got wrong, those that it was most sure of first."""
+        return _surest(~self.right(operator), self.sureness[operator])
+
+    def disputed(self) -> np.ndarray:
+        """The images that the operators disagree about, those that they are most sure of first."""
+        first, *others = self.predicted.values()
+        differs = np.any([other != first for other in others], axis=0) if others else np.zeros(len(first), bool)
+        return _surest(differs, np.sum(list(self.sureness.values()), axis=0))
+
+    def confusion(self, operator: str) -> np.ndarray:
+        """How often each digit (row) was taken for each (column), of which the last is for no answer."""
+        table = np.zeros((CLASSES, CLASSES + 1), np.int64)
+        np.add.at(table, (self.labels, self.predicted[operator]), 1)
+        return table
+
+
+def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
+    """The answers in the scores that each operator's network gave, and the images worth showing."""
+    predicted, sureness = {}, {}
+    for operator, rows in scores.items():
+        known = np.isfinite(rows).all(axis=1)
+        powers = np.exp(rows - rows.max(axis=1, keepdims=True), where=known[:, None], out=np.ones_like(rows))
+        predicted[operator] = np.where(known, rows.argmax(axis=1), NONE).astype(np.uint8)
+        sureness[operator] = np.where(known, powers.max(axis=1) / powers.sum(axis=1), 0).astype(np.float32)
+    nothing = np.zeros(0, np.int64)
+    found = Answers(dataset.test_labels.astype(np.uint8), predicted, sureness, nothing, nothing)
+    worth = [*(found.wrong(operator)[:SHOWN] for operator in scores), found.disputed()[:SHOWN]]
+    shown = np.unique(np.concatenate(worth))
+    images = dataset.test_images[shown].reshape(len(shown), *dataset.image_shape)
+    return Answers(found.labels, predicted, sureness, shown, images)
+
+
+def keep(found: Answers, folder: Path) -> None:
+    """Write answers into a run's folder."""
+    save(
+        {"labels": found.labels, "shown": found.shown, "images": found.images, **_by_operator(found)}, folder / ANSWERS
+    )
+
+
+def read(folder: Path) -> Answers | None:
+    """The answers in a run's folder, checked; None if a run has none, as one that was killed."""
+    path = folder / ANSWERS
+    if not path.exists():
+        return None
+    kept = load(path, return_numpy=True)
+    try:
+        operators = [str(operator) for operator in kept["operators"]]
+        predicted, sureness = (dict(zip(operators, kept[key], strict=True)) for key in ("predicted", "sureness"))
+        found = Answers(kept["labels"], predicted, sureness, kept["shown"], kept["images"])
+        fits = operators and _fits(found)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise FileError(f"{path} holds no answers: {type(error).__name__} {error}") from error
+    if not fits:
+        raise FileError(f"{path} holds no answers: its arrays do not fit together")
+    return found
+
+
+def _by_operator(found: Answers) -> dict[str, Any]:
+    predicted, sureness = found.predicted, found.sureness
+    return {"operators": list(predicted), "predicted": list(predicted.values()), "sureness": list(sureness.values())}
+
+
+def _fits(found: Answers) -> bool:
+    count, images = len(found.labels), found.images
+    rows = [*found.predicted.values(), *found.sureness.values()]
+    classes = [
+        (found.labels, CLASSES),
+        *((array, NONE + 1) for array in found.predicted.values()),
+        (found.shown, count),
+    ]
+    return (
+        count > 0
+        and all(array.shape == (count,) for array in rows)
+        and all(array.dtype.kind == "f" for array in found.sureness.values())
+        and all(a.ndim == 1 and a.dtype.kind in "iu" and bool(((a >= 0) & (a < end)).all()) for a, end in classes)
+        and images.dtype == np.uint8
+        and images.ndim == 3
+        and len(images) == len(found.shown)
+    )
+
+
+def alike(arrays: Mapping[str, np.ndarray]) -> list[list[str]]:
+    """The operators by groups, those together that have the same numbers."""
+    groups: list[list[str]] = []
+    for operator, array in arrays.items():
+        group = next((group for group in groups if np.array_equal(arrays[group[0]], array)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(operator)
+    return groups
+
+
+def _surest(which: np.ndarray, sureness: np.ndarray) -> np.ndarray:
+    places = np.flatnonzero(which)
+    return places[np.argsort(-sureness[places], kind="stable")]

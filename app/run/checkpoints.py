@@ -1,0 +1,218 @@
+"""Checkpoints of a run: files from which it goes on, bit for bit, whatever ended it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.data import Dataset
+from app.errors import AppError, FileError
+from app.graph.serialise import DAMAGE_ERRORS
+from app.run import events
+from app.run.callbacks import Callback, Contestant, Position
+from app.run.config import Config, with_absolute_paths
+from app.run.events import Epoch
+from app.run.loop import Start
+from app.saving import load, save
+
+KIND, VERSION = "opsmith.checkpoint", 1
+
+
+class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A run between two iterations."""
+
+    start: Start
+    """Where it goes on."""
+    config: dict[str, Any]
+    operators: dict[str, str | None]
+    """Of each operator, the hash of its source, if it has one."""
+    data: str
+    """What tells the data set from others."""
+    metrics: np.ndarray
+    """The bytes of metrics.jsonl."""
+    learners: dict[str, dict[str, np.ndarray]]
+    """The state of each operator's network."""
+    random_state: dict[str, np.ndarray] = msgspec.field(name="elsewhere")
+    """The state of the generators of NumPy and Python, which a user's operator may draw from."""
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write the file; it is there once it is whole, and on the disk."""
+    fields = {field.encode_name: getattr(checkpoint, field.name) for field in msgspec.structs.fields(Checkpoint)}
+    save({"kind": KIND, "version": VERSION, **fields}, path)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """What was written so; a FileError for anything else, and another AppError for one of another release."""
+    if not path.is_file():
+        raise FileError(f"{path} is no file")
+    try:
+        data = load(path, return_numpy=True)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
+    kind, version = (data.pop(key, None) for key in ("kind", "version")) if isinstance(data, dict) else (None, None)
+    if kind != KIND:
+        raise FileError(f"{path} is no checkpoint")
+    if version != VERSION:
+        raise AppError(f"{path} has version {version} of its format, and this release reads {VERSION}")
+    try:
+        return msgspec.convert(data, Checkpoint)
+    except msgspec.ValidationError as error:
+        raise FileError(f"{path} is no checkpoint: {error}") from error
+
+
+class RunState:
+    """What of a run is kept in checkpoints, and how it is taken over from one."""
+
+    def __init__(
+        self, config: Config, dataset: Dataset, sources: dict[str, str | None], contestants: Sequence[Contestant]
+    ):
+        self._config = config
+        self._contestants = contestants
+        self._data = data_hash(dataset)
+        self._operators = sources
+
+    def checkpoint(self, start: Start, metrics: bytes) -> Checkpoint:
+        """All that the run depends on now, copied."""
+        return Checkpoint(
+            start=start,
+            config=msgspec.to_builtins(with_absolute_paths(self._config)),
+            operators=self._operators,
+            data=self._data,
+            metrics=np.frombuffer(metrics, np.uint8),
+            learners={contestant.operator: contestant.learner.state() for contestant in self._contestants},
+            random_state=random_state(),
+        )
+
+    def restore(self, found: Checkpoint) -> None:
+        """Go to where the run was; an error where it would not go on as it would have then."""
+        if found.data != self._data:
+            raise AppError("the images are not those that the run was begun with; see data.source in its config.yaml")
+        metrics = found.metrics.tobytes()
+        try:
+            for contestant in self._contestants:
+                contestant.learner.restore(found.learners[contestant.operator])
+                contestant.epochs[:] = _epochs(metrics, contestant.operator)
+            restore_random_state(found.random_state)
+        except AppError:
+            raise
+        except DAMAGE_ERRORS as error:
+            raise FileError(f"the checkpoint does not fit its run: {type(error).__name__} {error}") from error
+
+
+def data_hash(dataset: Dataset) -> str:
+    """Tells data sets apart by their labels and some of their images, as all of them would take long to read."""
+    digest = hashlib.sha256()
+    for images, labels in (
+        (dataset.train_images, dataset.train_labels),
+        (dataset.test_images, dataset.test_labels),
+    ):
+        some = images[:: len(images) // 500 + 1]
+        digest.update(f"{images.shape}{some.shape}".encode() + np.asarray(labels, np.uint8).tobytes() + some.tobytes())
+    return digest.hexdigest()
+
+
+def _epochs(metrics: bytes, operator: str) -> list[Epoch]:
+    """The epochs that an operator's network has finished, from the lines that tell of them."""
+    found = [events.parsed(line, "the metrics of the checkpoint") for line in metrics.splitlines()]
+    return [event for event in found if isinstance(event, Epoch) and event.operator == operator]
+
+
+FOLDER = "checkpoints"
+_KEPT = 3
+"""The newest, and those that stand in for it where it is damaged."""
+_NAME = re.compile(r"(\d{6,})\.safetensors")
+
+
+class Checkpoints(Callback):
+    """Writes one after every so many iterations, after each epoch of all contestants, and where a run is stopped."""
+
+    def __init__(
+        self,
+        run: Path,
+        make: Callable[[Start], Checkpoint],
+        contestants: int,
+        every: int | None,
+        stopping: Callable[[], bool],
+    ):
+        self.every = every
+        self._folder, self._make, self._contestants, self._stopping = run / FOLDER, make, contestants, stopping
+        self._number = max(_numbers(self._folder), default=0)
+
+    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
+        if self._stopping() or (self.every and position.done % self.every == 0):
+            self._write(Start(position.epoch, position.turn, position.done, position.seconds))
+
+    def epoch(self, position: Position, result: Epoch) -> None:
+        if position.turn + 1 == self._contestants:
+            self._write(Start(position.epoch + 1))
+        elif self._stopping():
+            self._write(Start(position.epoch, position.turn + 1))
+
+    def _write(self, start: Start) -> None:
+        self._number += 1
+        write_checkpoint(_path(self._folder, self._number), self._make(start))
+        for number in _numbers(self._folder)[:-_KEPT]:
+            with contextlib.suppress(OSError):  # one too many does no harm
+                _path(self._folder, number).unlink()
+
+
+def newest(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
+    """The last checkpoint of a run that is whole; None if none was written yet. Damaged ones are told of."""
+    numbers = _numbers(run / FOLDER)
+    for number in reversed(numbers):
+        try:
+            return read_checkpoint(_path(run / FOLDER, number))
+        except FileError as error:
+            say(f"note: a checkpoint cannot be used, so the one before it is: {error}")
+    if numbers:
+        raise FileError(
+            f"none of the checkpoints in {run / FOLDER} can be used; remove that folder to let the run begin anew"
+        )
+    return None
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:06d}.safetensors"
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Those of the checkpoints that are there, in order."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+
+
+def random_state() -> dict[str, np.ndarray]:
+    """The state of the generators of NumPy and Python that the whole process shares."""
+    _, keys, place, has_spare, spare = np.random.get_state()
+    _, words, gauss = random.getstate()
+    return {
+        "numpy": np.array(keys),
+        "numpy.rest": np.array([place, has_spare, spare], np.float64),
+        "python": np.array(words, np.uint32),
+        "python.rest": np.array([] if gauss is None else [gauss], np.float64),
+    }
+
+
+def restore_random_state(found: Mapping[str, np.ndarray]) -> None:
+    """Set the generators to such a state."""
+    try:
+        place, has_spare, spare = found["numpy.rest"].tolist()
+        if not 0 <= place <= len(found["numpy"]):
+            raise ValueError(f"place {place}")  # NumPy believes it
+        gauss = found["python.rest"].tolist()
+        np.random.set_state(("MT19937", found["numpy"], int(place), int(has_spare), spare))
+        random.setstate((3, tuple(found["python"].tolist()), gauss[0] if gauss else None))
+    except (KeyError, ValueError, TypeError) as error:
+        raise FileError(f"the state of random numbers cannot be taken over: {error}") from error

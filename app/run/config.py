@@ -1,0 +1,327 @@
+"""Everything that a training run can be told, with its defaults, limits and the two ways to say it.
+
+A YAML file is laid over the defaults, then each `key=value` of the command line over that; after every layer
+the whole is checked, so that an error can name the layer that brought it in.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from app.data import SOURCES
+from app.errors import ConfigError
+from app.run import yaml_text
+from app.run.events import METRICS
+from app.run.former import former_settings, updated, without_former
+from app.run.yaml_text import Document
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+# What each description says is what an error tells the user to expect.
+Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
+Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
+Bytes = Annotated[int, Meta(ge=0, description="a whole number of bytes, of at least 0")]
+Rate = Annotated[float, Meta(gt=0, description="a number greater than 0")]
+Share = Annotated[float, Meta(ge=0, lt=1, description="a number of at least 0 and less than 1")]
+Decay = Annotated[float, Meta(ge=0, description="a number of at least 0")]
+Number = Annotated[float, Meta(description="a number")]
+Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
+Interval = Annotated[tuple[Number, Number], Meta(description="two numbers in a list, the lower first, such as [-1, 1]")]
+Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds, greater than 0 and at most 1e9")]
+Switch = Annotated[bool, Meta(description="true or false")]
+Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
+Source = Annotated[str, Meta(pattern=r"\S", description="'auto', 'sample' or the name of a folder")]
+Origin = Annotated[str, Meta(pattern=r"\S", description="an address, an npm:NAME@VERSION or 'sample'")]
+Origins = Annotated[tuple[Origin, ...], Meta(min_length=1, description="a list of at least one source")]
+Activation = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?:(?:custom\.)?[^\W\d]\w*|.+\.py:[^\W\d]\w*)(?:\(.*\))?\Z",
+        description="an operator: a built-in one ('relu'), a shipped custom one ('custom.relu') "
+        "or your own ('path/to/my_ops.py:swish'), each perhaps with settings ('custom.leaky_relu(slope=0.2)')",
+    ),
+]
+
+
+class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which images are trained on and how their pixels are scaled."""
+
+    source: Source = "auto"
+    sources: Origins = SOURCES
+    folder: Folder | None = None
+    pixel_range: Interval = (-1.0, 1.0)
+
+
+class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The layers between the pixels and the ten classes."""
+
+    hidden: Widths = (100,)
+    activation: Activation = "custom.relu"
+    initializer: Literal["xavier", "kaiming"] = "xavier"
+    dropout: Share = 0.0
+
+
+class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the weights are improved, and how often that is reported."""
+
+    epochs: Count = 5
+    batch_size: Count = 256
+    optimizer: Literal["sgd", "momentum", "adam", "rmsprop"] = "sgd"
+    learning_rate: Rate = 0.01
+    momentum: Share = 0.9
+    weight_decay: Decay = 0.0
+    clip_norm: Rate | None = None
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    log_every: Count = 100
+    checkpoint_every: Count | None = None
+    on_nonfinite: Literal["stop", "skip", "ignore"] = "stop"
+    eval_batch_size: Count = 1000
+
+
+class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the ranks that mpiexec started share the work."""
+
+    shape: Literal["none", "allreduce", "pserver"] = "none"
+    bucket: Bytes = 65536
+    timeout: Seconds = 120.0
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One training run."""
+
+    seed: Seed = 0
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    engine: Literal["compiled", "reference", "eager"] = "compiled"
+    baseline: Activation | None = "relu"
+    costs: Switch = True
+    report: Switch = True
+    dist: DistConfig = DistConfig()
+    output: Folder | None = None
+
+
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
+    """The configuration in a YAML file, changed by overrides such as `train.epochs=3`."""
+    where = os.path.expanduser(path)
+    document, folder = _read(where), Path(where).parent
+    if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
+        document = replace(document, data=_found_from(document.data, folder))
+    return _overridden(_changed(Config(), document), overrides)
+
+
+def load_kept_config(
+    path: Path, overrides: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
+) -> Config:
+    """The configuration that a run kept in its folder: its paths are absolute, or those of the command that ran it.
+
+    An earlier release may have written it. `say` is told which settings have left since.
+    """
+    document = _read(str(path))
+    if former := former_settings(document.data):
+        say(
+            f"note: the run was begun with {former}, which is not supported any more; what comes now is the same to "
+            "rounding"
+        )
+    return _overridden(_changed(Config(), replace(document, data=updated(document.data))), overrides)
+
+
+def _overridden(config: Config, overrides: Sequence[str]) -> Config:
+    for override in overrides:
+        config = _changed(config, _read_override(override))
+    return config
+
+
+def dump_config(config: Config) -> str:
+    """The YAML that `load_config` reads back to an equal configuration."""
+    return yaml_text.write(msgspec.to_builtins(config))
+
+
+def with_absolute_paths(config: Config) -> Config:
+    """The same configuration, as it is kept in the folder of a run: it means the same wherever it is read from.
+
+    Operators in files keep their names, as these are what the run's metrics and tables call them.
+    """
+    data = config.data
+    source = data.source if data.source in _NO_FOLDERS else _absolute(data.source)
+    folder = None if data.folder is None else _absolute(data.folder)
+    output = None if config.output is None else _absolute(config.output)
+    data = msgspec.structs.replace(data, source=source, folder=folder)
+    return msgspec.structs.replace(config, data=data, output=output)
+
+
+_NO_FOLDERS = ("auto", "sample")
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _found_from(data: Any, folder: Path) -> Any:
+    """The data of a YAML file, with the paths in it, which start from the file's folder, as paths from here."""
+    if not isinstance(data, dict):
+        return data
+    model, images = data.get("model"), data.get("data")
+    changed = {key: _from(data[key], folder) for key in ("output",) if key in data}
+    changed |= {"baseline": _operator_from(data["baseline"], folder)} if "baseline" in data else {}
+    if isinstance(model, dict) and "activation" in model:
+        changed["model"] = model | {"activation": _operator_from(model["activation"], folder)}
+    if isinstance(images, dict):
+        paths = {key: _from(images[key], folder, key == "source") for key in ("source", "folder") if key in images}
+        changed["data"] = images | paths
+    return data | changed
+
+
+def _from(path: Any, folder: Path, must_exist: bool = False) -> Any:
+    """A path that starts from a folder, as a path from here; what is no path is left for the checks to come."""
+    if not isinstance(path, str) or not path.strip() or path in _NO_FOLDERS or path.startswith("~"):
+        return path
+    if os.path.isabs(path) or folder in (Path(), Path.cwd()):
+        return path
+    found = os.path.abspath(folder / path)
+    if must_exist and not os.path.exists(found) and os.path.exists(path):
+        raise ConfigError(
+            f"the path {path} in a YAML file in {folder} starts from that folder, where there is no such file. "
+            f"For the one in the working folder, write {os.path.relpath(path, folder)}"
+        )
+    here = os.path.relpath(found)
+    return found if here.startswith(os.pardir) else here
+
+
+def _operator_from(name: Any, folder: Path) -> Any:
+    if not isinstance(name, str) or ".py:" not in name:
+        return name
+    file, _, function = name.rpartition(".py:")
+    return f"{_from(f'{file}.py', folder, must_exist=True)}:{function}"
+
+
+def operators_of(config: Config) -> list[str]:
+    """The operators that a run compares: the configuration's own, and the baseline if that is another."""
+    return list(dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator))
+
+
+def operators_typed(overrides: Sequence[str]) -> list[str]:
+    """The operators that overrides name: these alone are the word of who typed them."""
+    found: list[Any] = []
+    for override in overrides:
+        data = _read_override(override).data
+        model = data.get("model")
+        found += [data.get("baseline"), model.get("activation") if isinstance(model, dict) else None]
+    return [operator for operator in found if isinstance(operator, str)]
+
+
+def config_name(path: str | os.PathLike[str]) -> str:
+    """What a run of this file is called: its stem, less anything that could lead out of a folder."""
+    return re.sub(r"[^\w.-]+", "-", Path(path).stem).strip(".-") or "run"
+
+
+def _read(path: str) -> Document:
+    try:
+        return yaml_text.read(path)
+    except FileNotFoundError:
+        shipped = ", ".join(os.path.relpath(file) for file in sorted(CONFIGS.glob("*.yaml")))
+        raise ConfigError(f"{path}: no such file. There are: {shipped or 'none in configs/'}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _read_override(override: str) -> Document:
+    """`{"train": {"epochs": 3}}` for `train.epochs=3`."""
+    where = f"the command line, {_shown(override)}"
+    key, equals, text = override.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys) or not key.isprintable():
+        raise ConfigError(f"{where}: expected key=value, such as train.epochs=3")
+    if len(keys) > yaml_text.MAX_DEPTH:
+        raise ConfigError(f"{where}: nested more than {yaml_text.MAX_DEPTH} deep")
+    data = yaml_text.parse(text, where).data
+    for name in reversed(keys):
+        data = {name: data}
+    return Document(where, data)
+
+
+def _changed(config: Config, change: Document) -> Config:
+    """`config` with one layer of plain data laid over it, checked."""
+    change = without_former(change)
+    data = _laid_over(msgspec.to_builtins(config), change.data)
+    for section, key in _NONE_IS_NULL:
+        settings = data.get(section) if section and isinstance(data, dict) else data
+        if isinstance(settings, dict) and settings.get(key) == "none":
+            settings[key] = None
+    reason = ""
+    try:
+        changed = msgspec.convert(data, Config)
+    except msgspec.ValidationError as error:
+        problem_at = _path_in(str(error))
+    else:
+        problem_at, reason = _lost_in_float32(changed)
+        if not problem_at:
+            return changed
+    from app.run import config_errors  # costs time, and is needed only now
+
+    unknown = config_errors.unknown_key(change.data, Config)
+    if unknown is not None:
+        raise change.error(*unknown, of_key=True)
+    raise change.error(problem_at, config_errors.wrong_value(data, Config, problem_at) + reason)
+
+
+_NONE_IS_NULL = (
+    ("", "baseline"),
+    ("train", "checkpoint_every"),
+    ("train", "clip_norm"),
+)
+"""Settings that may be null and can be no text, so that `none` is taken for it."""
+
+
+def _lost_in_float32(config: Config) -> tuple[str, str]:
+    """The path of a number that networks, which compute in float32, could not use, and why; two empty texts if none."""
+    train, (low, high) = config.train, config.data.pixel_range
+    share = np.float32(config.model.dropout)
+    if not share < 1 or (share == 0) != (config.model.dropout == 0):
+        return "$.model.dropout", f"; in float32, in which it is used, it is {share:g}"
+    if not low < high:
+        return "$.data.pixel_range", ""
+    with np.errstate(all="ignore"):
+        limits = (("learning_rate", math.inf), ("momentum", 1.0), ("weight_decay", math.inf), ("clip_norm", math.inf))
+        for name, most in limits:
+            value = getattr(train, name)
+            if value is None:
+                continue
+            used = np.float32(value)
+            if not used < most or (used == 0) != (value == 0):
+                return f"$.train.{name}", f"; in float32, in which it is used, it is {used:g}"
+        # As a network scales its pixels
+        grey = np.arange(256, dtype=np.float32) * np.float32((high - low) / 255) + np.float32(low)
+        if not np.isfinite(grey).all():
+            return "$.data.pixel_range", "; in float32, in which pixels are scaled, it is too wide"
+        if not (np.diff(grey) > 0).all():
+            return "$.data.pixel_range", "; in float32, in which pixels are scaled, some of its 256 shades are equal"
+    return "", ""
+
+
+def _laid_over(base: Any, change: Any) -> Any:
+    if isinstance(base, dict) and change is None:
+        return base  # a section whose every line is commented out
+    if isinstance(base, dict) and isinstance(change, dict):
+        return base | {key: _laid_over(base.get(key), value) for key, value in change.items()}
+    return change
+
+
+def _path_in(message: str) -> str:
+    """msgspec says "Expected `int`, got `str` - at `$.train.epochs`", and no path when it is the root."""
+    path = re.search(r" - at `(\$[^`]*)`$", message)
+    return path[1] if path else "$"
+
+
+def _shown(text: str) -> str:
+    return text if text.isprintable() and len(text) <= 80 else repr(text[:80])

@@ -1,0 +1,103 @@
+"""What is wrong with a configuration, in its author's words: where, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+
+def unknown_key(data: Any, struct: type[msgspec.Struct], path: str = "$") -> tuple[str, str] | None:
+    """The path of the first key in `data` that `struct` and the structs in it do not have, and a description."""
+    if not isinstance(data, dict):
+        return None
+    fields = {field.name: field.type for field in msgspec.structs.fields(struct)}
+    for key, value in data.items():
+        here = f"{path}.{key}"
+        if key not in fields:
+            nearest = nearest_of(key, fields) or (_in_a_section(key, fields) if path == "$" else None)
+            hint = f"; did you mean {nearest!r}?" if nearest else "."
+            told = f"{_as_written(f'{path}.{_shown_key(key)}')}: unknown key{hint} Known keys here: {', '.join(fields)}"
+            return here, told
+        if _is_struct(fields[key]) and (problem := unknown_key(value, fields[key], here)):
+            return problem
+    return None
+
+
+def wrong_value(data: Any, struct: type[msgspec.Struct], path: str) -> str:
+    """Describes the value at `path` (such as `$.model.hidden[0]`) and what `struct` allows there."""
+    allowed: Any = inspect.type_info(struct)
+    for step in path.replace("[", ".").replace("]", "").split(".")[1:]:
+        data = data[int(step) if step.isdecimal() else step]
+        allowed = _inner(allowed, step)
+    hint = ""
+    if isinstance(data, str) and isinstance(allowed, inspect.LiteralType):
+        nearest = nearest_of(data, map(str, allowed.values))
+        hint = f"; did you mean {nearest!r}?" if nearest else ""
+    return f"{_as_written(path)}: found {found(data)}, expected {_expected(allowed)}{hint}"
+
+
+def _as_written(path: str) -> str:
+    """`train.epochs`, as on a command line, for `$.train.epochs`."""
+    return path.removeprefix("$.")
+
+
+def found(value: Any) -> str:
+    """A value as its author knows it."""
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    shown = repr(value[:60] if isinstance(value, str) else value)
+    shown = shown if len(shown) <= 70 else f"{shown[:60]}..."
+    return f"{shown} (text)" if isinstance(value, str) else shown
+
+
+def nearest_of(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was probably meant to be."""
+    matches = difflib.get_close_matches(word[:60].lower(), list(known), n=1)
+    return matches[0] if matches else None
+
+
+def _in_a_section(key: str, fields: dict[str, Any]) -> str | None:
+    """`train.epochs` for a plain `epochs`."""
+    dotted = {
+        inner.name: f"{name}.{inner.name}"
+        for name, kind in fields.items()
+        if _is_struct(kind)
+        for inner in msgspec.structs.fields(kind)
+    }
+    nearest = nearest_of(key, dotted)
+    return dotted[nearest] if nearest else None
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _shown_key(key: str) -> str:
+    return key if key.isprintable() and 0 < len(key) <= 60 else repr(key[:60])
+
+
+def _inner(kind: Any, step: str) -> Any:
+    """The type one step further down the path."""
+    if isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    if isinstance(kind, inspect.StructType):
+        return next(field.type for field in kind.fields if field.name == step)
+    return kind.item_types[int(step)] if isinstance(kind, inspect.TupleType) else kind.item_type
+
+
+def _expected(kind: Any) -> str:
+    if isinstance(kind, inspect.Metadata) and kind.extra_json_schema:
+        return str(kind.extra_json_schema["description"])
+    if isinstance(kind, inspect.LiteralType):
+        return f"one of {', '.join(map(repr, kind.values))}"
+    if isinstance(kind, inspect.UnionType):
+        return " or ".join(map(_expected, kind.types))
+    if isinstance(kind, inspect.NoneType):
+        return "null"
+    return "a section of `key: value` lines"

@@ -1,0 +1,236 @@
+"""What a run says: lines for people, with live ones on a terminal; the end alone; or JSON for programs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import statistics
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any, TextIO
+
+import numpy as np
+
+from app.printing import escaped
+from app.run.callbacks import Callback, Contestant, Position
+from app.run.events import Epoch, Event, json_line, line
+from app.run.live import LiveLines, Progress, can_draw, columns_of
+
+_SECONDS_BETWEEN_DRAWINGS = 0.1
+COMPILING = "Compiling (first time, kept in .cache):"
+_PATIENCE = 1.5
+"""Seconds that something may take before it is said what takes so long."""
+
+
+class Console(Callback):
+    """Lines on standard output. On a terminal a live line for each operator takes the place of the reports."""
+
+    def __init__(self) -> None:
+        self._live = LiveLines() if _can_show_live_lines() else None
+        self._progress: dict[str, Progress] = {}
+        self._width, self._epochs, self._drawn_at = 0, 0, 0.0
+        self._every_epoch = True
+        self._tested: set[str] = set()
+        self._wait: _Wait | None = None
+
+    def say(self, text: str) -> None:
+        """Lines of their own, above the live ones; broken between words where a terminal is narrow."""
+        columns = self.columns
+        lines = escaped(text).split("\n")
+        print("\n".join(lines if columns is None else [part for line in lines for part in _broken(line, columns)]))
+        sys.stdout.flush()
+
+    def warn(self, text: str) -> None:
+        """Something went wrong that does not end the run."""
+        self.say(text)
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Say what is done in the block if it takes more than a second, and then how long it took."""
+        wait = _Wait(self, what)
+        try:
+            yield
+        finally:
+            wait.end()
+
+    def start_training(self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "") -> None:
+        """These operators begin to train. With a title it is one seed of several, of which each epoch is not said."""
+        self._width, self._epochs = max(map(len, operators)), epochs
+        self._progress = {operator: Progress(epochs, batch_size) for operator in operators}
+        self._every_epoch = not title
+        if title:
+            self.say(title)
+
+    def end_seed(self, entered: Sequence[Contestant]) -> None:
+        """All operators were trained with one seed of several."""
+        width = max(len(contestant.operator) for contestant in entered)
+        for contestant in entered:
+            seconds = statistics.median(epoch.seconds for epoch in contestant.epochs)
+            accuracy = f"test accuracy {contestant.epochs[-1].test_accuracy:.4f}"
+            self.say(f"  {contestant.operator:{width}}  {accuracy}  {seconds:.3f} s per epoch")
+
+    def record(self, event: Event) -> None:
+        """An event was written to the metrics."""
+
+    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
+        """Say how the run ended, as words and as data, and where it is kept."""
+        self.say(f"\n{text}\n\nThe run is in {folder}/")
+
+    @property
+    def columns(self) -> int | None:
+        """How wide the terminal is, if it is one."""
+        return columns_of(sys.stdout)
+
+    # As a callback
+
+    def begin(self, position: Position) -> None:
+        self._progress[position.contestant.operator].begin(position)
+        if self._live is not None:
+            self._live.begin()
+            self._draw(position)
+
+    def report(self, position: Position, loss: float, accuracy: float) -> None:
+        if self._every_epoch and (self._live is None or not sys.stdout.isatty()):
+            of = position.iterations
+            where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
+            self.say(f"{self._head(position)}  {where}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+
+    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
+        if self._live is not None:
+            self._progress[position.contestant.operator].piece(position, losses, accuracies)
+            late = time.monotonic() >= self._drawn_at + _SECONDS_BETWEEN_DRAWINGS
+            if late or position.done == position.iterations:
+                self._draw(position)
+
+    def test(self, position: Position) -> None:
+        operator = position.contestant.operator
+        if operator not in self._tested:
+            self._tested.add(operator)
+            self._wait = _Wait(self, f"Testing {operator}, the first time (what is compiled is kept in .cache)")
+
+    def epoch(self, position: Position, result: Epoch) -> None:
+        self._end_wait()
+        if self._every_epoch:
+            loss = float("nan") if result.test_loss is None else result.test_loss
+            figures = f"test accuracy {result.test_accuracy:.4f}  test loss {loss:.4f}  {result.seconds:.3f} s"
+            self.say(f"{self._head(position)}  {figures}")
+
+    def end(self) -> None:
+        self._end_wait()
+        if self._live is not None:
+            self._live.end()
+
+    def _end_wait(self) -> None:
+        if self._wait is not None:
+            self._wait.end()
+            self._wait = None
+
+    def _draw(self, position: Position) -> None:
+        assert self._live is not None
+        columns, rows = self._live.room()
+        shown = self._progress if len(self._progress) <= rows else [position.contestant.operator]
+        self._live.draw([self._progress[name].line(f"{_plain(name):{self._width}}", columns) for name in shown])
+        self._drawn_at = time.monotonic()
+
+    def _head(self, position: Position) -> str:
+        return f"{position.contestant.operator:{self._width}}  epoch {position.epoch + 1}/{self._epochs}"
+
+
+class _Wait:
+    """Says what is being waited for, once it has taken a second, and in the end how long it took."""
+
+    def __init__(self, console: Console, what: str):
+        self._console, self._what = console, what
+        self._said, self._began = threading.Event(), time.monotonic()
+        self._timer = threading.Timer(_PATIENCE, self._say)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _say(self) -> None:
+        self._said.set()
+        with suppress(OSError, ValueError):  # the next line, which is printed in the main thread, meets the same
+            self._console.say(f"{self._what} ...")
+
+    def end(self) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        if self._said.is_set():
+            self._console.say(f"  {time.monotonic() - self._began:.1f} s")
+
+
+class Quiet(Console):
+    """The end of a run alone, and what goes wrong."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._live = None
+        self._ending = False
+
+    def say(self, text: str) -> None:
+        if self._ending:
+            super().say(text)
+
+    def warn(self, text: str) -> None:
+        print(escaped(text), file=sys.stderr)
+
+    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
+        self._ending = True
+        self.say(f"{text}\n\nThe run is in {folder}/")
+
+
+class Json(Quiet):
+    """An object a line: those of metrics.jsonl as they are written, then one for the end of the run."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__()
+        self._out = out
+
+    def record(self, event: Event) -> None:
+        print(line(event), file=self._out, flush=True)
+
+    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
+        print(json_line({**outcome, "folder": folder}), file=self._out, flush=True)
+
+
+def add_console(parser: argparse.ArgumentParser) -> None:
+    """Declare how a user chooses what is printed."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--quiet", action="store_true", help="print the end of the run alone: its summary and folder")
+    choice.add_argument("--json", action="store_true", help="print the metrics as they come, an object a line")
+
+
+@contextmanager
+def console(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
+    """The console that the command line asks for. Beside JSON, whatever else is printed goes to standard error."""
+    if not as_json:
+        yield Quiet() if quiet else Console()
+        return
+    out = sys.stdout
+    with redirect_stdout(sys.stderr):
+        yield Json(out)
+
+
+def _can_show_live_lines() -> bool:
+    """Whether standard error can, and standard output does not come to the same screen by a way of its own."""
+    if not can_draw(sys.stderr):
+        return False
+    try:
+        return not stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):  # what is no file of the system's
+        return True
+
+
+def _broken(line: str, columns: int) -> list[str]:
+    """A line as those that a terminal has room for; those after the first are indented."""
+    if len(line) <= columns:
+        return [line]
+    return textwrap.wrap(line, columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in name)

@@ -1,0 +1,161 @@
+"""The events of a run, each a line of metrics.jsonl: written and read as the same types."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from app.errors import FileError, MissingFileError
+from app.files import open_file
+
+METRICS = "metrics.jsonl"
+
+Number = float | None
+"""A figure that may be NaN or infinite; JSON has neither, so it is written, and read again, as None."""
+Index = Annotated[int, Meta(ge=0, le=10**12)]
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event"):
+    """What is recorded while a run goes on. Its kind is the key `event` of its line."""
+
+
+class Data(msgspec.Struct, frozen=True):
+    """What a run was trained and tested on."""
+
+    origin: str
+    verified: bool
+    sample: bool
+    training: Index
+    test: Index
+    shape: list[Index]
+
+
+class Start(Event, frozen=True, tag="start"):
+    """On what machine and data a run began, and how the engine runs each operator's network."""
+
+    at: str
+    machine: dict[str, str]
+    data: Data
+    engines: dict[str, str]
+
+
+class Iteration(Event, frozen=True, tag="iteration"):
+    """The loss and the accuracy of one batch in training."""
+
+    operator: str
+    epoch: Index
+    iteration: Index
+    loss: Number
+    accuracy: Number
+    seed: int | None = None
+
+
+class Epoch(Event, frozen=True, tag="epoch"):
+    """The training time of an epoch, and the test accuracy and loss of the network after it."""
+
+    operator: str
+    epoch: Index
+    seconds: float
+    test_accuracy: float
+    test_loss: Number
+    seed: int | None = None
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the loss is NaN or infinite."""
+        return self.test_loss is None or not math.isfinite(self.test_loss)
+
+
+class Activations(Event, frozen=True, tag="activations"):
+    """What the units of a hidden layer did on the test images after an epoch."""
+
+    operator: str
+    epoch: Index
+    layer: Index
+    mean: Number
+    zeros: Number
+    dead: Number
+    seed: int | None = None
+
+
+class Nonfinite(Event, frozen=True, tag="nonfinite"):
+    """A step after which the loss or the weights were NaN or infinite, and what was done about it."""
+
+    operator: str
+    epoch: Index
+    iteration: Index
+    did: str
+    where: str
+    what: str
+    seed: int | None = None
+
+
+class Cost(Event, frozen=True, tag="cost"):
+    """The seconds of a call of an operator alone on an array of so many elements: the quickest of several calls."""
+
+    operator: str
+    size: Index
+    forward: float
+    backward: float
+
+
+Record = Callable[[Event], None]
+KINDS: dict[str, type[Event]] = {
+    str(kind.__struct_config__.tag): kind for kind in (Start, Iteration, Epoch, Activations, Nonfinite, Cost)
+}
+"""The kinds of events. A line of another kind, as a later release may write it, is passed over."""
+
+_Some = TypeVar("_Some", bound=Event)
+
+
+def with_seed(event: _Some, seed: int) -> _Some:
+    """The event of a run that has several seeds."""
+    return msgspec.structs.replace(event, seed=seed) if "seed" in event.__struct_fields__ else event
+
+
+def line(event: Event) -> str:
+    """An event as a line of JSON."""
+    return json_line(msgspec.to_builtins(event))
+
+
+def json_line(data: dict[str, Any]) -> str:
+    """Data as JSON, which has no infinity and no NaN: they become null."""
+    return json.dumps({key: _finite(value) for key, value in data.items()}, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    event: str
+
+
+def read(folder: Path) -> Iterator[Event]:
+    """The events of the run in a folder. The last line is left out if it is not whole, as in a run that was killed."""
+    path = folder / METRICS
+    try:
+        with open_file(path) as lines:
+            for number, line in enumerate(lines, 1):
+                event = parsed(line, f"{path}, line {number}") if line.endswith(b"\n") else None
+                if event is not None:
+                    yield event
+    except FileNotFoundError:
+        raise MissingFileError(f"{folder} is not the folder of a run: it has no {METRICS}") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def parsed(line: bytes, where: str) -> Event | None:
+    """The event of a line; None for one of a kind that this release does not know."""
+    try:
+        kind = KINDS.get(msgspec.json.decode(line, type=_Kind).event)
+        return None if kind is None else msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{where}: {error}; the run wrote no such line") from error

@@ -1,0 +1,280 @@
+"""The folder of a run: its configuration, metrics, weights, summary, the network for use, and their hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TextIO
+
+import numpy as np
+
+from app.errors import AppError, FileError
+from app.files import is_leftover, read_file, sync_folder, write_whole
+from app.graph.serialise import DAMAGE_ERRORS
+from app.locks import lock
+from app.run import events
+from app.run.config import Config, dump_config, with_absolute_paths
+from app.run.events import METRICS, Event
+from app.run.yaml_text import MAX_BYTES
+from app.saving import pack
+from app.static.model_file import MODEL as MODEL_ENDING
+from app.static.model_file import WEIGHTS as VALUES_ENDING
+from app.static.model_file import SavedModel, write_model
+
+CONFIG, SUMMARY = "config.yaml", "summary.txt"
+COMPARISON, ANSWERS = "comparison.json", "answers.safetensors"
+MODEL = "model"
+"""What the names of the files of the network for use begin with."""
+
+
+class RunFolder:
+    """Writes what a run leaves behind; metrics are on disk as soon as they are known."""
+
+    def __init__(self, path: Path, metrics: TextIO):
+        self.path = path
+        self._metrics = metrics
+        self._weights: list[Path] = []
+        if not lock(metrics):
+            metrics.close()
+            raise AppError(f"another process is at work on {path}; wait for it, or end it")
+
+    @classmethod
+    def new(cls, config: Config, name: str) -> RunFolder:
+        """The folder of a run that begins; the metrics come last, so that where they are, all else is."""
+        with _writing(Path(config.output or "runs")):
+            path = _chosen(config.output) if config.output else _new(Path("runs") / f"{name}-{_now()}")
+        with _writing(path):
+            try:
+                if (path / METRICS).exists():
+                    raise FileExistsError
+                text = dump_config(with_absolute_paths(config)).encode()
+                _check_empty(path, text)
+                write_whole(path / CONFIG, text)
+                return cls(path, (path / METRICS).open("x", encoding="utf-8"))
+            except FileExistsError:
+                raise AppError(
+                    f"{path} holds a run already; choose another output=, go on with it (--resume) or remove it first"
+                ) from None
+
+    @classmethod
+    def again(cls, path: Path) -> RunFolder:
+        """The folder of a run that goes on, which nobody else is at work on."""
+        if not (path / METRICS).is_file() or not (path / CONFIG).is_file():
+            others = f"; the newest runs near it: {near}" if (near := ", ".join(_runs_near(path))) else ""
+            raise AppError(f"{path} holds no run that could go on: it has no {METRICS} or no {CONFIG}{others}")
+        with _writing(path / METRICS):
+            return cls(path, (path / METRICS).open("a", encoding="utf-8"))
+
+    def go_on(self, config: Config, metrics: bytes) -> None:
+        """Take up a run that was interrupted, when this was its configuration, and these were its metrics."""
+        write_whole(self.path / CONFIG, dump_config(with_absolute_paths(config)).encode())
+        with _writing(self.path / METRICS):
+            if not self.metrics().startswith(metrics):
+                self._metrics.truncate(0)
+                self._metrics.write(metrics.decode())
+            self._metrics.truncate(len(metrics))
+
+    def metrics(self) -> bytes:
+        """What metrics.jsonl holds."""
+        self._metrics.flush()
+        return read_file(self.path / METRICS)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with _writing(self.path / METRICS):  # where the disk was full, a line may still be waiting
+            self._metrics.close()
+
+    def record(self, event: Event) -> None:
+        """Append one line to metrics.jsonl."""
+        with _writing(self.path / METRICS):
+            self._metrics.write(events.line(event) + "\n")
+            self._metrics.flush()
+
+    def save_weights(self, operator: str, weights: Mapping[str, np.ndarray]) -> None:
+        """Write the weights of one operator's network."""
+        short = re.sub(r"[^\w.]+", "-", operator)[-60:].strip("-")
+        names = (self.path / WEIGHTS.replace("*", short + end) for end in _endings())
+        file = next(name for name in names if name not in self._weights)
+        write_weights(file, operator, weights)
+        self._weights.append(file)
+
+    def save_model(self, model: SavedModel) -> None:
+        """Write a network for use, as `python -m app predict` reads it."""
+        write_model(self.path / MODEL, model)
+
+    def save_summary(self, text: str) -> None:
+        """Write the summary as it is printed."""
+        self.save_text(SUMMARY, text + "\n")
+
+    def save_text(self, name: str, text: str) -> None:
+        """Write a file of text under a name."""
+        write_whole(self.path / name, text.encode())
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """What the operating system refuses, as an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise AppError(f"{error.filename or path} cannot be written: {error.strerror or error}") from error
+
+
+def _now() -> str:
+    return time.strftime("%Y%m%d-%H%M%S")
+
+
+def _endings() -> Iterator[str]:
+    """What tells names apart that would be the same: nothing, -2, -3 …"""
+    return ("" if number == 1 else f"-{number}" for number in itertools.count(1))
+
+
+def _runs_near(path: Path) -> list[str]:
+    """The newest runs in a folder, or beside it."""
+    found = {file.parent for near in (path, path.parent) for file in near.glob(f"*/{METRICS}")}
+    return [str(run) for run in sorted(found, key=lambda run: (run / METRICS).stat().st_mtime)[:-4:-1]]
+
+
+def _chosen(output: str) -> Path:
+    """The folder that the user asked for, which may be there."""
+    path = Path(output).expanduser()
+    if path.exists() and not path.is_dir():
+        raise AppError(f"{path} is a file, and output= names a folder")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _check_empty(path: Path, config: bytes) -> None:
+    """Refuse a folder that holds files which a run could replace, or could be taken for its own."""
+    others = sorted(name for name in os.listdir(path) if not is_leftover(name, CONFIG))
+    if others == [CONFIG] and read_file(path / CONFIG, MAX_BYTES) == config:
+        return  # of a run with these settings that was killed before its metrics began
+    if others:
+        named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        raise AppError(
+            f"{path} is not empty and is not the folder of a run: it has {named}, which a run could replace. "
+            f"Choose a new or empty folder, such as output={path / 'run'}"
+        )
+
+
+def _new(path: Path) -> Path:
+    """A folder of its own: the path, or with a number after it when two runs begin in one second."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for ending in _endings():
+        candidate = path.with_name(path.name + ending)
+        try:
+            candidate.mkdir()
+        except FileExistsError:
+            continue
+        sync_folder(path.parent)
+        return candidate
+    raise AssertionError("the endings never end")
+
+
+WEIGHTS = "weights-*.safetensors"
+"""What such files are called; the star stands for the operator's name."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A network's weights by their names, and the file that they lie in."""
+
+    file: Path
+    arrays: Mapping[str, np.ndarray]
+
+
+def write_weights(file: Path, operator: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write the weights of one operator's network."""
+    write_whole(file, pack(arrays, {"operator": operator}))
+
+
+def read_weights(folder: Path) -> dict[str, Weights]:
+    """For each operator of a run the weights of its network."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load  # imported late: few commands need it
+
+    found: dict[str, Weights] = {}
+    for file in sorted(folder.glob(WEIGHTS)):
+        try:
+            content = read_file(file)
+            arrays = load(content)
+            operator = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["operator"]
+        except FileError:
+            raise
+        except (SafetensorError, OSError, *DAMAGE_ERRORS) as error:
+            raise FileError(f"{file} is no file of a run's weights, or is damaged: {error}") from error
+        found[operator] = Weights(file, arrays)
+    return found
+
+
+SUMS = "SHA256SUMS"
+UNCHECKED = (
+    f"it has no {SUMS}, as the run has not ended or is of an earlier release, so its files cannot be checked for damage"
+)
+"""What there is to say of the folder of a run that `check` gives False for."""
+_KEPT = (CONFIG, METRICS, SUMMARY, COMPARISON, ANSWERS, MODEL + MODEL_ENDING, MODEL + VALUES_ENDING)
+_LARGEST = 1_000_000
+
+
+def write_sums(folder: Path) -> None:
+    """Write down the hashes of what a run keeps; its report, which is made from that, is not among it."""
+    files = [*(file for name in _KEPT if (file := folder / name).is_file()), *folder.glob(WEIGHTS)]
+    lines = [f"{_hash(file)}  {file.name}\n" for file in sorted(files)]
+    write_whole(folder / SUMS, "".join(lines).encode())
+
+
+def remove_sums(folder: Path) -> None:
+    """Forget the hashes of a run that goes on."""
+    try:
+        (folder / SUMS).unlink(missing_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder / SUMS} cannot be removed: {error.strerror or error}") from error
+
+
+def check_sums(folder: Path) -> bool:
+    """Whether all that a run kept is as it wrote it: an error if not, and False where nothing tells."""
+    sums = folder / SUMS
+    try:
+        lines = read_file(sums, _LARGEST).decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise FileError(f"{sums} cannot be read: {error.strerror or error}") from error
+    expected: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        match = re.fullmatch(r"([0-9a-f]{64})  ([\w.-]+)", line)
+        if match is None:
+            raise FileError(f"{sums}, line {number}: expected a SHA-256 and the name of a file, found {line[:80]!r}")
+        expected[match[2]] = match[1]
+    if not {CONFIG, METRICS} <= expected.keys():
+        raise FileError(f"{sums} is damaged: it has no line for {CONFIG} or none for {METRICS}")
+    for name, digest in expected.items():
+        found = _hash(folder / name)
+        if found != digest:
+            raise FileError(
+                f"{folder / name} is not as the run wrote it: its SHA-256 is {found}, and {SUMS} has {digest}. It was "
+                f"damaged or edited since. If you know why and want to use it, remove {sums}"
+            )
+    return True
+
+
+def _hash(file: Path) -> str:
+    try:
+        return hashlib.sha256(read_file(file)).hexdigest()
+    except FileNotFoundError:
+        raise FileError(
+            f"{file} is missing, and the run kept it. If you removed it, remove {file.with_name(SUMS)} as well"
+        ) from None
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,113 @@
+"""Ctrl-C in two steps: the first stops where stopping is clean, the second at once. SIGTERM does the same.
+
+The exception that Python raises by itself strikes anywhere: halfway through an update of the weights, or in a
+callback of Numba's compiler, where it is printed and forgotten. `app.signals` sees to it that a command ends even
+where native code keeps Python from raising anything.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import ExitStack
+from types import FrameType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from app.command_line import Terminated
+from app.ranks.current import place
+from app.run.callbacks import Callback, Position
+from app.run.events import Epoch
+from app.run.live import CLEAR, can_draw
+from app.signals import ends_at_once, is_command
+
+_STOPPING = {
+    signal.SIGINT: b"\nStopping. Ctrl-C again stops at once.\n",
+    signal.SIGTERM: b"Stopping. A second signal stops at once.\n",
+}
+_BY_DEFAULT: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+class Interruption(Callback):
+    """Inside its block the first signal is only noted; `check` then raises the KeyboardInterrupt.
+
+    In the list of callbacks it stands last, so that a run stops when all others know how far it came.
+    """
+
+    def __init__(self) -> None:
+        self._noted: int | None = None
+        self._heard = 0
+        self.struck = False
+        """Whether a second signal came, and all is to end at once."""
+        self._alone = True
+        self._on_terminal = can_draw(sys.stderr)
+        # Whoever ignores a signal, or handles it otherwise, goes on doing so.
+        here = threading.current_thread() is threading.main_thread()
+        self._mine = [number for number, usual in _BY_DEFAULT.items() if here and signal.getsignal(number) is usual]
+
+        self._certain = ExitStack()
+
+    def __enter__(self) -> Interruption:
+        for number in self._mine:
+            signal.signal(number, self._note)
+        if is_command():
+            last_words = CLEAR.encode() if self._on_terminal else b""
+            last_words += b"" if place()[0] else b"interrupted\n"
+            self._certain.enter_context(ends_at_once(self._mine, patience=1, last_words=last_words))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number in self._mine:
+            signal.signal(number, _BY_DEFAULT[number])
+        self._certain.close()
+        if error is None:
+            self.check()
+
+    def wait_for_others(self) -> None:
+        """Many ranks run together, so that only what all of them know counts as noted: who asks them says so."""
+        self._alone = False
+
+    @property
+    def heard(self) -> int:
+        """The signal that this process got; 0 if none."""
+        return self._heard
+
+    def note(self, number: int) -> None:
+        """Stop at the next `check`."""
+        self._noted = number
+
+    @property
+    def noted(self) -> bool:
+        """Whether a signal asked for a stop."""
+        return self._noted is not None
+
+    def check(self) -> None:
+        """Stop here if that was asked for."""
+        if self._noted is not None:
+            raise _asked_for(self._noted)
+
+    def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
+        self.check()
+
+    def epoch(self, position: Position, result: Epoch) -> None:
+        self.check()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._heard:
+            self.struck = True
+            raise _asked_for(self._heard)
+        self._heard = number
+        if self._alone:
+            self.note(number)
+        if place()[0]:
+            return  # rank 0 has told
+        told = _STOPPING[signal.Signals(number)]
+        told = CLEAR.encode() + told.lstrip() if self._on_terminal else told  # where live lines may be
+        os.write(2, told)  # not `print`, which the signal may have interrupted
+
+
+def _asked_for(number: int) -> KeyboardInterrupt:
+    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()

@@ -1,0 +1,168 @@
+"""A network as Tensors, which are computed one operator at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.data import Batches
+from app.engine.watch import OperatorRun, watch_tensors
+from app.nn import functional
+from app.nn.parallel import Averaging
+from app.ops import random
+from app.ops.loss import accuracy
+from app.ranks.current import current
+from app.ranks.executor import shards
+from app.ranks.same import check_agreement
+from app.ranks.world import World
+from app.run.config import Config
+from app.run.learners.learner import (
+    Activity,
+    PerIteration,
+    State,
+    counted,
+    optimizer_of,
+    restore_from,
+    schedule_of,
+    state_of,
+    summed_up,
+)
+from app.run.network import Activation, Network
+from app.tensor import Tensor, no_grad
+
+
+class EagerLearner:
+    """The network as Tensors, one operator at a time; of each batch, a rank computes on its rows."""
+
+    def __init__(self, config: Config, activation: Activation, pixels: int):
+        self._world = World() if config.dist.shape == "none" else current()
+        self._activation = activation
+        self._counts = config.report
+        self._activity: list[Activity] = []
+        self._streams = random.Streams(config.seed)
+        with self._streams.drawing():
+            self._network = Network(config.model, activation, pixels, config.data.pixel_range)
+        self._averaging = Averaging(self._network, self._world)
+        self._schedule = schedule_of(config.train)
+        self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
+
+    def warm_up(self, batches: Batches) -> None:
+        before = self.state()
+        with self._streams.drawing(advance=False):
+            for image, label in batches:
+                self._run(Tensor(image), label)[0].backward()
+        trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
+        self._activation.require_gradients([path for path, p in trained if p.grad is None])
+        self._optimizer.clear_grad(set_to_zero=False)
+        self.restore(before)  # running statistics have moved
+
+    def train(self, batches: Batches) -> PerIteration:
+        with self._streams.drawing():
+            rows = [self._step(*batch) for batch in self._rows(batches)]
+        self._averaging.send_untrained()  # running statistics, of which each rank has those of its own rows
+        return self._overall(rows)
+
+    def _rows(self, batches: Batches) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+        """This rank's rows of each batch, and their share of it."""
+        for share, part in shards(batches, self._world):
+            for image, label in part:
+                yield image, label, share
+
+    def _step(self, image: np.ndarray, label: np.ndarray, share: float) -> tuple[float, float]:
+        loss, score, _ = self._run(Tensor(image), label)
+        weighted = loss if self._world.size == 1 else loss * (share * self._world.size)  # see app/nn/parallel.py
+        weighted.backward()
+        self._optimizer.step()
+        self._optimizer.clear_grad(set_to_zero=False)
+        return loss.item() * share, score.item() * share
+
+    def _overall(self, rows: list[tuple[float, float]]) -> PerIteration:
+        """The loss and the accuracy of each whole batch, from each rank's share of them."""
+        figures = np.array(rows).reshape(-1, 2)
+        self._world.allreduce(figures)
+        loss, score = figures.astype(np.float32).T
+        return loss, score
+
+    def measure(self, batches: Batches) -> PerIteration:
+        rows, counts = [], []
+        with self._in_use(), self._streams.drawing(advance=False):
+            for image, label, share in self._rows(batches):
+                loss, score, hidden = self._run(Tensor(image), label)
+                rows.append((loss.item() * share, score.item() * share))
+                counts.append([count.numpy() * (share > 0) for layer in hidden for count in counted(layer)])
+        columns = [np.stack(column) for column in zip(*counts, strict=True)]
+        for column in columns:
+            self._world.allreduce(column)
+        self._activity = summed_up(columns, batches.count)
+        return self._overall(rows)
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Inside, layers do what they do after training, such as dropping nothing, and no gradients are asked for."""
+        self._network.eval()
+        try:
+            with no_grad():
+                yield
+        finally:
+            self._network.train()
+
+    def activity(self) -> list[Activity]:
+        return self._activity
+
+    def scores(self, batches: Batches) -> np.ndarray:
+        with self._in_use():
+            return np.concatenate([self._network(Tensor(image)).numpy() for image, _ in batches])
+
+    def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any, list[Any]]:
+        """The loss, the accuracy, and what the hidden layers gave."""
+        *hidden, scores = self._network.outputs(image)
+        hidden = hidden if self._counts else []
+        labels = Tensor(label)
+        return functional.cross_entropy(scores, labels, ignore_index=None), accuracy(scores, labels), hidden
+
+    def _loss(self, label: np.ndarray, image: Tensor) -> Tensor:
+        loss: Tensor = self._run(image, label)[0]
+        return loss
+
+    def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
+        paths = {id(parameter): path for path, parameter in self._network.named_parameters()}
+        for index, (image, label) in enumerate(batches):
+            with self._streams.drawing(advance=False):
+                runs = watch_tensors(partial(self._loss, label), image, paths, backward=training)
+            yield from runs
+            if training:
+                before = self.weights()
+                self.train(batches[index : index + 1])
+                for path, value in self.weights().items():
+                    yield OperatorRun(f"the update of {path}", [(path, before[path])], [(path, value)])
+
+    def end_epoch(self) -> None:
+        self._schedule.step()
+        check_agreement(self._world, self.weights())
+
+    def how(self) -> str:
+        return ""
+
+    def weights(self) -> dict[str, np.ndarray]:
+        return {path: parameter.numpy() for path, parameter in self._network.named_parameters()}
+
+    def state(self) -> State:
+        values = {name: tensor.numpy() for name, tensor in self._tensors().items()}
+        return state_of(values, self._schedule, self._streams)
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        tensors = self._tensors()
+        values = {name: tensor.numpy() for name, tensor in tensors.items()}
+        restore_from(state, values, lambda name, value: tensors[name].set_value(value), self._schedule, self._streams)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """All that persists, by its path in the network; what the optimiser remembers of a parameter after a colon."""
+        found: dict[str, Tensor] = self._network.state_dict()
+        for path, parameter in self._network.named_parameters():
+            remembered = self._optimizer.states_of(parameter)
+            found.update({f"{path}:{name}": tensor for name, tensor in remembered.items()})
+        return found

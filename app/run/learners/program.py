@@ -1,0 +1,141 @@
+"""A network as Programs that an engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from app.data import Batches
+from app.engine import Scope
+from app.engine.watch import OperatorRun, watch_program
+from app.graph import Program, names, program_guard, static_mode
+from app.nn import functional
+from app.ops import random
+from app.ops.loss import accuracy
+from app.ranks.current import current
+from app.ranks.data_parallel import Place, data_parallel
+from app.ranks.executor import RankExecutor
+from app.ranks.same import check_agreement
+from app.ranks.world import World
+from app.run.config import Config
+from app.run.learners.learner import (
+    Activity,
+    PerIteration,
+    State,
+    counted,
+    optimizer_of,
+    restore_from,
+    schedule_of,
+    state_of,
+    summed_up,
+)
+from app.run.network import Activation, Network
+from app.static import data
+
+
+class ProgramLearner:
+    """The network as a startup, a training and a test Program: as written for one process, and as a rank runs them."""
+
+    def __init__(self, config: Config, activation: Activation, pixels: int, place: Place | None = None):
+        self._world = World() if config.dist.shape == "none" else current()
+        self.main, self.startup = Program(), Program()
+        self.startup.random_seed = config.seed
+        self._schedule = schedule_of(config.train)
+        with names.guard(), program_guard(self.main, self.startup), static_mode():
+            image = data("image", [None, pixels], "uint8")
+            label = data("label", [None], "int64")
+            network = Network(config.model, activation, pixels, config.data.pixel_range)
+            *hidden, scores = network.outputs(image)
+            self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
+            self.test = self.main.clone(for_test=True)
+            with program_guard(self.test, self.startup):
+                layers = [self.test.global_block().var(layer.name) for layer in hidden if config.report]
+                self._counts = [count.name for layer in layers for count in counted(layer)]
+            parameters = dict(network.named_parameters())
+            optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
+            _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
+        dist = config.dist
+        place = place or self._world
+        self.main_here = data_parallel(self.main, place, dist.shape, loss=self.fetch[0], bucket=dist.bucket)
+        self._feed = [image.name, label.name]
+        self._scores = scores.name
+        self._paths = {path: variable.name for path, variable in parameters.items()}
+        changing = {variable.name for variable, _ in trained}
+        activation.require_gradients(
+            [path for path, p in parameters.items() if not p.stop_gradient and p.name not in changing]
+        )
+        self._activity: list[Activity] = []
+        self._scope = Scope()
+        _, drawn = self.startup.next_seed() or (0, 1)
+        self._streams = random.Streams(config.seed, drawn - 1)  # those after the ones of the initial weights
+        self._native = config.engine == "compiled"
+        self._executor = RankExecutor(self._world, config.engine)
+        self._executor.start(self.startup, self.main_here, self._scope)
+
+    def warm_up(self, batches: Batches) -> None:
+        copies = Scope()
+        copies.values = {name: value.copy() for name, value in self._scope.values.items()}
+        with self._streams.drawing(advance=False):
+            self._run(self.main_here, batches, copies)
+
+    def train(self, batches: Batches) -> PerIteration:
+        with self._streams.drawing():
+            return self._run(self.main_here, batches, self._scope)
+
+    def measure(self, batches: Batches) -> PerIteration:
+        with self._streams.drawing(advance=False):
+            found = self._executor.run_batches(
+                self.test, batches, self._feed, self.fetch, self._scope, totals=self._counts
+            )
+        loss, score, *counts = found
+        self._activity = summed_up(counts, batches.count)
+        return loss, score
+
+    def activity(self) -> list[Activity]:
+        return self._activity
+
+    def scores(self, batches: Batches) -> np.ndarray:
+        fed = (dict(zip(self._feed, batch, strict=True)) for batch in batches)
+        rows = [self._executor.run(self.test, feed, [self._scores], scope=self._scope)[0] for feed in fed]
+        return np.concatenate(rows)
+
+    def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
+        loss, score = self._executor.run_batches(program, batches, self._feed, self.fetch, scope)
+        return loss, score
+
+    def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
+        program = self.main if training else self.test
+        for batch in batches:
+            feed: dict[str, Any] = dict(zip(self._feed, batch, strict=True))
+            with self._streams.drawing():
+                looks = list(watch_program(program, feed, self._scope))
+            yield from looks
+
+    def end_epoch(self) -> None:
+        self._schedule.step()
+        check_agreement(self._world, self.weights())
+
+    def how(self) -> str:
+        if not self._native:
+            return ""
+        from app.engine.compiled.explain import in_short  # imported late, as Numba is
+
+        return in_short(self.main_here, self.fetch)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        return {path: self._scope.value(name).copy() for path, name in self._paths.items()}
+
+    def state(self) -> State:
+        return state_of(self._values(), self._schedule, self._streams)
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        put = partial(self._executor.put, self._scope)
+        restore_from(state, self._values(), put, self._schedule, self._streams)
+
+    def _values(self) -> dict[str, np.ndarray]:
+        """What a network has whatever the number of ranks."""
+        lasting = {v.name for v in self.main.list_vars() if v.persistable}
+        return {name: value for name, value in self._scope.values.items() if name in lasting}

@@ -1,0 +1,43 @@
+"""What a run writes into its metrics: how it began, its reports and epochs, and what its hidden units did."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.data import Dataset
+from app.run import machine
+from app.run.callbacks import Callback, Contestant, Position
+from app.run.events import Activations, Data, Epoch, Iteration, Record, Start
+
+
+def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> Start:
+    """On what machine and data a run began, and how the engine runs each network."""
+    data = Data(
+        origin=dataset.origin.replace(f"{Path.cwd()}{os.sep}", ""),  # reports are passed on
+        verified=dataset.verified,
+        sample=dataset.is_sample,
+        training=len(dataset.train_images),
+        test=len(dataset.test_images),
+        shape=list(dataset.image_shape),
+    )
+    engines = {contestant.operator: contestant.learner.how() for contestant in entered}
+    return Start(time.strftime("%Y-%m-%d %H:%M:%S"), machine.describe(), data, engines)
+
+
+class Metrics(Callback):
+    """Records every report and every epoch, and after each epoch what the units of each hidden layer did."""
+
+    def __init__(self, record: Record):
+        self._record = record
+
+    def report(self, position: Position, loss: float, accuracy: float) -> None:
+        operator = position.contestant.operator
+        self._record(Iteration(operator, position.epoch, position.done - 1, loss, accuracy))
+
+    def epoch(self, position: Position, result: Epoch) -> None:
+        self._record(result)
+        for layer, activity in enumerate(position.contestant.learner.activity()):
+            self._record(Activations(result.operator, result.epoch, layer, *activity))

@@ -1,0 +1,109 @@
+"""Resuming a run that was interrupted: its checkpoint, and what must not have changed since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from app.custom.source import source_hash
+from app.errors import ConfigError, FileError, OperatorError
+from app.nn import Layer
+from app.run.checkpoints import Checkpoint, newest
+from app.run.config import Config, load_kept_config, operators_of, with_absolute_paths
+from app.run.folder import CONFIG
+from app.run.former import updated
+from app.run.loop import Start
+from app.run.network import Activation
+
+_FREE = {"data.folder", "data.sources", "train.checkpoint_every"}
+"""Where data is found, as the images themselves are compared; how often a checkpoint is written."""
+
+
+def check_config(before: Mapping[str, Any], now: Config) -> None:
+    """Refuse to go on under a configuration that gives other results than the one that the run was begun with."""
+    try:
+        begun_with = msgspec.convert(updated(before), Config)  # with the defaults of keys that are newer than the run
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the run was begun with a configuration that this release does not know: {error}") from error
+    begun, here = (msgspec.to_builtins(with_absolute_paths(config)) for config in (begun_with, now))
+    pairs = _changes(begun, here)
+    changes = {key: pair for key, *pair in pairs if key not in _FREE and not key.startswith("dist.")}
+    constant = begun_with.train.schedule == "constant"
+    if constant and now.train.epochs > begun_with.train.epochs:
+        del changes["train.epochs"]  # more of them change none of those that were done
+    if changes:
+        told = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, (old, new) in changes.items())
+        may = (
+            "train.epochs may grow"
+            if constant
+            else f"train.epochs stays, as train.schedule={now.train.schedule} depends on it"
+        )
+        raise ConfigError(
+            f"a run goes on with the settings that it was begun with, but {told}. "
+            f"Only {', '.join(sorted(_FREE))} may change, and {may}; for others, begin a run anew"
+        )
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Each setting that differs, by its path, with both of its values."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in now:
+            yield from _changes(before[key], now[key], f"{path}.{key}" if path else key)
+    elif before != now:
+        yield path, before, now
+
+
+def interrupted_run(
+    run: Path, overrides: Sequence[str], say: Callable[[str], None]
+) -> tuple[Config, Checkpoint | None]:
+    """The configuration under which a run goes on, and the checkpoint that it goes on from, if there is one."""
+    config = load_kept_config(run / CONFIG, overrides, say)
+    found = newest(run, say)
+    if found is None:
+        check_config(msgspec.to_builtins(load_kept_config(run / CONFIG)), config)
+    else:
+        check_config(found.config, config)
+        if found.start.turn >= len(operators_of(config)) or min(found.start) < 0:
+            raise FileError(f"a checkpoint of {run} says that the run goes on at {found.start}, where it cannot be")
+    return config, found
+
+
+def where_it_goes_on(config: Config, start: Start | None) -> str:
+    """A line that says from where."""
+    if start is None:
+        return "No checkpoint was written yet, so the run begins from its beginning."
+    if start.epoch >= config.train.epochs:
+        return f"This run is finished: {start.epoch} of {start.epoch} epochs are done. What it keeps is written again."
+    operator, epoch = operators_of(config)[start.turn], f"epoch {start.epoch + 1}/{config.train.epochs}"
+    return f"Going on with {operator} in {epoch}" + (f", after {start.done} iterations." if start.done else ".")
+
+
+def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:
+    """The hash of each operator's source; None for those of the framework's own."""
+    return {activation.name: _source_of(activation.operator) for activation in activations}
+
+
+def _source_of(operator: Callable[..., Any]) -> str | None:
+    thing: Any = getattr(operator, "__self__", operator)  # a PyLayer is used through its apply
+    try:
+        return source_hash(type(thing) if isinstance(thing, Layer) else thing)
+    except OperatorError:
+        return None
+
+
+def check_sources(before: dict[str, str | None], now: dict[str, str | None]) -> None:
+    """Refuse to go on with operators that are others now."""
+    changed = [name for name, source in now.items() if before.get(name, source) != source]
+    if changed:
+        raise OperatorError(
+            f"the source of {' and of '.join(changed)}, or of a function that it calls, has changed since the run was "
+            "interrupted, so that it would go on as another one. Restore it, or begin a run anew"
+        )

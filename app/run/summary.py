@@ -1,0 +1,256 @@
+"""What a run says before it begins and when it has ended: tables, and in words what differs and what does not."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from app.data import Dataset
+from app.data.dataset import CLASSES
+from app.printing import table
+from app.run.callbacks import Contestant
+from app.run.config import Config
+from app.run.events import Cost
+from app.run.statistics import LEVEL, Difference, Estimate, Outcome, time_ratio
+
+
+def introduction(
+    config: Config, dataset: Dataset, entered: Sequence[Contestant], ranks: str = "", seeds: Sequence[int] = ()
+) -> str:
+    """What is trained, on what, with which seeds if there are several.
+
+    `ranks` is a line about the ranks that share the work, if there are many.
+    """
+    train, test = len(dataset.train_images), len(dataset.test_images)
+    checked = "verified" if dataset.verified else "not verified"
+    widths = "-".join(map(str, [dataset.train_images.shape[1], *config.model.hidden, CLASSES]))
+    first, *others = (contestant.operator for contestant in entered)
+    operators = first + (f" against {' and '.join(others)}" if others else "")
+    lines = [
+        f"Data: {train:,} training and {test:,} test images, {dataset.origin} ({checked})",
+        *_sample_note(dataset),
+        f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
+        *([ranks] if ranks else []),
+    ]
+    width = max(len(contestant.operator) for contestant in entered)
+    lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
+    if not config.model.hidden:
+        lines.append("Note: without hidden layers there is nothing for an activation to work on.")
+    lines += [f"Note: {told}" for told in without_effect(config, train)]
+    if seeds:
+        epochs = config.train.epochs
+        lines.append(
+            f"{len(entered)} operators, each trained for {_many(epochs, 'epoch')} with {_many(len(seeds), 'seed')}: "
+            f"{_many(len(entered) * len(seeds) * epochs, 'epoch')} in all"
+        )
+    return "\n".join([*lines, ""])
+
+
+def without_effect(config: Config, images: int) -> list[str]:
+    """Settings that were changed and have no effect on a run with so many training images, in a line each."""
+    train, default = config.train, Config()
+    told = []
+    if train.momentum != default.train.momentum and train.optimizer != "momentum":
+        told.append(f"train.momentum has no effect with train.optimizer={train.optimizer}.")
+    if train.batch_size > images:
+        told.append(f"train.batch_size={train.batch_size} is more than there are images, so it is {images}.")
+    if config.model.dropout and not config.model.hidden:
+        told.append("model.dropout has no effect without hidden layers.")
+    if config.data.folder is not None and config.data.source != "auto":
+        told.append(f"data.folder has no effect with data.source={config.data.source}.")
+    if config.dist.shape == "none" and config.dist != default.dist:
+        told.append("the settings in dist have no effect with dist.shape=none.")
+    return told
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+# One seed
+
+
+def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant], columns: int | None = None) -> str:
+    """The table that ends a run with one seed: the accuracy and the time of each operator."""
+    notes = _sample_note(dataset)
+    if any(len(contestant.epochs) < config.train.epochs for contestant in entered):
+        finished = ", ".join(f"{contestant.operator} {len(contestant.epochs)}" for contestant in entered)
+        notes.append(f"Stopped before its end. Epochs finished, of {config.train.epochs}: {finished}.")
+    lost = [c.operator for c in entered if c.epochs and c.epochs[-1].diverged]
+    if lost:
+        notes.append(f"The loss of {' and '.join(lost)} became NaN or infinite: try a smaller train.learning_rate.")
+    return "\n".join([*_of_one_seed(entered, columns), *notes])
+
+
+def _of_one_seed(entered: Sequence[Contestant], columns: int | None) -> list[str]:
+    finished = [contestant for contestant in entered if contestant.epochs]
+    if not finished:
+        return ["No epoch was finished, so there is nothing to show."]
+    rows = [["operator", "test accuracy", "seconds per epoch (median)"]]
+    rows += [[c.operator, f"{c.epochs[-1].test_accuracy:.4f}", f"{_median_seconds(c):.3f}"] for c in finished]
+    if len(finished) > 1:
+        *others, baseline = finished
+        ratios = ["ratio", *(_ratio_told(contestant, baseline) for contestant in others), "1.00"]
+        rows = [[*row, cell] for row, cell in zip(rows, ratios, strict=True)]
+    return table(rows, columns)
+
+
+def _ratio_told(contestant: Contestant, baseline: Contestant) -> str:
+    """The ratio of the times, with the interval that it is known to; one epoch alone gives none."""
+    found = _time_ratio(contestant, baseline)
+    return f"{ratio(contestant, baseline):.2f}{_between(found, '.2f') or ' (one epoch)'}"
+
+
+def _time_ratio(one: Contestant, other: Contestant) -> Estimate:
+    done = min(len(one.epochs), len(other.epochs))
+    return time_ratio([(one.epochs[:done], other.epochs[:done])])
+
+
+def ratio(one: Contestant, other: Contestant) -> float:
+    """The median over epochs of the time of one over the time of the other in the same epoch."""
+    pairs = zip(one.epochs, other.epochs, strict=False)
+    return statistics.median(a.seconds / b.seconds for a, b in pairs)
+
+
+def outcome(config: Config, entered: Sequence[Contestant]) -> dict[str, Any]:
+    """What the summary of one seed says, as data."""
+    finished = all(len(contestant.epochs) == config.train.epochs for contestant in entered)
+    return {"event": "summary", "finished": finished, "operators": [_figures(c, entered[-1]) for c in entered]}
+
+
+def _figures(contestant: Contestant, baseline: Contestant) -> dict[str, Any]:
+    figures: dict[str, Any] = {"operator": contestant.operator, "epochs": len(contestant.epochs)}
+    if contestant.epochs:
+        last = contestant.epochs[-1]
+        figures |= {"test_accuracy": last.test_accuracy, "test_loss": None if last.diverged else last.test_loss}
+        figures["seconds"] = _median_seconds(contestant)
+    if contestant.epochs and baseline.epochs and baseline is not contestant:
+        figures["ratio"] = ratio(contestant, baseline)
+    return figures
+
+
+def _median_seconds(contestant: Contestant) -> float:
+    return statistics.median(epoch.seconds for epoch in contestant.epochs)
+
+
+def _sample_note(dataset: Dataset) -> list[str]:
+    if not dataset.is_sample:
+        return []
+    return ["Note: this is the small sample, not the full MNIST; accuracies are lower than the full set gives."]
+
+
+# Several seeds
+
+
+class Verdict(NamedTuple):
+    """A sentence about two operators, and its gist: same, differs or unclear; '' for how that was found."""
+
+    gist: str
+    sentence: str
+
+
+def comparison(
+    outcomes: Sequence[Outcome],
+    found: Sequence[Difference],
+    told: Sequence[Verdict],
+    costs: Sequence[Cost],
+    seeds: int,
+    columns: int | None = None,
+) -> str:
+    """The tables and verdicts that end a comparison over so many seeds, of which some may not have been finished."""
+    finished = len(outcomes[0].epochs)
+    if not finished:
+        return "No seed was finished, so there is nothing to compare."
+    lines = results_table(outcomes, found, columns)
+    for part in (costs_table(costs, columns), printed(told)):
+        lines += ["", *part] if part else []
+    if finished < seeds:
+        lines.append(f"Stopped before its end, after {finished} of {seeds} seeds.")
+    return "\n".join(lines)
+
+
+def results_table(outcomes: Sequence[Outcome], found: Sequence[Difference], columns: int | None = None) -> list[str]:
+    """A line for each operator: its accuracy, and the time of its epochs."""
+    rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {outcomes[0].operator}"]]
+    ratios = ["1.00", *(f"{d.speed.mean:.2f}{_between(d.speed, '.2f')}" for d in found)]
+    for result, ratio in zip(outcomes, ratios, strict=True):
+        rows.append([result.operator, _accuracy(result), f"{result.seconds:.3f}", ratio])
+    return table(rows, columns)
+
+
+def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
+    """A line for each size of array, with the time of a call of each operator."""
+    if not costs:
+        return []
+    taken = {(c.operator, c.size): f"{_micro(c.forward)} + {_micro(c.backward)}" for c in costs}
+    operators = list(dict.fromkeys(cost.operator for cost in costs))
+    rows = [["numbers", *operators]]
+    for size in sorted({cost.size for cost in costs}):
+        rows.append([f"{size:,}", *(taken.get((operator, size), "-") for operator in operators)])
+    return ["The operator alone, on one thread: microseconds forward + backward", *table(rows, columns)]
+
+
+def verdicts(found: Sequence[Difference], seeds: int) -> list[Verdict]:
+    """In words, how each operator differs from the first, and how that was decided."""
+    if not seeds:
+        return []
+    told = [verdict for d in found for verdict in (_of_accuracy(d, seeds), _of_speed(d, seeds))]
+    over = "the seeds and the test images" if seeds > 1 else "the test images and the epochs of this one seed"
+    how = f"Tested over {over}; family-wise error rate {LEVEL:.0%} (Holm), intervals adjusted alike."
+    more = "One seed says nothing about others: use --seeds 5." if seeds == 1 else ""
+    return [*told, *(Verdict("", sentence) for sentence in (how, more) if sentence)]
+
+
+def _of_accuracy(d: Difference, seeds: int) -> Verdict:
+    if d.identical:
+        return Verdict("same", f"{d.operator} trained to the weights of {d.first}, to the last bit")
+    figures = f"{d.accuracy.mean:+.4f}{_between(d.accuracy, '+.4f')}, {_p(d.p_accuracy)}"
+    if d.p_accuracy > LEVEL:
+        images = f"; over the test images alone, {_p(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
+        return Verdict(
+            "unclear", f"{_cannot(seeds)} the accuracies of {d.operator} and {d.first} apart: {figures}{images}"
+        )
+    than = f"{'more' if d.accuracy.mean > 0 else 'less'} accurate than {d.first}"
+    return Verdict("differs", f"{d.operator} is {than}: {figures}")
+
+
+def _of_speed(d: Difference, seeds: int) -> Verdict:
+    figures = f"an epoch takes {d.speed.mean:.2f} times as long{_between(d.speed, '.2f')}, {_p(d.p_speed)}"
+    if d.p_speed > LEVEL:
+        return Verdict("unclear", f"{_cannot(seeds)} the speeds of {d.operator} and {d.first} apart: {figures}")
+    than = f"{'slower' if d.speed.mean > 1 else 'faster'} than {d.first}"
+    return Verdict("differs", f"{d.operator} is {than}: {figures}")
+
+
+def _cannot(seeds: int) -> str:
+    return f"{_many(seeds, 'seed')} cannot tell"
+
+
+def printed(told: Sequence[Verdict]) -> list[str]:
+    """Verdicts as lines, with their gists in a column."""
+    return [f"{gist:7}  {sentence}" if gist else sentence for gist, sentence in told]
+
+
+def plain(told: Sequence[Verdict]) -> list[str]:
+    """Verdicts as sentences that stand by themselves."""
+    return [f"{gist.capitalize()}: {sentence}." if gist else sentence for gist, sentence in told]
+
+
+def _accuracy(outcome: Outcome) -> str:
+    mean = f"{statistics.fmean(outcome.accuracies):.4f}"
+    return mean if len(outcome.accuracies) < 2 else f"{mean} ± {statistics.stdev(outcome.accuracies):.4f}"
+
+
+def _between(estimate: Estimate, form: str) -> str:
+    return f" ({estimate.low:{form}} to {estimate.high:{form}})" if math.isfinite(estimate.high) else ""
+
+
+def _p(p: float) -> str:
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def _micro(seconds: float) -> str:
+    micro = seconds * 1e6
+    return f"{micro:.1f}" if micro < 100 else f"{micro:,.0f}"

@@ -1,0 +1,253 @@
+"""Strict YAML 1.2: text to plain data and back, so that a file means what it seems to mean and can do no harm.
+
+Keys are text and occur once, numbers are finite and fit in 64 bits. Tags, aliases, merges, deep nesting and big files
+have no use in a configuration and are refused. Every error names the line and the column.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.nodes import Node
+from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.representer import SafeRepresenter
+
+from app.errors import ConfigError, FileError
+from app.files import read_file
+
+MAX_BYTES = 1_000_000
+MAX_LINE = 10_000
+MAX_DEPTH = 16
+MAX_VALUES = 10_000  # a value takes hundreds of times the memory of its text
+
+_TAG = "tag:yaml.org,2002:"
+
+# The core schema of YAML 1.2 (ruamel.yaml also takes 1_000 for a number). The first row that fits decides.
+_SCALARS = tuple(
+    (kind, re.compile(rf"(?:{spelling})\Z"))
+    for kind, spelling in (
+        ("null", r"~|null|Null|NULL|"),
+        ("bool", r"true|True|TRUE|false|False|FALSE"),
+        ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
+        ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"),
+    )
+)
+
+Place = tuple[int, int]
+"""A line and a column, counted from 0."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """The plain data of a text, and where each value of it stands."""
+
+    where: str
+    """What an error calls the origin of the text."""
+    data: Any
+    keys: dict[str, Place] = field(default_factory=dict)
+    """The place of each key, by its path, such as `$.model.hidden`."""
+    values: dict[str, Place] = field(default_factory=dict)
+    """The place of each value, by its path, such as `$.model.hidden[0]`."""
+
+    def error(self, path: str, problem: str, of_key: bool = False) -> ConfigError:
+        """A mistake at a path, with its line and column where the text has them."""
+        place = (self.keys if of_key else self.values).get(path)
+        return ConfigError(f"{self.where}: {problem}") if place is None else _error(self.where, *place, problem)
+
+
+def read(path: str) -> Document:
+    """The data in a file. What the operating system refuses stays an OSError."""
+    try:
+        raw = read_file(path, MAX_BYTES)
+    except FileError as error:
+        raise ConfigError(str(error)) from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = raw.count(b"\n", 0, error.start), error.start - raw.rfind(b"\n", 0, error.start) - 1
+        raise _error(path, line, column, f"the byte 0x{raw[error.start]:02x} is not UTF-8 text") from None
+    return parse(text, path)
+
+
+def parse(text: str, where: str) -> Document:
+    """The data that `text` holds; `where` is what an error calls its origin."""
+    if len(text) > MAX_BYTES:
+        raise ConfigError(f"{where}: longer than {MAX_BYTES:,} characters, which no configuration needs")
+    for number, content in enumerate(text.split("\n")):
+        if len(content) > MAX_LINE:  # the library's time grows with the square of it
+            raise _error(where, number, MAX_LINE, f"a line of more than {MAX_LINE:,} characters")
+    try:
+        return _Reader(text, where).document()
+    except ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n"), len(before) - before.rfind("\n") - 1
+        problem = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
+    except MarkedYAMLError as error:
+        mark: Any = error.problem_mark or error.context_mark
+        line, column = mark.line, mark.column
+        problem = ", ".join(filter(None, (error.context, error.problem)))
+        if "'\\t'" in problem:
+            problem += " (a tab; indent with spaces)"
+    raise _error(where, line, column, problem)
+
+
+def write(data: Any) -> str:
+    """The YAML that `parse` reads back to `data`."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Representer
+    yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False  # type: ignore[assignment]
+    yaml.allow_unicode, yaml.width = True, 110
+    text = io.StringIO()
+    yaml.dump(data, text)
+    return text.getvalue().removesuffix("...\n")
+
+
+class _Reader:
+    """Builds data from the parser's events, so that no constructor of the library ever runs."""
+
+    def __init__(self, text: str, where: str):
+        yaml = YAML(typ="safe", pure=True)
+        _, self._parser = yaml.get_constructor_parser(text)
+        self._library = yaml
+        self._found = Document(where, None)
+        self._count = 0
+
+    def document(self) -> Document:
+        data, documents = None, 0
+        while (event := self._next()) is not None:
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise _mistake(event, "expected a single document in the stream, but found another document")
+            elif isinstance(event, NodeEvent):
+                data = self._value(event, "$", 0)
+        return Document(self._found.where, data, self._found.keys, self._found.values)
+
+    def _next(self) -> Event | None:
+        try:
+            return self._parser.get_event() if self._parser.check_event() else None
+        except (ValueError, OverflowError):  # the library itself stumbles, such as over "\\U99999999"
+            problem = "a character code or a version that is out of range"
+            raise MarkedYAMLError(problem=problem, problem_mark=self._library.reader.get_mark()) from None
+
+    def _following(self) -> Event:
+        event = self._next()
+        assert event is not None, "the parser ends every collection"
+        return event
+
+    def _value(self, event: Any, path: str, depth: int) -> Any:
+        if isinstance(event, AliasEvent):
+            raise _mistake(event, f"the alias *{event.anchor} is not allowed here: write the value out")
+        if event.tag is not None:
+            raise _mistake(
+                event, f"the tag {str(event.tag).replace(_TAG, '!!')} is not allowed here: write the value alone"
+            )
+        if depth == MAX_DEPTH:
+            raise _mistake(event, f"nested more than {MAX_DEPTH} deep")
+        self._count += 1
+        if self._count > MAX_VALUES:
+            raise _mistake(event, f"more than {MAX_VALUES:,} values, which no configuration needs")
+        self._found.values[path] = _place(event)
+        if isinstance(event, MappingStartEvent):
+            return self._mapping(path, depth)
+        if isinstance(event, SequenceStartEvent):
+            items: list[Any] = []
+            while not isinstance(item := self._following(), SequenceEndEvent):
+                items.append(self._value(item, f"{path}[{len(items)}]", depth + 1))
+            return items
+        assert isinstance(event, ScalarEvent)
+        return _scalar(event)
+
+    def _mapping(self, path: str, depth: int) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
+        while not isinstance(event := self._following(), MappingEndEvent):
+            key = self._value(event, f"{path}.?", depth + 1)
+            if not isinstance(key, str):
+                raise _mistake(event, "a key must be text")
+            if key in mapping:
+                raise _mistake(event, f"the key {key[:100]!r} occurs twice")
+            here = f"{path}.{key}"
+            self._found.keys[here] = _place(event)
+            mapping[key] = self._value(self._following(), here, depth + 1)
+        return mapping
+
+
+class _Representer(SafeRepresenter):
+    """Quotes what `_scalar` would otherwise take for another type; lists of numbers stay on one line."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_items(self, data: Sequence[Any]) -> Node:
+        numbers = all(isinstance(item, int | float) for item in data)
+        return self.represent_sequence(f"{_TAG}seq", data, flow_style=numbers)
+
+    def represent_text(self, data: str) -> Node:
+        plain = data.isprintable() and not any(pattern.match(data) for _, pattern in _SCALARS)
+        return self.represent_scalar(f"{_TAG}str", data, style=None if plain else '"')
+
+
+_Representer.add_representer(str, _Representer.represent_text)
+_Representer.add_representer(list, _Representer.represent_items)
+_Representer.add_representer(tuple, _Representer.represent_items)
+
+
+def _scalar(event: ScalarEvent) -> Any:
+    text: str = event.value
+    kind = next((kind for kind, pattern in _SCALARS if pattern.match(text)), "str") if event.style is None else "str"
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind in ("int", "float"):
+        try:
+            return _integer(text) if kind == "int" else _finite(text)
+        except ValueError:
+            raise _mistake(event, f"{text[:40]} is not a finite number of at most 64 bits") from None
+    if re.search("[\0\ud800-\udfff]", text):
+        raise _mistake(event, "text with a null character or half a surrogate pair cannot name anything")
+    return text
+
+
+def _integer(text: str) -> int:
+    number = int(text, base={"0o": 8, "0x": 16}.get(text[:2], 10))
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(text)
+    return number
+
+
+def _finite(text: str) -> float:
+    number = float(text)  # which does not know `.inf` and `.nan`: a ValueError too
+    if math.isinf(number):
+        raise ValueError(text)
+    return number
+
+
+def _place(event: Any) -> Place:
+    return event.start_mark.line, event.start_mark.column
+
+
+def _mistake(at: Any, problem: str) -> MarkedYAMLError:
+    return MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
+
+
+def _error(where: str, line: int, column: int, problem: str) -> ConfigError:
+    return ConfigError(f"{where}: line {line + 1}, column {column + 1}: {problem[:1000]}")

@@ -1,1 +1,0 @@
-"""Taking the steps of training, and what is done about one whose numbers are not finite."""

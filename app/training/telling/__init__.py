@@ -1,1 +1,0 @@
-"""What a run says: in a terminal, in a log, to a program, and at its end."""

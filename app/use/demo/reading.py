@@ -1,0 +1,105 @@
+"""What a run's networks make of a drawing, which is prepared as MNIST's pictures were; the answer is plain data."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from app.errors import AppError, DataError, OperatorError
+from app.use.trained import Answer, TrainedNetwork, TrainedRun
+from app.vision.digits import SIZE, prepare_ink
+
+SIDE = 4 * SIZE
+"""The drawing's rows and columns; it has a byte for each pixel, of how much ink that has."""
+MOST_UNITS = 4096
+"""So many units of a hidden layer are told of."""
+FEW = 0.95
+"""Networks that read fewer of the test digits will often be wrong about handwriting."""
+
+
+class NothingDrawnError(DataError):
+    """A drawing without ink."""
+
+
+class Reader:
+    """Reads drawings with every network of a run, one drawing at a time."""
+
+    def __init__(self, run: TrainedRun):
+        self._run = run
+        self._lock = threading.Lock()
+        self.read(_example())  # compiles, so that nobody who draws has to wait for it
+
+    def read(self, drawing: bytes) -> dict[str, Any]:
+        """What each network says of a drawing, and the picture that it was shown."""
+        start = time.perf_counter()
+        ink = np.frombuffer(drawing, np.uint8).reshape(SIDE, SIDE).astype(np.float32) / np.float32(255)
+        try:
+            picture = prepare_ink(ink).reshape(1, -1)
+        except DataError as error:
+            raise NothingDrawnError("nothing is drawn") from error
+        with self._lock:
+            answers = [_answer(network, picture) for network in self._run.networks]
+        return {
+            "picture": picture[0].tolist(),
+            "networks": [_plain(answer) for answer in answers],
+            "milliseconds": round(1000 * (time.perf_counter() - start), 3),
+        }
+
+    def about(self) -> dict[str, Any]:
+        """What a page has to know of the run before anything is drawn."""
+        config, networks = self._run.config, self._run.networks
+        return {
+            "side": SIDE,
+            "size": SIZE,
+            "run": str(self._run.path),
+            "engine": config.engine,
+            "hidden": list(config.model.hidden),
+            "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
+            "advice": advice(networks),
+        }
+
+
+def advice(networks: list[TrainedNetwork]) -> str:
+    """What to do for networks that read handwriting better; '' if these do well."""
+    known = [network.accuracy for network in networks if network.accuracy is not None]
+    if not known or max(known) >= FEW:
+        return ""
+    return (
+        f"This run reads {100 * max(known):.1f} % of the test digits at best, and will misread many a drawing. "
+        'make train ARGS="--config configs/best.yaml" trains better ones.'
+    )
+
+
+def _answer(network: TrainedNetwork, picture: np.ndarray) -> Answer:
+    """A network's answer. Its operator may be the user's own, so what that raises is told in a line."""
+    try:
+        return network(picture)
+    except AppError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+        raise OperatorError(f"the network of {network.operator} failed: {told}") from error
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    """An answer to one picture as lists, with null for what is no number."""
+    return {
+        "probabilities": _numbers(answer.probabilities[0]),
+        "hidden": [_numbers(layer[0, :MOST_UNITS]) for layer in answer.hidden],
+    }
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    return [
+        float(f"{value:.4g}") if finite else None for value, finite in zip(values, np.isfinite(values), strict=True)
+    ]
+
+
+def _example() -> bytes:
+    """A drawing of a one."""
+    ink = np.zeros((SIDE, SIDE), np.uint8)
+    ink[SIDE // 5 : -SIDE // 5, SIDE // 2 : SIDE // 2 + SIDE // 10] = 255
+    return ink.tobytes()

@@ -1,0 +1,54 @@
+"""`python -m app export`: a trained network as a file that other programs run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from app.errors import AppError, FileError
+from app.files import open_file
+from app.onnx import export
+from app.onnx.export import SUFFIX
+from app.onnx.model import DOMAIN
+from app.printing import say
+from app.use.models import add_trust_arguments, read_named_model
+
+FORMATS = ("onnx",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command line may say."""
+    parser.add_argument("model", help="a run's folder, or a saved model (the name that its files begin with)")
+    parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
+    parser.add_argument("--output", metavar="FILE", help="the file to write (model.onnx in the folder)")
+    add_trust_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the file, and say what it takes and gives."""
+    network, name = read_named_model(options)
+    file = Path(options.output or Path(name).with_suffix(""))
+    if file.suffix != SUFFIX:
+        file = file.with_name(file.name + SUFFIX)
+    if str(file) != options.output:
+        _check_free(file)
+    export(network, file)
+    block = network.program.global_block()
+    taken, given = (", ".join(f"{n} {block.var(n).spec}" for n in group) for group in (network.inputs, network.outputs))
+    say(f"{file}: from {taken} to {given}; -1 is any size")
+    return 0
+
+
+def _check_free(file: Path) -> None:
+    """Refuse to replace a file that this program did not write, and that the user did not name."""
+    try:
+        with open_file(file) as there:
+            ours = DOMAIN.encode() in there.read(64)  # a model begins with the name of the program that wrote it
+    except FileNotFoundError:
+        return
+    except (OSError, FileError):
+        ours = False
+    if not ours:
+        raise AppError(
+            f"{file} is there and was not written by this program; write --output {file} to replace it, or name another"
+        )

@@ -1,0 +1,117 @@
+"""Networks that were trained elsewhere: the file that a command line names, and the function that it holds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.custom.references import ChangedOperatorError, UnnamedOperatorError
+from app.engine import Executor, Scope
+from app.errors import AppError, MissingFileError
+from app.ops.spec import plain_sizes
+from app.run.folder import MODEL
+from app.run.trust import add_custom_op
+from app.static.model_file import SavedModel, paths_of, read_model
+from app.vision.digits import SIZE
+
+ScoreFunction = Callable[[np.ndarray], np.ndarray]
+"""From pictures of (28, 28) bytes to the scores of the classes."""
+
+
+def load_network(options: argparse.Namespace) -> ScoreFunction:
+    """The network at `options.model`."""
+    path = Path(options.model)
+    return _of_onnx(path) if path.suffix == ".onnx" else _of_model(*read_named_model(options))
+
+
+def _of_model(model: SavedModel, file: str) -> ScoreFunction:
+    (name,), (result,) = _one(model.inputs, "input", file), _one(model.outputs, "output", file)
+    variable = model.program.global_block().var(name)
+    scope, executor = Scope(), Executor()
+    scope.values = model.values
+
+    def network(pictures: np.ndarray) -> np.ndarray:
+        fed = _as_taken(pictures, plain_sizes(variable.shape), variable.dtype, file)
+        return np.asarray(executor.run(model.program, {name: fed}, [result], scope=scope)[0])
+
+    return network
+
+
+def _of_onnx(path: Path) -> ScoreFunction:
+    try:
+        import onnxruntime  # imported late: an extra, which few need
+    except ImportError:
+        raise AppError(
+            f"{path}: ONNX Runtime, which runs .onnx files, is not installed; pip install onnxruntime, "
+            "or name the run's folder or a saved model"
+        ) from None
+    if not path.is_file():
+        raise MissingFileError(f"there is no file {path}")
+    try:
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:  # of its own classes, which differ from release to release
+        raise AppError(f"{path} cannot be opened by ONNX Runtime: {str(error).splitlines()[0]}") from error
+    (taken,) = _one(session.get_inputs(), "input", str(path))
+    shape = [size if isinstance(size, int) else -1 for size in taken.shape]
+    dtype = {"tensor(uint8)": "uint8", "tensor(double)": "float64"}.get(taken.type, "float32")
+    _one(session.get_outputs(), "output", str(path))
+
+    def network(pictures: np.ndarray) -> np.ndarray:
+        return np.asarray(session.run(None, {taken.name: _as_taken(pictures, shape, dtype, str(path))})[0])
+
+    return network
+
+
+def _one(listed: Sequence[Any], what: str, file: str) -> Sequence[Any]:
+    if len(listed) != 1:
+        raise AppError(f"{file} has {len(listed)} {what}s; a network that reads digits has 1")
+    return listed
+
+
+def _as_taken(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str) -> np.ndarray:
+    """Pictures in the shape and type that a network takes: bytes, or floats from 0 to 1."""
+    sizes, pixels = list(shape[1:]), SIZE * SIZE
+    known = int(np.prod([size for size in sizes if size != -1]))
+    fits = pixels % max(known, 1) == 0 and known > 0 if sizes.count(-1) == 1 else known == pixels and -1 not in sizes
+    if not fits:
+        raise AppError(f"{name} takes inputs of shape {list(shape)}; pictures of digits have {SIZE} x {SIZE} pixels")
+    taken = pictures.astype(dtype, copy=False)
+    if dtype.startswith("float"):
+        taken = taken / np.asarray(255, dtype)
+    return taken.reshape(len(pictures), *sizes)
+
+
+def add_trust_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare how a user says whose code may run."""
+    add_custom_op(parser)
+    about = "use it though its source has changed"
+    parser.add_argument("--accept-changed", action="append", default=[], metavar="FILE:NAME", help=about)
+
+
+def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
+    """The model at `options.model`, and the name of its file."""
+    path = Path(options.model)
+    prefix = path / MODEL if path.is_dir() else path
+    name = str(paths_of(prefix)[0])
+    missing = [file.name for file in paths_of(prefix) if not file.exists()]
+    try:
+        return read_model(prefix, options.custom_op, options.accept_changed), name
+    except MissingFileError as error:
+        if path.is_dir():
+            both = len(missing) == 2
+            why = "no run was kept there for use" if both else "a network for use is that file and the one beside it"
+            raise MissingFileError(f"{path} has no {missing[0]}: {why}") from error
+        raise
+    except UnnamedOperatorError as error:
+        words = " ".join(f"--custom-op {reference}" for reference in error.needed)
+        raise AppError(
+            f"{name} needs {', '.join(error.needed)}: code that is run only if you name it. "
+            f"If you trust it, say where it lies: {words}"
+        ) from error
+    except ChangedOperatorError as error:
+        told = str(error).partition(" If the new one")[0]
+        raise AppError(f"{told} If the new one will do: --accept-changed {error.changed}") from error

@@ -1,0 +1,62 @@
+"""`python -m app predict`: which digits image files show, as a trained network sees it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from app.errors import DataError
+from app.printing import say
+from app.use.models import add_trust_arguments, load_network
+from app.vision.digits import prepare
+from app.vision.reading import read_picture
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command line may say."""
+    parser.add_argument(
+        "model", help="a run's folder, the name that a saved model's files begin with, or an .onnx file"
+    )
+    parser.add_argument("images", nargs="+", metavar="image", help="picture files, each of one digit")
+    parser.add_argument("--top", type=_count, default=3, help="how many classes to name for each (%(default)s)")
+    add_trust_arguments(parser)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each picture; gives 1 where one could not be read."""
+    network = load_network(options)
+    failed = False
+    for image in options.images:
+        try:
+            digit = prepare(read_picture(image))
+        except DataError as error:
+            told = str(error) if str(error).startswith(image) else f"{image}: {error}"
+            say(f"error: {told}", sys.stderr)
+            failed = True
+            continue
+        say(line(image, probabilities(network(digit[None])[0]), options.top))
+    return int(failed)
+
+
+def line(image: str, shares: np.ndarray, top: int) -> str:
+    """What is printed for a picture: the likeliest digit, how likely it is, and the runners-up."""
+    order = np.argsort(shares)[::-1][:top]
+    first, *others = [f"{digit}  {shares[digit]:.4f}" for digit in order]
+    return f"{image}  {first}" + (f"  (then {', '.join(o.replace('  ', ' ') for o in others)})" if others else "")
+
+
+def probabilities(scores: np.ndarray) -> np.ndarray:
+    """Scores as probabilities; those that are some already stay as they are."""
+    scores = np.asarray(scores, np.float64).ravel()
+    if (scores >= 0).all() and abs(scores.sum() - 1) < 1e-3:
+        return scores
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()

@@ -1,0 +1,129 @@
+"""The networks that a run trained, side by side: from pictures to the probabilities of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.engine import Executor, Scope
+from app.errors import FileError, MissingFileError
+from app.graph import Program, names, program_guard, static_mode
+from app.nn import functional
+from app.run import events
+from app.run.config import Config, load_kept_config
+from app.run.folder import CONFIG, WEIGHTS, Weights, check_sums, read_weights
+from app.run.network import Activation, Network, find_activations
+from app.run.trust import Trust
+from app.static import data
+from app.tensor import Tensor, no_grad
+
+Run = Callable[[np.ndarray], list[np.ndarray]]
+"""From pictures to the values of each hidden layer, and then the probabilities."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a network says of pictures: a row for each."""
+
+    hidden: list[np.ndarray]
+    """The values of each hidden layer's units, after the activation."""
+    probabilities: np.ndarray
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network with the weights that a run left, run by that run's engine."""
+
+    operator: str
+    accuracy: float | None
+    """The share of the test pictures that it read at the end of the run; None where the run did not come to that."""
+    run: Run
+
+    def __call__(self, pictures: np.ndarray) -> Answer:
+        """What it says of pictures, which are rows of bytes."""
+        *hidden, probabilities = self.run(pictures)
+        return Answer(hidden, probabilities)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run's folder, opened: how it was configured, and its networks, in the order in which they were compared."""
+
+    path: Path
+    config: Config
+    networks: list[TrainedNetwork] = field(default_factory=list)
+    checked: bool = True
+    """Whether its files are known to be as the run wrote them."""
+
+
+def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> TrainedRun:
+    """Open the folder of a run on pictures of so many pixels. Operators in a user's files are run only if named."""
+    if not folder.is_dir():
+        raise MissingFileError(f"there is no folder {folder}; name the folder of a run, such as those in runs/")
+    if not (folder / CONFIG).is_file():
+        raise MissingFileError(f"{folder} is no folder of a run: it has no {CONFIG}")
+    config = load_kept_config(folder / CONFIG)
+    kept = read_weights(folder)
+    if not kept:
+        raise MissingFileError(f"{folder} has no {WEIGHTS}: no network of that run was kept")
+    checked = check_sums(folder)
+    accuracies = {
+        event.operator: event.test_accuracy for event in events.read(folder) if isinstance(event, events.Epoch)
+    }
+    networks = []
+    operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
+    for activation in find_activations(operators, Trust(custom_ops, by=str(folder))):
+        build = _eager if config.engine == "eager" else _program
+        run = build(config, activation, pixels, kept[activation.name])
+        networks.append(TrainedNetwork(activation.name, accuracies.get(activation.name), run))
+    return TrainedRun(folder, config, networks, checked)
+
+
+def _program(config: Config, activation: Activation, pixels: int, weights: Weights) -> Run:
+    """The network as a Program, with the engine that the run was configured for."""
+    main, scope, executor = Program(), Scope(), Executor(engine=config.engine)
+    with names.guard(), program_guard(main, Program()), static_mode():
+        image = data("image", [None, pixels], "uint8")
+        network = Network(config.model, activation, pixels, config.data.pixel_range)
+        network.eval()
+        fetch = [value.name for value in _values(network, image)]
+    parameters = dict(network.named_parameters())
+    _check(weights, {path: tuple(p.shape) for path, p in parameters.items()})
+    scope.values = {parameter.name: weights.arrays[path] for path, parameter in parameters.items()}
+    return lambda pictures: [np.asarray(v) for v in executor.run(main, {image.name: pictures}, fetch, scope=scope)]
+
+
+def _eager(config: Config, activation: Activation, pixels: int, weights: Weights) -> Run:
+    """The network as Tensors."""
+    network = Network(config.model, activation, pixels, config.data.pixel_range)
+    network.eval()
+    _check(weights, {path: tuple(p.shape) for path, p in network.named_parameters()})
+    network.set_state_dict(weights.arrays)
+
+    def run(pictures: np.ndarray) -> list[np.ndarray]:
+        with no_grad():
+            return [value.numpy() for value in _values(network, Tensor(pictures))]
+
+    return run
+
+
+def _values(network: Network, image: Any) -> list[Any]:
+    *hidden, scores = network.outputs(image)
+    return [*hidden, functional.softmax(scores)]
+
+
+def _check(weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Whether a file holds what the configuration beside it asks for."""
+    file, arrays = weights.file, weights.arrays
+    for name, shape in shapes.items():
+        if name not in arrays:
+            raise FileError(f"{file} has no {name}, which the network in config.yaml has; it has {', '.join(arrays)}")
+        if arrays[name].shape != shape or arrays[name].dtype != np.float32:
+            found = f"{arrays[name].dtype}{list(arrays[name].shape)}"
+            raise FileError(
+                f"{file}: {name} is {found}, and for this network and its pictures it is float32{list(shape)}"
+            )

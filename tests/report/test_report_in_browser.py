@@ -1,0 +1,249 @@
+"""The report as a person sees it, in Chromium: what is read, hovered, dragged and typed, on a screen and a phone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import PHONE, WIDE, Visitor
+from made_runs import HOSTILE, made_run
+
+from app.report.report import write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.xdist_group("browser")
+LOOKS = [(size, scheme) for size in (PHONE, WIDE) for scheme in ("light", "dark")]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return reported(made_run(tmp_path_factory.mktemp("run")))
+
+
+def reported(folder: Path) -> str:
+    return write_report(folder).resolve().as_uri()
+
+
+def corners(page: Page, chart: str) -> tuple[Any, float, float]:
+    """The mouse, brought over a chart: it, the chart's left edge, and its middle."""
+    area = page.locator(f"#chart-{chart} .area")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert box is not None
+    return box, box["x"], box["y"] + box["height"] / 2
+
+
+def marks(page: Page, chart: str) -> list[str]:
+    return page.locator(f"#chart-{chart} .xs text").all_text_contents()
+
+
+# --- What it says ---
+
+
+def test_the_verdict_is_on_top_and_every_section_follows(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    assert page.title() == "custom.relu against relu – a run of opsmith"
+    assert page.inner_text("h1") == "custom.relu against relu"
+    assert (
+        page.inner_text(".verdict p >> nth=0")
+        == "Of the 200 test digits these are read right: custom.relu 70.00 % and relu 72.00 %."
+    )
+    titles = ["Verdict", "Training", "Cost of the operator", "Mistakes", "Hidden units", "Settings and machine"]
+    assert page.locator("h2").all_text_contents() == titles
+    assert page.locator("nav a").all_text_contents() == titles[1:]
+    assert "An <abacus> & beads" in page.inner_text("#settings")
+    assert "activation: custom.relu" in page.inner_text("pre")
+
+
+def test_every_picture_is_there_and_described(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    page.evaluate("for (const image of document.images) image.loading = 'eager'")
+    pictures = page.evaluate(
+        "Promise.all([...document.images].map(i => i.decode().then(() => [i.naturalWidth, i.alt])))"
+    )
+    assert len(pictures) > 20
+    assert all(width > 0 and len(alt) > 10 for width, alt in pictures)
+
+
+def test_nothing_is_fetched(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    page.mouse.wheel(0, 20_000)
+    page.wait_for_load_state("networkidle")
+    assert visitor.requested == [address]
+
+
+def test_the_way_through_the_page_leads_there(visitor: Visitor, address: str):
+    from playwright.sync_api import expect
+
+    page = visitor.open(address)
+    page.click("nav a >> text=Mistakes")
+    expect(page.locator("#mistakes-title")).to_be_in_viewport()
+
+
+# --- Pointer ---
+
+
+def test_hovering_shows_the_values_that_are_nearest(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    box, left, middle = corners(page, "loss")
+    page.mouse.move(left + box["width"] * 0.97, middle)
+    shown = page.locator("#chart-loss .values")
+    assert shown.inner_text().split("\n") == [
+        "epoch 3", "custom.relu, training 1.77", "relu, training 1.75", "custom.relu, test 1.7", "relu, test 1.68",
+    ]  # fmt: skip
+    page.mouse.move(left - 30, middle)
+    assert not shown.is_visible()
+
+
+def test_dragging_zooms_and_a_double_click_shows_all_again(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    before = marks(page, "loss")
+    box, left, middle = corners(page, "loss")
+    page.mouse.move(left + box["width"] * 0.6, middle)
+    page.mouse.down()
+    page.mouse.move(left + box["width"] * 0.9, middle, steps=4)
+    page.mouse.up()
+    zoomed = marks(page, "loss")
+    assert zoomed != before
+    assert all(1.5 < float(mark) < 3.1 for mark in zoomed)
+    page.mouse.dblclick(left + box["width"] / 2, middle)
+    assert marks(page, "loss") == before
+
+
+def test_a_button_shows_all_again(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    box, left, middle = corners(page, "accuracy")
+    back = page.locator("#chart-accuracy .whole")
+    assert not back.is_visible()
+    page.mouse.move(left + 20, middle)
+    page.mouse.down()
+    page.mouse.move(left + box["width"] / 2, middle, steps=3)
+    page.mouse.up()
+    back.click()
+    assert not back.is_visible()
+
+
+def test_logarithmic_charts_zoom_too(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    box, left, middle = corners(page, "cost-forward")
+    page.mouse.move(left + 2, middle)
+    page.mouse.down()
+    page.mouse.move(left + box["width"] * 0.3, middle, steps=3)
+    page.mouse.up()
+    assert marks(page, "cost-forward") == ["1k", "2k"]
+    page.mouse.move(left + 5, middle)
+    assert page.locator("#chart-cost-forward .values").inner_text().split("\n")[1] == "custom.relu 1 µs"
+
+
+# --- Keyboard, no script, phone ---
+
+
+def test_keys_move_zoom_and_show_all(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    before = marks(page, "time")
+    page.focus("#chart-time .area")
+    page.keyboard.press("ArrowRight")
+    shown = page.locator("#chart-time .values")
+    assert shown.inner_text().split("\n") == ["time of training 500 ms", "custom.relu 50 %"]
+    page.keyboard.press("ArrowRight")
+    assert shown.inner_text().split("\n") == ["time of training 600 ms", "relu 52 %"]
+    page.keyboard.press("+")
+    assert marks(page, "time") != before
+    page.keyboard.press("Escape")
+    assert marks(page, "time") == before
+    assert not shown.is_visible()
+
+
+def test_without_script_the_curves_and_their_values_are_there(visitor: Visitor, address: str):
+    page = visitor.open(address, java_script_enabled=False)
+    assert page.locator("#chart-loss .curves path.line").count() == 4
+    page.click("#chart-accuracy summary")
+    assert page.locator("#chart-accuracy tbody tr").all_inner_texts() == [
+        "1\t50 %\t52 %",
+        "2\t60 %\t62 %",
+        "3\t70 %\t72 %",
+    ]
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(visitor: Visitor, address: str):
+    page = visitor.open(address, PHONE, has_touch=True, is_mobile=True)
+    page.locator("summary").first.tap()
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    page.locator("#chart-loss .area").tap()
+    assert page.locator("#chart-loss .values").is_visible()
+
+
+CONTRASTS = """() => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const over = ([r, g, b, a = 1], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
+  const light = (rgb) => rgb.map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (element) => element
+    ? over(parts(getComputedStyle(element).backgroundColor), behind(element.parentElement)) : [255, 255, 255];
+  const found = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const element = walk.currentNode.parentElement;
+    if (!walk.currentNode.textContent.trim() || !element.getClientRects().length || element.closest("script")) continue;
+    const style = getComputedStyle(element);
+    const back = behind(element);
+    const ink = over(parts(element.ownerSVGElement ? style.fill : style.color), back);
+    const [dark, bright] = [light(ink), light(back)].sort((a, b) => a - b);
+    found.push([(bright + 0.05) / (dark + 0.05), element.tagName + " " + walk.currentNode.textContent]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+def test_all_text_stands_out_from_what_is_behind_it(visitor: Visitor, address: str, size: dict[str, int], scheme: Any):
+    page = visitor.open(address, size, color_scheme=scheme)
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 200
+    assert [pair for pair in contrasts if pair[0] < 4.5] == []
+    assert (page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 246, 243)") == (
+        scheme == "light"
+    )
+
+
+def test_what_can_be_used_has_a_name_and_headings_do_not_skip(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    unnamed = "[...document.querySelectorAll('[tabindex], svg:not([aria-hidden]), nav, section')]" + (
+        ".filter(e => !e.matches('.scroll, pre') && !e.ariaLabel && !e.getAttribute('aria-labelledby')).length"
+    )
+    assert page.evaluate(unnamed) == 0
+    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+    assert levels[0] == 1
+    assert all(later - level <= 1 for level, later in pairwise(levels))
+
+
+# --- Hostile runs ---
+
+
+def test_a_hostile_operator_name_is_text(visitor: Visitor, tmp_path: Path):
+    page = visitor.open(reported(made_run(tmp_path / "run", (HOSTILE, "relu"))))
+    assert page.inner_text("h1") == f"{HOSTILE} against relu"
+    box, left, middle = corners(page, "loss")
+    page.mouse.move(left + box["width"] * 0.97, middle)
+    assert f"{HOSTILE}, test" in page.inner_text("#chart-loss .values")
+    assert page.evaluate("window.taken") is None
+    assert len(visitor.requested) == 1
+
+
+def test_no_script_but_its_own_runs_in_the_page(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    page.evaluate("""() => {
+      const script = document.createElement("script");
+      script.textContent = "window.taken = 1";
+      document.body.append(script);
+      document.body.insertAdjacentHTML("beforeend", "<p onclick='window.taken = 1'>here</p><img src='https://example.org/a.png'>");
+      document.querySelector("p[onclick]").click();
+    }""")
+    assert page.evaluate("window.taken") is None
+    assert len(visitor.problems) == 3
+    assert all("Content Security Policy" in problem for problem in visitor.problems)
+    visitor.problems.clear()

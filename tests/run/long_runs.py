@@ -1,0 +1,62 @@
+"""Training for many iterations, and the memory that it holds on the way: `python long_runs.py ENGINE ITERATIONS`."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+import msgspec
+
+from app.data import Batches, Dataset, load
+from app.run.callbacks import Contestant, Position
+from app.run.config import Config, ModelConfig
+from app.run.finite import steps_for
+from app.run.learners import make_learner
+from app.run.network import find_activation
+from app.run.steps import Steps
+
+PIECE = 50
+FIRST = 100
+"""Iterations after which everything is there that a run needs."""
+
+
+class LongRun:
+    """A network on small batches, trained piece by piece as the loop does it."""
+
+    def __init__(self, engine: str, dataset: Dataset):
+        config = Config(engine=engine, model=ModelConfig(hidden=(16,)))
+        config = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, optimizer="adam"))
+        activation = find_activation(config.model.activation)
+        learner = make_learner(config, activation, dataset.train_images.shape[1])
+        self.batches = Batches(dataset.train_images, dataset.train_labels, None, 32)
+        learner.warm_up(self.batches[:1])
+        self.place = Position(Contestant(activation.name, learner), 0, 0, len(self.batches))
+        self.steps: Steps = steps_for("stop", lambda event: None, print)
+
+    def train(self, iterations: int) -> None:
+        pieces = len(self.batches) // PIECE
+        for piece in range(iterations // PIECE):
+            start = piece % pieces * PIECE
+            self.steps.train(self.place, self.batches[start : start + PIECE])
+
+
+def resident() -> int:
+    """The bytes of memory that this process holds now."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:  # not Linux: the most that it ever held
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return pages * resource.getpagesize()
+
+
+def main(engine: str, iterations: int) -> None:
+    run = LongRun(engine, load("sample"))
+    run.train(FIRST)
+    first = resident()
+    run.train(iterations - FIRST)
+    print(first, resident())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,68 @@
+"""The accuracies that are promised, on the full set: those of the seed document, and those of best.yaml."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+from app.data import Dataset, cache, load
+from app.errors import DataError
+from app.run import config as config_module
+from app.run.callbacks import Contestant
+from app.run.config import CONFIGS, load_config
+from app.run.learners import make_learner
+from app.run.loop import TrainingLoop
+from app.run.network import find_activation
+
+README = Path(config_module.__file__).parents[2] / "README.md"
+DOCUMENT = [0.838, 0.872, 0.886, 0.893, 0.896]
+
+
+@pytest.fixture(scope="module")
+def mnist() -> Dataset:
+    """The full set, if it has been fetched: tests fetch nothing."""
+    try:
+        return load("auto", sources=[], folder=cache.default_folder(), say=lambda message: None)
+    except DataError:
+        pytest.skip("the full MNIST is not in the cache; `make data` fetches it")
+
+
+def accuracies(mnist: Dataset, file: str, *overrides: str) -> list[float]:
+    """Test accuracy after each epoch of the custom operator's network alone."""
+    config = load_config(CONFIGS / file, overrides)
+    activation = find_activation(config.model.activation)
+    contestant = Contestant(activation.name, make_learner(config, activation, mnist.train_images.shape[1]))
+    with threadpool_limits(1):  # threads that wait for each other take minutes where tests run side by side
+        TrainingLoop(config, mnist, [contestant], []).run()
+    return [epoch.test_accuracy for epoch in contestant.epochs]
+
+
+@pytest.mark.parametrize("engine", ["reference", load_config(CONFIGS / "seed.yaml").engine])
+def test_seed_reaches_what_the_document_reports(mnist: Dataset, engine: str):
+    ours = accuracies(mnist, "seed.yaml", f"engine={engine}")
+    assert ours == pytest.approx(DOCUMENT, abs=0.02)
+    assert ours == pytest.approx(shown_in_the_readme(), abs=0.002)  # other BLAS libraries round otherwise
+
+
+def shown_in_the_readme() -> list[float]:
+    """The row of the README that shows ours beside those of the document."""
+    rows = dict(re.findall(r"^\| ([\w ]+?) +\| (0\.[\d |.]+) \|$", README.read_text(encoding="utf-8"), re.M))
+    table = {name: [float(figure) for figure in row.split("|")] for name, row in rows.items()}
+    assert table["the document"] == DOCUMENT
+    return table["ours"]
+
+
+def test_best_is_a_two_layer_network_with_the_custom_relu_and_at_most_20_epochs():
+    config = load_config(CONFIGS / "best.yaml")
+    assert (len(config.model.hidden), config.model.activation) == (1, "custom.relu")
+    assert config.train.epochs <= 20
+
+
+@pytest.mark.skipif("SLOW" not in os.environ, reason="trains for minutes; set SLOW=1")
+@pytest.mark.parametrize("seed", range(5))
+def test_best_reaches_98_3_percent_with_every_seed(mnist: Dataset, seed: int):
+    assert accuracies(mnist, "best.yaml", f"seed={seed}")[-1] >= 0.983

@@ -1,0 +1,108 @@
+"""The end of a comparison, as a person reads it."""
+
+from __future__ import annotations
+
+import numpy as np
+from made_outcomes import outcome
+
+from app.run.events import Cost
+from app.run.statistics import Difference, differences
+from app.run.summary import costs_table, plain, printed, results_table, verdicts
+
+SLOW = [[2.0, 2.0], [2.0, 2.1], [2.1, 2.0]]
+EVEN = [[1.0, 1.0]] * 3
+RIGHT = [range(s, s + 20) for s in range(3)]
+WRONG = [range(s, s + 80 + s) for s in range(3)]
+
+
+def lines(found: list[Difference], seeds: int) -> list[str]:
+    return printed(verdicts(found, seeds))
+
+
+def test_the_table():
+    relu = outcome("relu", RIGHT, EVEN, how="all 23 operators native")
+    swish = outcome("my_ops.py:swish", WRONG, SLOW, how="all 22 operators native; swish inlined")
+    assert results_table([relu, swish], differences([relu, swish])) == [
+        "operator           test accuracy  seconds per epoch        ratio to relu",
+        "relu             0.9800 ± 0.0000              1.000                 1.00",
+        "my_ops.py:swish  0.9190 ± 0.0010              2.000  2.03 (1.93 to 2.14)",
+    ]
+
+
+def test_one_seed_has_no_spread_and_no_interval_of_one_epoch():
+    one, other = outcome("a", [range(10)], [[1.0]]), outcome("b", [range(10)], [[1.5]])
+    assert results_table([one, other], differences([one, other]))[1:] == [
+        "a                0.9900              1.000        1.00",
+        "b                0.9900              1.500        1.50",
+    ]
+
+
+def test_what_differs():
+    found = differences([outcome("relu", RIGHT, EVEN), outcome("bad", WRONG, SLOW)])
+    assert lines(found, 3) == [
+        "differs  bad is less accurate than relu: -0.0610 (-0.0646 to -0.0574), p = 0.00018",
+        "differs  bad is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028",
+        "Tested over the seeds and the test images; family-wise error rate 5% (Holm), intervals adjusted alike.",
+    ]
+
+
+def test_sentences_stand_by_themselves_as_well():
+    slow = [outcome("relu", RIGHT, EVEN, weights="w"), outcome("mine", RIGHT, SLOW, weights="w")]
+    assert plain(verdicts(differences(slow), 3))[:2] == [
+        "Same: mine trained to the weights of relu, to the last bit.",
+        "Differs: mine is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028.",
+    ]
+
+
+def test_the_other_way_round():
+    accuracy, speed, _ = lines(differences([outcome("bad", WRONG, SLOW), outcome("good", RIGHT, EVEN)]), 3)
+    assert accuracy.startswith("differs  good is more accurate than bad: +0.0610")
+    assert speed.startswith("differs  good is faster than bad: an epoch takes 0.49 times as long")
+
+
+def test_what_seeds_cannot_tell():
+    accuracy, speed, _ = lines(differences([outcome("a", RIGHT, EVEN), outcome("b", RIGHT, EVEN)]), 3)
+    assert (
+        accuracy == "unclear  3 seeds cannot tell the accuracies of b and a apart: +0.0000 (-0.0010 to +0.0010), p = 1"
+    )
+    told = "unclear  3 seeds cannot tell the speeds of b and a apart: an epoch takes 1.00 times as long"
+    assert speed == f"{told} (0.93 to 1.07), p = 1"
+
+
+def test_what_is_the_same():
+    same = [outcome(name, RIGHT, EVEN, weights="w") for name in ("relu", "custom.relu")]
+    assert lines(differences(same), 3)[0] == "same     custom.relu trained to the weights of relu, to the last bit"
+
+
+def test_few_seeds_are_told_to_be_few():
+    *_, how, more = lines(differences([outcome("a", [[]]), outcome("b", [[]])]), 1)
+    assert how.startswith("Tested over the test images and the epochs of this one seed;")
+    assert more == "One seed says nothing about others: use --seeds 5."
+
+
+def test_where_seeds_are_too_few_the_test_images_are_told():
+    """A difference of 60 points with both seeds, 0.02 apart: two seeds cannot tell, the images can."""
+    accuracy, *_ = lines(differences([outcome("a", [[], []]), outcome("b", [range(600), range(400)])]), 2)
+    assert accuracy.startswith("unclear  2 seeds cannot tell the accuracies of b and a apart: -0.5000 (")
+    assert accuracy.endswith("; over the test images alone, p < 0.0001")
+
+
+def test_an_interval_excludes_no_difference_exactly_where_something_differs():
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        shifts = random.normal(0, 0.05, 4)
+        times = [[list(np.exp(shift + random.normal(0, 0.04, 3))) for _ in range(3)] for shift in shifts]
+        outcomes = [outcome(name, [[], [], []], of) for name, of in zip("abcd", times, strict=True)]
+        for found in differences(outcomes):
+            assert (found.p_speed <= 0.05) == (not found.speed.low <= 1 <= found.speed.high)
+
+
+def test_costs_by_size_and_a_dash_where_it_took_too_long():
+    costs = [Cost("relu", 1000, 1.2e-6, 0.8e-6), Cost("slow", 1000, 0.5, 0.25), Cost("relu", 4000, 4e-6, 99.96e-6)]
+    assert costs_table(costs) == [
+        "The operator alone, on one thread: microseconds forward + backward",
+        "numbers         relu               slow",
+        "1,000      1.2 + 0.8  500,000 + 250,000",
+        "4,000    4.0 + 100.0                  -",
+    ]
+    assert costs_table([]) == []

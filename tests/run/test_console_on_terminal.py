@@ -1,0 +1,262 @@
+"""What a user sees: train.py on a terminal, through an emulator of one, while it runs and when it has ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyte
+import pytest
+from runs_of_train import without_waits
+
+ROWS = 40
+WORDS = (
+    "train.epochs=3",
+    "train.batch_size=8",
+    "train.log_every=3",
+    "model.hidden=[5]",
+    "engine=reference",
+    "costs=false",
+    "report=false",
+)
+NOISY = """
+import sys
+import app
+
+def noisy(x):
+    print("said to no one in particular")
+    sys.stderr.write("half a line, ")
+    print("and its end", file=sys.stderr)
+    return app.relu(x)
+"""
+
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+class Terminal:
+    """train.py on a terminal of its own, and the screen of that."""
+
+    def __init__(
+        self, start: Callable[..., Any], words: tuple[str, ...], columns: int, term: str, rows: int, **options: Any
+    ):
+        self.master, its_end = pty.openpty()
+        fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self.drawn = b""
+        self.seen: list[list[str]] = []
+        ends = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
+        options = ends | {"start_new_session": True, "preexec_fn": _controlled_by_stdin} | options
+        environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
+        self.process: subprocess.Popen[str] = start(*words, env=environment | {"TERM": term}, **options)
+        os.close(its_end)
+
+    def read(self, until: str = "", seconds: float = 60) -> None:
+        """Take in what is drawn, until a text is on the screen or the process ends."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not (until and until in "\n".join(self.screen.display)):
+            if not select.select([self.master], [], [], 0.2)[0]:
+                continue
+            try:
+                piece = os.read(self.master, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            self.drawn += piece
+            for part in re.split(rb"(?=\r\x1b\[J)", piece):  # one drawing of the live lines after the other
+                self._stream.feed(part)
+                self.seen.append(self.lines)
+        assert not until or until in "\n".join(self.screen.display)
+
+    @property
+    def lines(self) -> list[str]:
+        """What stands on the screen."""
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip().split("\n")
+
+    def end(self) -> list[str]:
+        """What stands on the screen when the process has ended."""
+        self.read()
+        self.process.wait(timeout=60)
+        return self.lines
+
+
+Opening = Callable[..., Terminal]
+
+
+def _controlled_by_stdin() -> None:
+    """Make the terminal the one whose Ctrl-C interrupts the process."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@pytest.fixture
+def terminal(start: Start, images: Path) -> Iterator[Opening]:
+    opened: list[Terminal] = []
+
+    def run(
+        *words: str, columns: int = 100, term: str = "xterm-256color", rows: int = ROWS, **options: Any
+    ) -> Terminal:
+        words = (f"data.source={images}", *WORDS, "output=run", *words)
+        opened.append(Terminal(start, words, columns, term, rows, **options))
+        return opened[-1]
+
+    yield run
+    for one in opened:
+        os.close(one.master)
+
+
+def masked(lines: list[str]) -> list[str]:
+    """Lines with every digit as 0."""
+    return [re.sub(r"\d", "0", line) for line in lines]
+
+
+LIVE = re.compile(
+    r"^(custom\.relu|relu       )  epoch \d/3 +\d+%  loss \d\.\d{4}  accuracy \d\.\d{4}  \S+ images/s  \S+( left)?$"
+)
+
+
+def test_at_the_end_of_a_run_the_screen_holds_the_epochs_and_the_summary_and_nothing_else(terminal: Opening):
+    run = terminal()
+    lines = without_waits("\n".join(run.end())).split("\n")
+    assert run.process.returncode == 0
+    start = next(i for i, line in enumerate(lines) if "epoch 1/3" in line)
+    epoch = "{}  epoch 0/0  test accuracy 0.0000  test loss 0.0000  0.000 s"
+    *epochs, blank, head, first, second = masked(lines[start : start + 10])
+    assert epochs == [epoch.format("custom.relu"), epoch.format("relu       ")] * 3
+    assert blank == ""
+    assert head.split() == ["operator", "test", "accuracy", "seconds", "per", "epoch", "(median)", "ratio"]
+    assert re.fullmatch(r"custom\.relu +0\.0000 +0\.000 +0+\.00 \(0+\.00 to 0+\.00\)", first)
+    assert re.fullmatch(r"relu +0\.0000 +0\.000 +0\.00", second)
+    assert lines[start + 10 :] == [
+        "",
+        "The run is in run/",
+    ]
+    assert not any("images/s" in line for line in lines)
+    assert not any("iteration" in line for line in lines)
+    assert lines[0].startswith("Data: 60 training")
+
+
+def test_while_a_run_goes_on_there_is_a_live_line_for_each_operator_below_what_was_printed(
+    terminal: Opening,
+):
+    run = terminal()
+    run.end()
+    live = [[line for line in lines if LIVE.match(line)] for lines in run.seen]
+    most = max(live, key=len)
+    assert [line.split()[0] for line in most] == ["custom.relu", "relu"]
+    for lines in run.seen:
+        places = [i for i, line in enumerate(lines) if "images/s" in line or "waits for" in line]
+        assert places == [] or places == list(range(len(lines) - len(places), len(lines)))  # at the bottom
+        assert len(places) <= 2
+
+
+@pytest.mark.parametrize("columns", [40, 8])
+def test_a_narrow_terminal_wraps_no_live_line_and_breaks_others_between_words(terminal: Opening, columns: int):
+    run = terminal(columns=columns, rows=200)
+    lines = without_waits("\n".join(run.end())).split("\n")
+    assert run.process.returncode == 0
+    text = " ".join(" ".join(lines).split())
+    assert "The run is in run/" in text
+    assert not re.search(r"images/s|left|waits|\d%", text)
+    for seen in run.seen:
+        assert len([line for line in seen if re.search(r"^custom\.r\S*  (\d/3  loss|waits)", line)]) <= 1
+    if columns == 40:
+        assert any(
+            re.match(r"custom\.relu  \d/3  loss \d\.\d{4}  \S+( left)?$", line) for seen in run.seen for line in seen
+        )
+        assert (
+            masked(lines[-10:])
+            == [
+                "",
+                "custom.relu",
+                *(table := ["  test accuracy  0.0000", "  seconds per epoch (median)  0.000"]),
+                *[line for line in masked(lines) if re.match(r"  ratio  0+\.00 \(", line)],
+                "relu",
+                *table,
+                "  ratio  0.00",
+                "",
+                "The run is in run/",
+            ][1:]
+        )
+
+
+def test_what_an_operator_prints_stands_above_the_live_lines_in_lines_of_its_own(terminal: Opening, tmp_path: Path):
+    (tmp_path / "my_ops.py").write_text(NOISY)
+    run = terminal("model.activation=my_ops.py:noisy", "engine=eager", "train.epochs=1", rows=200)
+    lines = run.end()
+    assert run.process.returncode == 0
+    said = [line for line in lines if "said" in line or "half" in line]
+    assert set(said) == {"said to no one in particular", "half a line, and its end"}
+    assert lines[-1] == "The run is in run/"
+    assert not any("images/s" in line for line in lines)
+
+
+def test_ctrl_c_leaves_a_clean_screen(terminal: Opening):
+    run = terminal("train.epochs=10000")
+    run.read(until="images/s")
+    os.write(run.master, b"\x03")
+    lines = run.end()
+    assert run.process.returncode == 130
+    assert "Stopping. Ctrl-C again stops at once." in lines
+    assert lines[-1] == "interrupted"
+    assert not any("images/s" in line or "^C" in line for line in lines)
+
+
+def test_a_dumb_terminal_gets_plain_lines(terminal: Opening):
+    run = terminal(term="dumb")
+    lines = run.end()
+    assert run.process.returncode == 0
+    assert b"\x1b" not in run.drawn
+    assert sum("iteration" in line for line in lines) == 18
+    assert lines[-1] == "The run is in run/"
+
+
+def test_a_log_has_no_control_characters_while_the_terminal_shows_the_live_lines(terminal: Opening, tmp_path: Path):
+    with (tmp_path / "log.txt").open("w") as log:
+        run = terminal(stdout=log)
+        lines = run.end()
+    assert run.process.returncode == 0
+    assert b"images/s" in run.drawn
+    assert lines == [""]  # all that was there is erased
+    text = (tmp_path / "log.txt").read_text()
+    assert all(letter == "\n" or letter.isprintable() for letter in text)
+    assert text.count("iteration") == 18
+    assert text.endswith("\n".join(["", "The run is in run/", ""]))
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_beside_a_pipe_nothing_is_drawn(terminal: Opening, closed: str):
+    run = terminal(**{closed: subprocess.PIPE})
+    run.end()
+    assert run.process.returncode == 0
+    assert b"\x1b" not in run.drawn
+
+
+def test_head_is_silent(terminal: Opening):
+    mine, theirs = os.pipe()
+    run = terminal("train.epochs=10000", stdout=theirs)
+    os.close(theirs)
+    with open(mine, encoding="utf-8") as lines:
+        assert lines.readline().startswith("Data: 60")
+    assert run.end() == [""]
+    assert run.process.returncode == 141
+
+
+@pytest.mark.parametrize("word", ["--quiet", "--json"])
+def test_quiet_and_json_draw_nothing(terminal: Opening, word: str):
+    run = terminal(word, columns=400)
+    lines = run.end()
+    assert run.process.returncode == 0
+    assert b"\x1b" not in run.drawn
+    assert lines[0].startswith("operator" if word == "--quiet" else '{"event"')

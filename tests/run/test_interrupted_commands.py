@@ -1,0 +1,174 @@
+"""`train.py` when it is interrupted, and when what it prints to goes away: Ctrl-C, pipes, terminals, full disks."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.run import config as config_module
+
+ROOT = Path(config_module.__file__).parents[2]
+
+
+QUICK = str(ROOT / "configs" / "quick.yaml")
+ENDLESS = ("--config", QUICK, "train.epochs=1000000", "engine=reference", "output=run", "report=false")
+
+
+# --- Ctrl-C ---
+
+
+def wait_for(stream: Any, text: str) -> str:
+    """Read lines until one holds `text`."""
+    read = ""
+    while text not in read:
+        line = stream.readline()
+        assert line, f"it ended without {text!r}, after:\n{read}"
+        read += line
+    return read
+
+
+def test_ctrl_c_ends_a_run_with_what_it_had(start: Callable[..., Any], tmp_path: Path):
+    process = start(*ENDLESS)
+    read = wait_for(process.stdout, "relu         epoch 1/1000000  test accuracy")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "\nStopping. Ctrl-C again stops at once.\ninterrupted\n"
+    files = {"config.yaml", "metrics.jsonl", "summary.txt", "weights-custom.relu.safetensors"}
+    files |= {"weights-relu.safetensors", "model.json", "model.safetensors", "checkpoints", "SHA256SUMS"}
+    assert {file.name for file in (tmp_path / "run").iterdir()} == files
+    summary = (tmp_path / "run" / "summary.txt").read_text()
+    assert re.search(
+        r"^Stopped before its end\. Epochs finished, of 1000000: custom\.relu \d+, relu \d+\.$", summary, re.M
+    )
+    assert re.search(r"^custom\.relu +\d\.\d{4} ", summary, re.M)
+    assert summary in read + out
+
+
+def test_sigterm_does_the_same(start: Callable[..., Any], tmp_path: Path):
+    process = start(*ENDLESS)
+    wait_for(process.stdout, "test accuracy")
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143  # as shells report for a program that SIGTERM ended
+    assert err == "Stopping. A second signal stops at once.\nterminated\n"
+    assert "Go on with: python train.py --resume run\n" in out
+    assert list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_ctrl_c_before_the_first_epoch_is_over(start: Callable[..., Any], tmp_path: Path):
+    process = start(*ENDLESS, "train.batch_size=1", "train.log_every=1000000", "model.hidden=[1000]")
+    wait_for(process.stdout, "iteration     0/10000")
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert time.monotonic() - started < 10  # though an epoch takes longer and no report is near
+    assert process.returncode == 130
+    assert "No epoch was finished, so there is nothing to show." in out
+
+
+SLEEPER = """
+import time
+import numpy as np
+import app
+
+@app.custom_op
+def sleeper(x):
+    if len(x) > 100:  # not when its shape is being learned
+        print("asleep", flush=True)
+        time.sleep(60)
+    return x
+
+@sleeper.backward
+def _(dout):
+    return dout
+"""
+
+
+def test_a_second_ctrl_c_does_not_wait_for_an_operator(start: Callable[..., Any], tmp_path: Path):
+    (tmp_path / "my_ops.py").write_text(SLEEPER)
+    process = start(*ENDLESS, "model.activation=my_ops.py:sleeper")
+    wait_for(process.stdout, "asleep")
+    process.send_signal(signal.SIGINT)
+    wait_for(process.stderr, "Ctrl-C again stops at once")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "interrupted\n")
+
+
+def test_ctrl_c_while_data_is_being_fetched(start: Callable[..., Any], tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        source = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        words = (f"data.sources=[{source}, sample]", f"data.folder={tmp_path}/cache", "data.source=auto")
+        process = start(*ENDLESS, *words, env={**os.environ, "NO_PROXY": "127.0.0.1"})
+        connection, _ = silent.accept()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        connection.close()
+    assert process.returncode == 130
+    assert out == ""
+    assert err == f"Asking {source} for 4 files\ninterrupted\n"
+    assert not (tmp_path / "run").exists()
+
+
+# --- Readers that go away ---
+
+
+def test_a_closed_pipe_is_silent_and_keeps_what_it_had(start: Callable[..., Any], tmp_path: Path):
+    process = start(*ENDLESS)
+    wait_for(process.stdout, "test accuracy")
+    process.stdout.close()
+    process.wait(timeout=60)
+    assert process.stderr.read() == ""
+    assert process.returncode == 141  # what a shell reports for a writer that a closed pipe ended
+    assert "custom.relu" in (tmp_path / "run" / "summary.txt").read_text()
+    assert (tmp_path / "run" / "weights-relu.safetensors").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_is_one_line(type_it: Callable[..., Any]):
+    with open("/dev/full", "w") as full:
+        run = type_it("--config", QUICK, "output=run", "engine=reference", stdout=full)
+    assert (run.status, run.err) == (
+        1,
+        "error: standard output cannot be written: [Errno 28] No space left on device\n",
+    )
+
+
+def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
+    start: Callable[..., Any], tmp_path: Path
+):
+    words = (*ENDLESS, "train.epochs=2", "train.batch_size=2000")
+    full = start(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000)))
+    out, err = full.communicate(timeout=60)
+    assert full.returncode == 1
+    assert err == "error: run/checkpoints/000001.safetensors cannot be written: File too large\n"
+    assert "Go on with: python train.py --resume run\n" in out
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    again = start("--resume", "run")
+    out, err = again.communicate(timeout=60)
+    assert (again.returncode, err) == (0, "")
+    assert "No checkpoint was written yet" in out
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_closed_standard_streams_do_no_harm(closed: str, tmp_path: Path):
+    short = ["--no-baseline", "train.epochs=1", "train.batch_size=5000", "engine=reference"]
+    words = ["--config", QUICK, *short, f"output={tmp_path}/run"]
+    command = ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, str(ROOT / "train.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "run" / "summary.txt").read_text().startswith("operator")

@@ -1,0 +1,98 @@
+"""Ctrl-C in two steps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from app.command_line import Terminated
+from app.run.interruption import Interruption
+
+
+def press(number: int = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
+
+
+def test_the_first_is_noted_until_there_is_a_good_moment(capfd: pytest.CaptureFixture[str]):
+    done = False
+    with pytest.raises(KeyboardInterrupt), Interruption() as interruption:  # noqa: PT012
+        press()
+        done = True
+        interruption.check()
+    assert done
+    assert capfd.readouterr().err == "\nStopping. Ctrl-C again stops at once.\n"
+
+
+def test_the_second_strikes_at_once():
+    with pytest.raises(KeyboardInterrupt), Interruption():  # noqa: PT012
+        press()
+        press()
+        pytest.fail("it should have been interrupted")
+
+
+def test_one_that_no_check_met_is_not_lost():
+    with pytest.raises(KeyboardInterrupt), Interruption():
+        press()
+
+
+def test_errors_are_not_hidden_by_one():
+    with pytest.raises(ValueError, match="mine"), Interruption():  # noqa: PT012
+        press()
+        raise ValueError("mine")
+
+
+def test_nothing_happens_without_one():
+    with Interruption() as interruption:
+        interruption.check()
+
+
+def test_afterwards_ctrl_c_is_what_it_was():
+    before = signal.getsignal(signal.SIGINT)
+    with Interruption():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
+def test_whoever_handles_ctrl_c_otherwise_goes_on_doing_so(handler: object):
+    before = signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]
+    try:
+        with Interruption():
+            assert signal.getsignal(signal.SIGINT) is handler
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_another_thread_can_train_too():
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with Interruption() as interruption:
+                interruption.check()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert errors == []
+
+
+def test_sigterm_is_noted_too_and_told_apart(capfd: pytest.CaptureFixture[str]):
+    with pytest.raises(Terminated), Interruption() as interruption:  # noqa: PT012
+        press(signal.SIGTERM)
+        assert interruption.noted
+        interruption.check()
+    assert capfd.readouterr().err == "Stopping. A second signal stops at once.\n"
+
+
+def test_a_second_signal_of_the_other_kind_strikes_at_once_as_well():
+    with pytest.raises(KeyboardInterrupt), Interruption():  # noqa: PT012
+        press(signal.SIGTERM)
+        press(signal.SIGINT)
+        pytest.fail("it should have been interrupted")

@@ -1,0 +1,174 @@
+"""What every engine must do with a network: start equally, learn equally, repeat itself, and nothing but learn."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import numpy as np
+import pytest
+
+from app.data import Batches, Dataset, epoch_order, load
+from app.errors import OperatorError
+from app.run.config import Config
+from app.run.learners import Learner, make_learner
+from app.run.network import Activation, find_activation
+from app.run.trust import Trust
+
+ENGINES = get_args(get_type_hints(Config)["engine"])
+
+
+def learner(config: Config, dataset: Dataset, activation: str | Activation = "relu", **settings: Any) -> Learner:
+    train = {key: settings.pop(key) for key in list(settings) if hasattr(config.train, key)}
+    changed = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, **train), **settings)
+    operator = find_activation(activation, Trust(operators=[activation])) if isinstance(activation, str) else activation
+    return make_learner(changed, operator, dataset.train_images.shape[1])
+
+
+def batches(dataset: Dataset, size: int = 8) -> Batches:
+    return Batches(dataset.train_images, dataset.train_labels, None, size)
+
+
+def epochs(one: Learner, dataset: Dataset, count: int = 2) -> list[np.ndarray]:
+    """Train; gives the losses of each epoch, and the weights at the end."""
+    losses = []
+    for _ in range(count):
+        losses.append(one.train(batches(dataset))[0])
+        one.end_epoch()
+    return [*losses, *one.weights().values()]
+
+
+def assert_equal(found: list[np.ndarray], expected: list[np.ndarray], **tolerance: float) -> None:
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, **({"rtol": 0, "atol": 0} | tolerance))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("schedule", ["constant", "cosine", "linear"])
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_engines_agree_to_rounding(tiny: Any, engine: str, optimizer: str, schedule: str):
+    settings = {"optimizer": optimizer, "schedule": schedule, "weight_decay": 0.01, "learning_rate": 0.02}
+    found = epochs(learner(*tiny, "tanh", engine=engine, **settings), tiny[1])
+    expected = epochs(learner(*tiny, "tanh", engine="reference", **settings), tiny[1])
+    assert_equal(found, expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_report_the_same_accuracy_of_every_batch(engine: str):
+    sample, config = load("sample"), Config()
+    order = epoch_order(0, 0, len(sample.train_images))
+    shuffled = Batches(sample.train_images, sample.train_labels, order, config.train.batch_size)
+    found, expected = (learner(config, sample, engine=e).train(shuffled) for e in (engine, "reference"))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-3)
+    np.testing.assert_allclose(found[1], expected[1], atol=2.5 / 256)  # an image or two on the border
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_measure_alike(tiny: Any, engine: str):
+    config, dataset = tiny
+    tests = Batches(dataset.test_images, dataset.test_labels, None, 7)
+    found, expected = (learner(config, dataset, engine=e).measure(tests) for e in (engine, "reference"))
+    assert_equal(list(found), list(expected), rtol=1e-6)
+    assert [len(column) for column in found] == [3, 3]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_seed_gives_the_same_numbers_bit_for_bit(tiny: Any, engine: str):
+    first, second, other = (epochs(learner(*tiny, engine=engine, seed=seed), tiny[1]) for seed in (5, 5, 6))
+    assert_equal(first, second)
+    assert not np.array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_equal_operators_learn_equally_bit_for_bit(tiny: Any, engine: str):
+    found, expected = (epochs(learner(*tiny, name, engine=engine), tiny[1]) for name in ("custom.relu", "relu"))
+    assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_first_weights_depend_on_the_seed_alone(tiny: Any, engine: str):
+    expected = learner(*tiny, "relu", engine="reference").weights()
+    found = learner(*tiny, "tanh", engine=engine).weights()
+    assert list(found) == ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"]
+    assert [list(w.shape) for w in found.values()] == [[12, 5], [5], [5, 10], [10]]
+    assert_equal(list(found.values()), list(expected.values()))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_warming_up_changes_nothing(tiny: Any, engine: str, optimizer: str):
+    settings = {"optimizer": optimizer, "weight_decay": 0.01}
+    warm, cold = (learner(*tiny, "tanh", engine=engine, **settings) for _ in range(2))
+    warm.warm_up(batches(tiny[1])[:1])
+    assert_equal(epochs(warm, tiny[1]), epochs(cold, tiny[1]))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pieces_of_an_epoch_give_what_the_whole_gives(tiny: Any, engine: str):
+    settings = {"optimizer": "momentum", "weight_decay": 0.01}
+    whole, cut = (learner(*tiny, "tanh", engine=engine, **settings) for _ in range(2))
+    all_batches = batches(tiny[1])
+    expected = whole.train(all_batches)
+    pieces = [cut.train(all_batches[a:b]) for a, b in ((0, 1), (1, 5), (5, 8))]
+    assert_equal([np.concatenate(column) for column in zip(*pieces, strict=True)], list(expected))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_measuring_changes_nothing(tiny: Any, engine: str):
+    one = learner(*tiny, engine=engine)
+    before = one.weights()
+    one.measure(batches(tiny[1]))
+    assert_equal(list(one.weights().values()), list(before.values()))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_weights_are_copies(tiny: Any, engine: str):
+    one = learner(*tiny, engine=engine)
+    one.weights()["layers.0.weight"][:] = 0
+    assert one.weights()["layers.0.weight"].any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("schedule", "rates"), [("constant", [1, 1, 1, 1]), ("linear", [1, 0.75, 0.5, 0.25])])
+def test_the_learning_rate_follows_its_schedule(tiny: Any, engine: str, schedule: str, rates: list[float]):
+    config, dataset = tiny
+    one = learner(config, dataset, engine=engine, schedule=schedule, epochs=4, learning_rate=1e-4)
+    batch, steps = batches(dataset)[:1], []
+    for _ in rates:
+        before = one.weights()["layers.1.bias"].astype(np.float64)
+        one.train(batch)
+        steps.append(np.abs(one.weights()["layers.1.bias"] - before).sum())
+        one.end_epoch()
+    np.testing.assert_allclose(np.array(steps) / steps[0], rates, rtol=0.02)  # the gradient hardly changes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pixels_are_scaled_to_their_range(tiny: Any, engine: str):
+    config, dataset = tiny
+    white = Dataset.of([np.full((2, 4, 3), 255, np.uint8), np.zeros(2, np.uint8)] * 2, origin="white", verified=False)
+    seen = []
+
+    def looks(x: Any) -> Any:
+        seen.append(x)
+        return x
+
+    scaled = msgspec.structs.replace(config, data=msgspec.structs.replace(config.data, pixel_range=(-3.0, 2.0)))
+    one = learner(scaled, dataset, Activation("looks", looks), engine=engine)
+    weights = one.weights()
+    loss, _ = one.measure(Batches(white.test_images, white.test_labels, None, 2))
+    scores = (np.full(12, 2.0) @ weights["layers.0.weight"]) @ weights["layers.1.weight"]
+    expected = np.log(np.exp(scores - scores.max()).sum()) + scores.max() - scores[0]
+    np.testing.assert_allclose(loss, [expected], rtol=1e-5)
+    assert seen
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_operator_that_stops_gradients_is_refused(tiny: Any, engine: str):
+    config, dataset = tiny
+    detached = Activation("mine", lambda x: x.detach())
+    with pytest.raises(OperatorError) as caught:
+        learner(config, dataset, detached, engine=engine).warm_up(batches(dataset)[:1])
+    assert str(caught.value) == (
+        "no gradient comes back through mine, so layers.0.weight, layers.0.bias would never be trained; "
+        "declare one, such as with @operator.backward"
+    )

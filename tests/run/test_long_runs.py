@@ -1,0 +1,54 @@
+"""What goes on for long takes no more for it: no memory, no thread, no file. `make soak` has the long form."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import tracemalloc
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
+from long_runs import FIRST, LongRun
+
+from app.data import load
+from app.run.config import Config
+
+ENGINES = get_args(get_type_hints(Config)["engine"])
+FDS = Path("/proc/self/fd")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_iterations_leave_nothing_in_memory(engine):
+    run = LongRun(engine, load("sample"))
+    run.train(FIRST)
+    gc.collect()
+    objects = len(gc.get_objects())
+    tracemalloc.start()
+    try:
+        run.train(FIRST)
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        run.train(2 * FIRST)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 100 * 2 * FIRST  # bytes; NumPy keeps some hundreds of small blocks for later
+    assert len(gc.get_objects()) - objects < FIRST
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_leaves_no_thread_no_open_file_and_no_temporary_folder(engine, train, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    left = []
+    for number in range(3):
+        train(f"engine={engine}", "costs=false", "baseline=null", folder=f"run{number}")
+        gc.collect()
+        left.append((threading.active_count(), len(os.listdir(FDS)) if FDS.exists() else 0))
+    assert left[0] == left[1] == left[2]
+    assert os.listdir(temporary) == []

@@ -1,0 +1,153 @@
+"""What must be as it was for a run to go on: its settings, its operators, its images and its checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from interrupted_runs import LONGER
+from killing import assert_same_results
+
+from app.run.checkpoints import read_checkpoint, write_checkpoint
+from app.run.loop import Start
+
+Train = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("seed=4", "seed was 0 and is 4"),
+        ("model.hidden=[7]", "model.hidden was [5] and is [7]"),
+        ("train.epochs=2", "train.epochs was 3 and is 2"),
+        ("--no-baseline", 'baseline was "relu" and is null'),
+        ("output=elsewhere", 'output was "{here}/run" and is "{here}/elsewhere"'),
+    ],
+)
+def test_settings_that_give_other_results_are_refused(interrupted: Any, resume: Any, word: str, told: str):
+    run = interrupted()
+    before = sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
+    status, out, err = resume(word)
+    told = told.format(here=run.folder.parent)
+    assert (status, out) == (2, "")
+    assert err == (
+        f"error: a run goes on with the settings that it was begun with, but {told}. Only data.folder, data.sources, "
+        "train.checkpoint_every may change, and train.epochs may grow; for others, begin a run anew\n"
+    )
+    assert before == sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
+
+
+def test_the_number_of_epochs_is_refused_where_the_schedule_depends_on_it(interrupted: Any, resume: Any):
+    interrupted(11, "train.schedule=linear")
+    status, _, err = resume("train.epochs=9")
+    assert status == 2
+    assert "train.epochs was 3 and is 9" in err
+    assert "train.epochs stays, as train.schedule=linear depends on it" in err
+
+
+def test_others_may_change(interrupted: Any, train: Train, resume: Any, tmp_path: Path):
+    train(*LONGER, folder="whole")
+    interrupted()
+    assert resume("train.checkpoint_every=2")[0] == 0
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_configuration_that_was_edited_meanwhile_is_refused(interrupted: Any, resume: Any):
+    config = interrupted().folder / "config.yaml"
+    config.write_text(config.read_text().replace("seed: 0", "seed: 9"))
+    status, _, err = resume()
+    assert status == 2
+    assert "seed was 0 and is 9" in err
+
+
+MINE = """
+import app
+
+SCALE = 1.0
+
+class Swish(app.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * app.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        s = app.sigmoid(x)
+        return dy * (s + x * s * (1 - s))
+
+def swish(x):
+    return x * app.sigmoid(x) * SCALE
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("Swish", "(1 - s)", "(2 - s)"), ("swish", "sigmoid(x) *", "tanh(x) *"), ("swish", "= 1.0", "= 2.0")],
+)
+def test_an_operator_that_was_changed_meanwhile_is_named(
+    interrupted: Any, train: Train, resume: Any, tmp_path: Path, name: str, old: str, new: str
+):
+    file = tmp_path / "my_ops.py"
+    file.write_text(MINE)
+    mine = f"model.activation=my_ops.py:{name}"
+    train(*LONGER, mine, folder="whole")
+    interrupted(11, mine)
+    file.write_text(MINE.replace(old, new))
+    os.utime(file, ns=(1, 1))
+    status, out, err = resume("--custom-op", "my_ops.py")
+    assert (status, out) == (1, "")
+    assert err == (
+        f"error: the source of my_ops.py:{name}, or of a function that it calls, has changed since the run was "
+        "interrupted, so that it would go on as another one. Restore it, or begin a run anew\n"
+    )
+    file.write_text(f"# what changes nothing\n{MINE}")
+    os.utime(file, ns=(2, 2))
+    assert resume("--custom-op", "my_ops.py")[0] == 0
+    assert_same_results(tmp_path / "run", tmp_path / "whole")
+
+
+def test_other_images_are_refused(interrupted: Any, resume: Any, images: Path):
+    interrupted()
+    file = images / "train-labels-idx1-ubyte"
+    before = file.read_bytes()
+    file.write_bytes(before[:-1] + bytes([(before[-1] + 1) % 10]))
+    try:
+        status, _, err = resume()
+    finally:
+        file.write_bytes(before)
+    assert (status, err[:60]) == (1, "error: the images are not those that the run was begun with;")
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("start", Start(0, 2)),
+        ("start", Start(0, 0, -1)),
+        ("learners", {}),
+        ("learners", {"custom.relu": {}, "relu": {}}),
+        ("metrics", np.frombuffer(b"\xff", np.uint8)),
+        ("metrics", np.frombuffer(b"[", np.uint8)),
+        ("metrics", np.frombuffer(b"[1]", np.uint8)),
+        ("metrics", np.frombuffer(b'{"event": "epoch", "operator": "relu"}', np.uint8)),
+        ("random_state", {}),
+        ("config", {}),
+        ("config", {"more": 1}),
+    ],
+)
+def test_a_checkpoint_that_is_whole_and_does_not_fit_its_run_is_refused(
+    interrupted: Any, resume: Any, field: str, wrong: Any
+):
+    *_, last = sorted((interrupted().folder / "checkpoints").iterdir())
+    found = read_checkpoint(last)
+    setattr(found, field, wrong)
+    write_checkpoint(last, found)
+    status, _, err = resume()
+    assert status in (1, 2)
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1

@@ -1,0 +1,134 @@
+"""Training where little can be relied on: no home, no locale, a read-only place, one core, no compiler, a bad clock."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+ROOT = Path(__file__).parents[2]
+STRANGE = "with spaces, zażółć gęślą 数字"
+TINY = ("train.epochs=2", "train.batch_size=8", "train.log_every=3", "model.hidden=[5]", "costs=false")
+
+READ_ONLY = """
+import errno, os, sys
+HERE = sys.argv.pop(1)
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+def refuse(event, given):
+    paths = []
+    if event == "open" and isinstance(given[2], int) and given[2] & WRITING:
+        paths = given[:1]
+    elif event in ["os." + name for name in ("mkdir", "rename", "remove", "rmdir", "link", "symlink", "truncate")]:
+        paths = given[:2]
+    for path in paths:
+        if isinstance(path, (str, bytes)) and os.path.abspath(os.fsdecode(path)).startswith(HERE + os.sep):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+sys.addaudithook(refuse)
+"""
+"""Makes a folder read-only, for this process: permissions would not keep out a superuser, as tests often run by one."""
+
+ONE_CORE = """
+import os
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+"""
+
+JUMPING = """
+import itertools, sys, time
+jumps = itertools.cycle([0.0, 1e9, -1e6, 86400.0, -1e8])
+real = time.time
+time.time = lambda: real() + next(jumps)
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
+"""A clock that is set forth and back between any two looks at it."""
+
+TRAIN = "from app.experiment.train_command import main; sys.exit(main())"
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts Python with this code and little else, in a folder with a name that is not ASCII."""
+    folder = tmp_path / STRANGE
+    folder.mkdir()
+
+    def start(code: str, *words: str, path: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(path), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+    return start
+
+
+def printed(process: subprocess.Popen[str], note: str = "") -> str:
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    assert re.fullmatch(note, err), err
+    return out
+
+
+def metrics(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_an_installation_that_is_read_only_trains_without_a_home_in_any_path_and_the_c_locale(python, images, tmp_path):
+    site = tmp_path / "a site with spaces äß"
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(site)
+    before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
+    data = tmp_path / "dätä"
+    shutil.copytree(images, data)
+    operators = tmp_path / STRANGE / "meine ops äöü.py"
+    shutil.copy(Path(__file__).with_name("misbehaving_operators.py"), operators)
+    config = shutil.copy(ROOT / "configs" / "quick.yaml", tmp_path / STRANGE / "größer.yaml")
+    words = (str(site), "--config", config, f"data.source={data}", "output=läuft gut", *TINY, "engine=reference")
+    own = (f"model.activation={operators.name}:relu_as_it_is", "baseline=custom.relu")  # whose functions are Numba's
+    nowhere = {"XDG_CACHE_HOME": str(site / "cache"), "MPLCONFIGDIR": str(tmp_path)}
+    locale = {"LC_ALL": "C", "LANG": "C", "PYTHONCOERCECLOCALE": "0"}
+    process = python(READ_ONLY + TRAIN, *words, *own, path=site, **locale, **nowhere)
+    assert "epoch 2/2" in printed(process, "note: compiled code cannot be kept, so each run compiles anew: [^\n]+\n")
+    run = tmp_path / STRANGE / "läuft gut"
+    assert [m["epoch"] for m in metrics(run) if m["event"] == "epoch"] == [0, 0, 1, 1]
+    assert {path: path.stat().st_mtime_ns for path in site.rglob("*")} == before
+
+
+def test_without_a_compiler_the_results_are_the_same(python, images, tmp_path):
+    words = (f"data.source={images}", *TINY)
+    switched_off = python("import sys\n" + TRAIN, *words, "output=off", NUMBA_DISABLE_JIT="1")
+    on = python("import sys\n" + TRAIN, *words, "output=on", "engine=reference")
+    assert "operator by operator: NUMBA_DISABLE_JIT switches compiling off" in printed(switched_off)
+    printed(on)
+    off, on = ([m for m in metrics(tmp_path / STRANGE / name) if m["event"] == "iteration"] for name in ("off", "on"))
+    assert off == on
+
+
+def test_one_core_and_a_clock_that_jumps_are_enough(python, images, tmp_path):
+    words = (f"data.source={images}", *TINY, "baseline=null", "output=run")
+    printed(python(ONE_CORE + JUMPING + TRAIN, *words))
+    seconds = [m["seconds"] for m in metrics(tmp_path / STRANGE / "run") if m["event"] == "epoch"]
+    assert len(seconds) == 2
+    assert all(math.isfinite(s) and 0 < s < 100 for s in seconds)
+
+
+def test_two_runs_that_begin_at_once_share_no_folder(python, images, tmp_path):
+    words = (f"data.source={images}", *TINY, "engine=reference")
+    processes = [python("import sys\n" + TRAIN, *words) for _ in range(2)]
+    for process in processes:
+        assert "epoch 2/2" in printed(process)
+    first, second = ((run / "metrics.jsonl") for run in sorted((tmp_path / STRANGE / "runs").iterdir()))
+    assert len(first.read_text().splitlines()) == len(second.read_text().splitlines())

@@ -1,0 +1,40 @@
+"""A run that was trained for the demo's tests, and the demo's server, open for all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.experiment.train_command import main as train
+from app.run.config import CONFIGS
+from app.use.demo.reading import Reader
+from app.use.demo.server import Server
+from app.use.trained import open_run
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short run by best.yaml, on the committed sample."""
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    words = ["data.source=sample", "train.epochs=6", "costs=false", "report=false", f"output={folder}"]
+    assert train(["--config", str(CONFIGS / "best.yaml"), *words]) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reader(run_folder: Path) -> Reader:
+    return Reader(open_run(run_folder, 784))
+
+
+@pytest.fixture(scope="session")
+def server(reader: Reader) -> Iterator[Server]:
+    """The demo, on a port of its own."""
+    with Server(reader, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

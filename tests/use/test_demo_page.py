@@ -1,0 +1,223 @@
+"""The demo's page as a person sees and uses it: in Chromium, with mouse, finger and keyboard."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from browser import PHONE, WIDE, Visitor
+from handwriting import lines_of, placed
+
+from app.data.sample import load_sample
+from app.use.demo.server import Server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.xdist_group("browser")
+SEVEN = [(0.25, 0.2), (0.75, 0.2), (0.45, 0.85)]
+
+DRAW_ALL = """async (drawings) => {
+  const pad = document.getElementById("pad"), answered = document.getElementById("time"), read = [];
+  const fire = (kind, [x, y]) => {
+    const box = pad.getBoundingClientRect();
+    const at = { clientX: box.left + x * box.width, clientY: box.top + y * box.height };
+    pad.dispatchEvent(new PointerEvent(kind, { pointerId: 1, button: 0, ...at }));
+  };
+  for (const lines of drawings) {
+    document.getElementById("clear").click();
+    for (const [first, ...others] of lines) {
+      fire("pointerdown", first);
+      for (const point of others) fire("pointermove", point);
+      fire("pointerup", first);
+    }
+    const spoken = document.getElementById("spoken");
+    while (!spoken.textContent) await new Promise((go) => setTimeout(go, 1));
+    read.push([...document.querySelectorAll(".digit")].map((digit) => digit.textContent));
+  }
+  return read;
+}"""
+"""Draws as fast as the page takes it; gives the digits that it shows of each drawing once the last line is answered."""
+
+
+@pytest.fixture
+def page(server: Server, visitor: Visitor) -> Any:
+    return opened(server, visitor)
+
+
+def opened(server: Server, visitor: Visitor, **options: Any) -> Page:
+    page = visitor.open(server.address, **options)
+    page.wait_for_selector(".network:nth-of-type(2)")
+    return page
+
+
+def draw(page: Page, points: list[tuple[float, float]] = SEVEN) -> None:
+    """A line with the mouse, and its answer."""
+    box = page.locator("#pad").bounding_box()
+    assert box is not None
+    (first, *others) = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+    page.mouse.move(*first)
+    page.mouse.down()
+    for point in others:
+        page.mouse.move(*point, steps=8)
+    page.mouse.up()
+    answered(page)
+
+
+def answered(page: Page) -> None:
+    """Wait until the last line is answered, which is then said to those who cannot see it."""
+    page.wait_for_selector("#spoken:not(:empty)", state="attached")
+
+
+def digits(page: Page) -> list[str]:
+    return page.locator(".digit").all_inner_texts()
+
+
+def bars(page: Page) -> np.ndarray:
+    """How long each bar is, as a share of its track, a row for each network."""
+    lengths = page.evaluate("""() => [...document.querySelectorAll(".fill")].map((fill) =>
+        new DOMMatrix(getComputedStyle(fill).transform).a)""")
+    return np.array(lengths).reshape(-1, 10)
+
+
+def colours(page: Page, canvas: str) -> int:
+    """How many colours there are on a canvas."""
+    return page.evaluate(
+        """(name) => { const canvas = document.querySelector(name);
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return new Set(new Uint32Array(data.buffer)).size; }""",
+        canvas,
+    )
+
+
+def test_a_drawing_is_read_by_both_networks_while_it_is_drawn(server: Server, visitor: Visitor, page: Page):
+    assert page.locator(".operator").all_inner_texts() == ["custom.relu", "relu"]
+    assert page.locator(".bars li").count() == 20
+    assert digits(page) == ["–", "–"]
+    page.emulate_media(reduced_motion="reduce")
+    draw(page)
+    assert digits(page) == ["7", "7"]
+    lengths = bars(page)
+    assert lengths.argmax(1).tolist() == [7, 7]
+    np.testing.assert_allclose(lengths.sum(1), 1, atol=0.01)
+    shares = [float(text) for text in page.locator(".percent").all_inner_texts()]
+    np.testing.assert_allclose(np.reshape(shares, (2, 10)) / 100, lengths, atol=0.001)
+    assert page.locator(".best .class").all_inner_texts() == ["7", "7"]
+    assert colours(page, ".cells canvas") > 20
+    assert colours(page, "#seen") > 5
+    assert re.fullmatch(r"\d+ of 512 hidden units not zero", page.locator(".layer figcaption").first.inner_text())
+    assert page.inner_text("#spoken") == "custom.relu: 7, relu: 7"
+    assert page.inner_text("#agreement").startswith("They agree")
+    assert re.fullmatch(r"[\d.]+ ms from pen to answer \(median [\d.]+, worst [\d.]+\)", page.inner_text("#time"))
+    assert visitor.requested
+    assert {address.startswith(server.address) for address in visitor.requested} == {True}
+
+
+def test_the_bars_move_with_the_pen(page: Page):
+    page.emulate_media(reduced_motion="reduce")
+    draw(page, [(0.5, 0.15), (0.5, 0.85)])
+    first = bars(page)
+    assert digits(page) == ["1", "1"]
+    page.evaluate("document.getElementById('spoken').textContent = ''")
+    draw(page, [(0.5, 0.15), (0.2, 0.6), (0.8, 0.6)])
+    assert digits(page) == ["4", "4"]
+    assert np.abs(bars(page) - first).max() > 0.5
+
+
+@pytest.mark.parametrize("how", ["click", "keyboard", "escape"])
+def test_clear_takes_everything_away(page: Page, how: str):
+    page.emulate_media(reduced_motion="reduce")
+    draw(page)
+    if how == "click":
+        page.click("#clear")
+    elif how == "keyboard":
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id") == "clear"
+        page.keyboard.press("Enter")
+    else:
+        page.keyboard.press("Escape")
+    assert digits(page) == ["–", "–"]
+    assert bars(page).max() == 0
+    assert colours(page, "#pad") == colours(page, "#seen") == 1
+    assert page.is_visible("#hint")
+    draw(page)
+    assert digits(page) == ["7", "7"]
+
+
+def test_a_dot_is_a_drawing(page: Page):
+    page.click("#pad")
+    answered(page)
+    assert digits(page) != ["–", "–"]
+    assert page.is_hidden("#problem")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_finger_draws_on_a_phone_and_nothing_is_cut_off(server: Server, visitor: Visitor, scheme: str):
+    page = opened(server, visitor, size=PHONE, color_scheme=scheme, has_touch=True, is_mobile=True)
+    page.evaluate("scrollTo(0, 0)")
+    box = page.locator("#pad").bounding_box()
+    assert box is not None
+    assert box["width"] >= 230
+    touch = page.context.new_cdp_session(page)
+    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in SEVEN]
+    steps = [
+        tuple(p + (q - p) * part / 6)
+        for p, q in zip(map(np.array, points), map(np.array, points[1:]), strict=False)
+        for part in range(1, 7)
+    ]
+    touch.send(
+        "Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [dict(zip("xy", points[0], strict=True))]}
+    )
+    for step in steps:
+        at = {"x": float(step[0]), "y": float(step[1])}
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [at]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    answered(page)
+    assert digits(page) == ["7", "7"]
+    assert page.evaluate("scrollY") == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    last = page.locator(".bars li").nth(9).bounding_box()
+    assert last is not None
+    assert last["y"] + last["height"] <= PHONE["height"], "all bars are seen while one draws"
+
+
+def test_light_and_dark_differ_and_a_wide_window_has_both_networks_beside_each_other(server: Server, visitor: Visitor):
+    grounds = set()
+    for scheme in ("light", "dark"):
+        page = opened(server, visitor, size=WIDE, color_scheme=scheme)
+        grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        pad, first, second = (
+            page.locator(n).bounding_box() for n in ("#pad", ".network >> nth=0", ".network >> nth=1")
+        )
+        assert pad is not None
+        assert first is not None
+        assert second is not None
+        assert pad["x"] + pad["width"] < first["x"]
+        assert first["x"] + first["width"] < second["x"]
+        assert first["y"] == second["y"]
+    assert len(grounds) == 2
+
+
+def test_handwriting_is_read_on_the_page(page: Page):
+    """From the pen's movements on: as large as a third of the sheet or all of it, and anywhere on it."""
+    sample, random = load_sample(), np.random.default_rng(0)
+    images, labels = sample.test_images[1::20].reshape(-1, 28, 28), sample.test_labels[1::20]
+    drawings = [placed(lines_of(image), random.uniform(0.3, 0.9), *random.random(2)) for image in images]
+    read = page.evaluate(DRAW_ALL, [[line[::5].tolist() + line[-1:].tolist() for line in lines] for lines in drawings])
+    assert (np.array(read, int) == labels[:, None]).mean(0).min() >= 0.95
+
+
+def test_a_server_that_has_ended_is_told_of(server: Server, visitor: Visitor, page: Page):
+    draw(page)
+    page.route("**/answer", lambda route: route.abort())
+    page.evaluate("document.getElementById('spoken').textContent = ''")
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_selector("#problem:visible")
+    assert page.inner_text("#problem") == "The server does not answer any more: start it again, and reload."
+    page.unroute("**/answer")
+    draw(page)
+    assert page.is_hidden("#problem")
+    visitor.problems.clear()  # Chromium told of the request that failed

@@ -1,0 +1,82 @@
+"""`python -m app export`: what was trained, as an ONNX file that gives the same scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from app.__main__ import main
+from app.data import load
+from app.engine import Executor, Scope
+from app.experiment.train_command import main as train
+from app.static.model_file import read_model
+
+ROOT = Path(__file__).parents[2]
+SHORT = [
+    "data.source=sample",
+    "baseline=null",
+    "train.epochs=1",
+    "engine=reference",
+    "model.hidden=[64]",
+    "costs=false",
+]
+
+
+@pytest.fixture(scope="module")
+def best(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of best.yaml, shorter and on the sample."""
+    folder = tmp_path_factory.mktemp("runs") / "best"
+    assert train(["--config", str(ROOT / "configs" / "best.yaml"), *SHORT, f"output={folder}"]) == 0
+    return folder
+
+
+def test_the_best_network_gives_the_same_predictions_and_scores(best: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["export", str(best), "--to", "onnx"]) == 0
+    file = best / "model.onnx"
+    assert capsys.readouterr().out.startswith(f"{file}: from image uint8[-1, 784] to ")
+    images = load("sample").test_images
+    found = onnxruntime.InferenceSession(str(file)).run(None, {"image": images})[0]
+    model, scope = read_model(best / "model"), Scope()
+    scope.values = model.values
+    expected = Executor(engine="reference").run(model.program, {"image": images}, model.outputs, scope=scope)[0]
+    np.testing.assert_array_equal(found.argmax(1), expected.argmax(1))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_the_output_can_be_named(best: Path, tmp_path: Path):
+    assert main(["export", str(best / "model"), "--to", "onnx", "--output", str(tmp_path / "some" / "digits")]) == 0
+    assert (tmp_path / "some" / "digits.onnx").is_file()
+
+
+def test_a_file_of_another_program_is_replaced_only_if_it_is_named(
+    best: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "digits.onnx"
+    file.write_bytes(b"\x08\x08\x12\x07pytorch")
+    words = ["export", str(best), "--to", "onnx", "--output"]
+    assert main([*words, str(tmp_path / "digits")]) == 1
+    assert f"error: {file} is there and was not written by this program" in capsys.readouterr().err
+    assert file.read_bytes() == b"\x08\x08\x12\x07pytorch"
+    assert main([*words, str(file)]) == 0
+    assert main([*words, str(tmp_path / "digits")]) == 0  # now it is this program's
+
+
+def test_a_folder_without_a_run_is_an_error_of_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["export", str(tmp_path), "--to", "onnx"]) == 1
+    assert capsys.readouterr().err == f"error: {tmp_path} has no model.json: no run was kept there for use\n"
+
+
+def test_an_output_that_cannot_be_written_is_an_error_of_a_line(best: Path, capsys: pytest.CaptureFixture[str]):
+    inside_a_file = best / "config.yaml" / "x.onnx"
+    assert main(["export", str(best), "--to", "onnx", "--output", str(inside_a_file)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {inside_a_file} cannot be written: ")
+
+
+def test_a_format_must_be_named(best: Path):
+    with pytest.raises(SystemExit) as caught:
+        main(["export", str(best)])
+    assert caught.value.code == 2

@@ -1,0 +1,294 @@
+"""`python -m app predict`: digits in ordinary picture files, as a network that was just trained sees them."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+import app
+from app import static
+from app.__main__ import main
+from app.data.sample import load_sample
+from app.experiment.train_command import main as train
+from app.graph import names
+from app.onnx import export
+from app.run.folder import MODEL
+from app.static.model_file import SavedModel, read_model, write_model
+from app.use import predict
+from app.use.models import load_network
+from app.vision.digits import prepare
+from app.vision.reading import read_picture
+
+ROOT = Path(app.__file__).parents[1]
+COUNT = 120
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run on the committed sample, of a second or two."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    settings = ["train.optimizer=adam", "train.learning_rate=0.003", "engine=reference", "costs=false", "report=false"]
+    words = ["--config", str(ROOT / "configs" / "quick.yaml"), "--no-baseline", *settings, f"output={folder}"]
+    assert train(words) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    sample = load_sample()
+    return sample.test_images[:COUNT].reshape(-1, 28, 28), sample.test_labels[:COUNT]
+
+
+@pytest.fixture
+def picture(digits: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> Path:
+    """A file of the first test digit, which is a 2."""
+    assert digits[1][0] == 2
+    Image.fromarray(digits[0][0]).resize((200, 200)).save(tmp_path / "two.png")
+    return tmp_path / "two.png"
+
+
+def options(model: Any) -> Any:
+    return type("options", (), {"model": str(model), "custom_op": [], "accept_changed": []})
+
+
+def predicted(capsys: pytest.CaptureFixture[str], *words: Any) -> tuple[int, str, str]:
+    capsys.readouterr()
+    status = main(["predict", *map(str, words)])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+# How well digits are recognised
+
+
+def large(digit: np.ndarray, times: int = 8) -> Image.Image:
+    return Image.fromarray(digit).resize((28 * times, 28 * times), Image.Resampling.BICUBIC)
+
+
+def placed(digit: np.ndarray) -> Image.Image:
+    image = Image.new("L", (500, 300), 0)
+    image.paste(large(digit, 6), (230, 90))
+    return image
+
+
+def transparent(digit: np.ndarray) -> Image.Image:
+    image = Image.new("RGBA", (224, 224), (30, 20, 10, 0))
+    image.putalpha(large(digit))
+    return image
+
+
+def photographed(digit: np.ndarray) -> Image.Image:
+    pixels = 200 - np.asarray(large(digit), float) * 0.55 + np.random.default_rng(0).normal(0, 5, (224, 224))
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+
+
+RENDERED: dict[str, tuple[Callable[[np.ndarray], Image.Image], str]] = {
+    "as it is": (Image.fromarray, "PNG"),
+    "enlarged": (large, "PNG"),
+    "enlarged without smoothing": (lambda d: Image.fromarray(np.kron(d, np.ones((9, 9), np.uint8))), "PNG"),
+    "very large": (lambda d: large(d, 25), "JPEG"),
+    "dark on light, compressed": (lambda d: ImageOps.invert(large(d)), "JPEG"),
+    "somewhere in a wide picture": (placed, "PNG"),
+    "blue on yellow": (lambda d: ImageOps.colorize(large(d), (250, 240, 180), (20, 40, 160)), "JPEG"),
+    "on nothing": (transparent, "PNG"),
+    "photographed": (photographed, "JPEG"),
+    "of few colours": (lambda d: ImageOps.invert(large(d)).quantize(6), "GIF"),
+}
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_digits_are_recognised_however_they_are_drawn(name: str, run_folder: Path, digits: Any, tmp_path: Path):
+    network, (images, labels) = load_network(options(run_folder)), digits
+    render, kind = RENDERED[name]
+    prepared = []
+    for image in images[: 50 if name == "very large" else COUNT]:
+        content = io.BytesIO()
+        render(image).save(content, kind, **({"quality": 75} if kind == "JPEG" else {}))
+        (tmp_path / "digit").write_bytes(content.getvalue())
+        prepared.append(prepare(read_picture(tmp_path / "digit")))
+    count = len(prepared)
+    plain = (network(images[:count]).argmax(1) == labels[:count]).mean()
+    found = (network(np.stack(prepared)).argmax(1) == labels[:count]).mean()
+    assert plain > 0.85
+    assert found >= plain - 0.04
+
+
+# What is printed
+
+
+def test_a_line_for_each_picture_with_the_digit_and_the_runners_up(run_folder: Path, picture: Path, capsys: Any):
+    status, out, err = predicted(capsys, run_folder, picture, picture)
+    assert (status, err) == (0, "")
+    first, second = out.splitlines()
+    assert first == second
+    found = re.fullmatch(r"(\S+)  2  (0\.\d{4})  \(then \d (0\.\d{4}), \d (0\.\d{4})\)", first)
+    assert found is not None
+    assert found[1] == str(picture)
+    assert 1 >= float(found[2]) >= float(found[3]) >= float(found[4])
+
+
+def test_it_can_be_told_how_many_to_name(run_folder: Path, picture: Path, capsys: Any):
+    assert predicted(capsys, run_folder, picture, "--top", 1)[1].count("0.") == 1
+    assert predicted(capsys, run_folder, picture, "--top", 20)[1].count("0.") == 10
+    with pytest.raises(SystemExit):
+        main(["predict", str(run_folder), str(picture), "--top", "0"])
+    assert "expected a whole number of at least 1, found '0'" in capsys.readouterr().err
+
+
+def test_bad_pictures_get_a_line_each_and_the_others_are_read(run_folder: Path, picture: Path, capsys: Any):
+    blank = picture.with_name("blank.png")
+    Image.new("RGB", (30, 30), (200, 0, 0)).save(blank)
+    page = picture.with_name("page.html")
+    page.write_text("<html>")
+    gone = picture.with_name("gone.png")
+    status, out, err = predicted(capsys, run_folder, blank, picture, page, gone)
+    assert status == 1
+    assert out.startswith(f"{picture}  2  ")
+    assert err.splitlines() == [
+        f"error: {blank}: it shows nothing: all of it has about one colour",
+        f"error: {page}: it is no picture of a kind that is read: PNG, JPEG, BMP, GIF, WEBP, TIFF, PPM",
+        f"error: {gone}: there is no such file",
+    ]
+
+
+def test_probabilities_stay_and_scores_become_some():
+    assert predict.probabilities(np.array([0.25, 0.75])).tolist() == [0.25, 0.75]
+    np.testing.assert_allclose(predict.probabilities(np.array([1000.0, 1000.0, -1000.0])), [0.5, 0.5, 0.0])
+
+
+# Which models
+
+
+def test_a_run_a_saved_model_and_an_exported_one_say_the_same(
+    run_folder: Path, picture: Path, tmp_path: Path, capsys: Any
+):
+    write_model(tmp_path / "net", read_model(run_folder / MODEL))
+    export(str(run_folder / MODEL), str(tmp_path / "net"))
+    said = [
+        predicted(capsys, model, picture, "--top", 1)
+        for model in (run_folder, run_folder / MODEL, tmp_path / "net.json", tmp_path / "net.onnx")
+    ]
+    assert len(set(said)) == 1
+    assert said[0][0] == 0
+
+
+@pytest.mark.parametrize("shape", [[None, 784], [None, 1, 28, 28], [-1, 28, 28], [None, None], [1, 784]])
+def test_networks_of_floats_and_of_other_forms_are_fed(shape: list[int | None], tmp_path: Path, picture: Path):
+    with static.program_guard(static.Program(), static.Program()), names.guard():
+        x = static.data("x", shape)
+        out = app.reshape(x, [-1, 784])[:, :10]
+        static.save_inference_model(str(tmp_path / "net"), x, out, scope=static.Scope())
+    network = load_network(options(tmp_path / "net"))
+    picture_of_255 = np.full((1, 28, 28), 255, np.uint8)
+    np.testing.assert_array_equal(network(picture_of_255), np.ones((1, 10)))
+
+
+def test_networks_for_something_else_are_refused(tmp_path: Path, picture: Path, capsys: Any):
+    with static.program_guard(static.Program(), static.Program()), names.guard():
+        x, y = static.data("x", [None, 12]), static.data("y", [None, 12])
+        static.save_inference_model(str(tmp_path / "small"), x, x * 2.0)
+        static.save_inference_model(str(tmp_path / "two"), [x, y], x * y)
+    _, _, err = predicted(capsys, tmp_path / "small", picture)
+    assert f"error: {tmp_path}/small.json takes inputs of shape [-1, 12]; pictures of digits have 28 x 28 pixels" in err
+    status, _, err = predicted(capsys, tmp_path / "two", picture)
+    assert (status, err) == (1, f"error: {tmp_path}/two.json has 2 inputs; a network that reads digits has 1\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nothing", "there is no file .*nothing.json; nor is there its partner"),
+        ("nothing.onnx", "there is no file .*nothing.onnx"),
+        ("", r"has no model.json: no (run|network) was kept there"),
+        ("text.onnx", "text.onnx cannot be opened by ONNX Runtime: "),
+    ],
+)
+def test_models_that_are_not_there_are_told_in_a_line(name: str, told: str, tmp_path: Path, picture: Path, capsys: Any):
+    (tmp_path / "text.onnx").write_text("no model")
+    status, out, err = predicted(capsys, tmp_path / name, picture)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert re.search(told, err)
+
+
+def test_without_onnx_runtime_it_says_what_to_do(
+    tmp_path: Path, picture: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    status, _, err = predicted(capsys, tmp_path / "net.onnx", picture)
+    assert status == 1
+    assert "ONNX Runtime, which runs .onnx files, is not installed; pip install onnxruntime, or name the run's" in err
+
+
+# Runs with an operator of the user's
+
+
+OWN = "import numpy as np\nimport app\nopen('was_run', 'a').close()\n\n@app.custom_op(elementwise=True)\n"
+OWN += "def own(x):\n    return max(x, 0.0)\n\n@own.backward\ndef _(x, dy):\n    return dy if x > 0 else 0.0\n"
+
+
+@pytest.fixture
+def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose operator is in a file of the user's, which leaves a mark when it is run."""
+    monkeypatch.chdir(tmp_path)
+    Path("my_own_ops.py").write_text(OWN)
+    words = ["model.activation=my_own_ops.py:own", "model.hidden=[8]", "train.epochs=1", "engine=eager"]
+    assert train(["--config", str(ROOT / "configs" / "quick.yaml"), "--no-baseline", *words, "output=own"]) == 0
+    Path("was_run").unlink()
+    return Path("own")
+
+
+def test_a_users_operator_is_run_only_if_it_is_named(own_run: Path, picture: Path):
+    def typed(*words: str) -> tuple[int, str, str]:
+        command = [sys.executable, "-m", "app", "predict", str(own_run), str(picture), *words]
+        done = subprocess.run(command, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    status, out, err = typed()
+    assert (status, out) == (1, "")
+    assert err == (
+        "error: own/model.json needs my_own_ops.py:own: code that is run only if you name it. "
+        "If you trust it, say where it lies: --custom-op my_own_ops.py:own\n"
+    )
+    assert not Path("was_run").exists()
+    assert typed("--custom-op", "my_own_ops.py:own")[0] == 0
+    assert Path("was_run").exists()
+    Path("my_own_ops.py").write_text(OWN.replace("max(x, 0.0)", "max(x, 0.1)"))
+    status, _, err = typed("--custom-op", "my_own_ops.py:own")
+    assert status == 1
+    assert err.rstrip().endswith("If the new one will do: --accept-changed my_own_ops.py:own")
+    assert typed("--custom-op", "my_own_ops.py:own", "--accept-changed", "my_own_ops.py:own")[0] == 0
+
+
+def test_a_run_whose_operator_cannot_be_referred_to_says_so_and_keeps_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
+    monkeypatch.chdir(tmp_path)
+    text = "import app\n\ndef own(x):\n"
+    text += "    return app.static.py_func(lambda a: a * 2, x, x.astype(x.dtype), lambda x, y, dy: dy * 2)\n"
+    Path("my_own_ops.py").write_text(text)
+    words = ["model.activation=my_own_ops.py:own", "model.hidden=[8]", "train.epochs=1", "engine=reference"]
+    assert train(["--config", str(ROOT / "configs" / "quick.yaml"), "--no-baseline", *words, "output=own"]) == 0
+    kept = {path.name for path in Path("own").iterdir()}
+    assert not {name for name in kept if name.startswith("model")}
+    note = "note: no model for `python -m app predict` was kept: operator py_func.<lambda> (my_own_ops.py:4) is made"
+    assert note in capsys.readouterr().out
+    assert kept >= {"config.yaml", "metrics.jsonl", "summary.txt", "weights-my_own_ops.py-own.safetensors"}
+
+
+def test_the_network_of_a_run_says_what_the_run_said(run_folder: Path, digits: Any):
+    model: SavedModel = read_model(run_folder / MODEL)
+    from safetensors.numpy import load_file
+
+    weights = load_file(run_folder / "weights-custom.relu.safetensors")
+    assert sorted(v.tobytes() for v in model.values.values()) == sorted(v.tobytes() for v in weights.values())
+    accuracy = (load_network(options(run_folder))(digits[0]).argmax(1) == digits[1]).mean()
+    assert accuracy > 0.85

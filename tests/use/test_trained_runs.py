@@ -1,0 +1,124 @@
+"""The networks of a run's folder, opened again: they say what they said; what does not fit is told with its file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from app.data.sample import load_sample
+from app.errors import AppError
+from app.experiment.train_command import main as train
+from app.use.trained import open_run
+
+SHORT = [
+    "data.source=sample", "train.epochs=1", "train.batch_size=2000", "model.hidden=[8,6]", "engine=reference",
+    "costs=false", "report=false",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run with tanh against custom.prelu, which has parameters of its own."""
+    folder = tmp_path_factory.mktemp("kept") / "run"
+    assert train([*SHORT, "model.activation=tanh", "baseline=custom.prelu", f"output={folder}"]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(kept: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(kept, tmp_path / "run"))
+
+
+def test_it_reads_as_many_test_pictures_as_the_run_said(folder: Path):
+    sample = load_sample()
+    opened = open_run(folder, 784)
+    assert [network.operator for network in opened.networks] == ["tanh", "custom.prelu"]
+    for network in opened.networks:
+        answer = network(sample.test_images)
+        assert (answer.probabilities.argmax(1) == sample.test_labels).mean() == pytest.approx(network.accuracy)
+        np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-5)
+        assert [layer.shape for layer in answer.hidden] == [(2000, 8), (2000, 6)]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "eager"])
+def test_engines_agree(folder: Path, engine: str):
+    pictures = load_sample().test_images[:3]
+    (folder / "SHA256SUMS").unlink()  # its configuration is edited
+    expected = [network(pictures) for network in open_run(folder, 784).networks[:1]]
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("engine: reference", f"engine: {engine}"))
+    for network, before in zip(open_run(folder, 784).networks[:1], expected, strict=True):  # each is compiled
+        answer = network(pictures)
+        np.testing.assert_allclose(answer.probabilities, before.probabilities, rtol=1e-4, atol=1e-6)
+        for layer, as_before in zip(answer.hidden, before.hidden, strict=True):
+            np.testing.assert_allclose(layer, as_before, rtol=1e-4, atol=1e-5)
+
+
+def test_a_folder_without_weights_is_told(folder: Path):
+    for file in folder.glob("weights-*"):
+        file.unlink()
+    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: no network of that run was kept"):
+        open_run(folder, 784)
+
+
+def test_pictures_of_another_size_are_told(folder: Path):
+    with pytest.raises(
+        AppError, match=r"tanh.safetensors: layers.0.weight is float32\[784, 8\], and for .* float32\[12, 8\]"
+    ):
+        open_run(folder, 12)
+
+
+def test_weights_that_lack_a_parameter_are_told(folder: Path):
+    file = folder / "weights-tanh.safetensors"
+    weights = load_file(file)
+    weights["layers.9.bias"] = weights.pop("layers.1.bias")
+    save_file(weights, file, {"operator": "tanh"})
+    with pytest.raises(AppError, match=r"weights-tanh.safetensors is not as the run wrote it"):
+        open_run(folder, 784)
+    (folder / "SHA256SUMS").unlink()
+    with pytest.raises(
+        AppError, match=r"weights-tanh.safetensors has no layers.1.bias, which .*; it has .*layers.9.bias"
+    ):
+        open_run(folder, 784)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"no weights at all"])
+def test_damaged_weights_are_told(folder: Path, content: bytes):
+    (folder / "weights-tanh.safetensors").write_bytes(content)
+    with pytest.raises(
+        AppError, match=re.escape("weights-tanh.safetensors is no file of a run's weights, or is damaged")
+    ):
+        open_run(folder, 784)
+
+
+def test_weights_that_do_not_say_whose_they_are_are_told(folder: Path):
+    save_file({"a": np.zeros(1, np.float32)}, folder / "weights-other.safetensors")
+    with pytest.raises(AppError, match=r"weights-other\.safetensors is no file of a run's weights"):
+        open_run(folder, 784)
+
+
+OWN = "import app\nopen('was_run', 'a').close()\n\n@app.custom_op(elementwise=True)\n"
+OWN += "def own(x):\n    return max(x, 0.0)\n"
+
+
+def test_a_users_operator_is_run_only_if_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("their_ops.py").write_text(OWN)
+    assert train([*SHORT, "--no-baseline", "model.activation=their_ops.py:own", "output=run"]) == 0
+    Path("was_run").unlink()
+    Path("elsewhere").mkdir()
+    Path("their_ops.py").rename("elsewhere/their_ops.py")
+    for named in ([], ["other_ops.py:own"], ["elsewhere/their_ops.py:other"]):
+        with pytest.raises(AppError, match=r"run names their_ops.py:own: .*--custom-op their_ops.py$"):
+            open_run(Path("run"), 784, named)
+    assert not Path("was_run").exists()
+    for named in (["elsewhere/their_ops.py:own"], ["elsewhere/their_ops.py"]):
+        (network,) = open_run(Path("run"), 784, named).networks
+        assert network.operator == "their_ops.py:own"
+        assert network(np.zeros((1, 784), np.uint8)).probabilities.shape == (1, 10)
+    assert Path("was_run").exists()
