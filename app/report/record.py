@@ -83,7 +83,7 @@ def read(folder: Path) -> Record:
     for event in found:
         if isinstance(event, events.Start):
             record.start = event  # of a run that was resumed the last one tells
-        else:
+        elif type(event) in lists:  # the page does not show steps that were not finite
             lists[type(event)].append(event)
     record.answers = answers.read(folder)
     record.first_layers = _first_layers(folder)

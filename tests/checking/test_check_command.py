@@ -147,7 +147,7 @@ def test_shapes_settings_and_the_range(check: Check):
         (["some_ops.py:swish", "--range=1"], "--range 1: expected two numbers"),
         (["some_ops.py:swish", "--range=2,1"], "the first number must be below the second"),
         (["some_ops.py:swish", "--like", "nonsense"], "there is no operator 'nonsense'"),
-        (["some_ops.py:swish", "--like", "relu(1)"], "'relu\\(1\\)' cannot be read; write it as"),
+        (["some_ops.py:swish", "--like", "relu(1)"], "'relu\\(1\\)' cannot be read; write settings as in"),
     ],
 )
 def test_bad_usage_gives_a_line_and_status_2(check: Check, words: list[str], message: str):

@@ -187,6 +187,13 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, problem: str):
         read(folder)
 
 
+def test_a_step_that_was_left_out_is_passed_over(tmp_path: Path):
+    folder, event = made_run(tmp_path / "run"), {"operator": "relu", "epoch": 0, "iteration": 3, "did": "skip"}
+    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as metrics:
+        metrics.write(json.dumps({"event": "nonfinite", **event, "where": "", "what": ""}) + "\n")
+    assert read(folder).epochs
+
+
 def test_events_of_other_kinds_are_passed_over(tmp_path: Path):
     folder = made_run(tmp_path / "run")
     with (folder / "metrics.jsonl").open("a") as file:

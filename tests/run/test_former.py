@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -45,6 +46,12 @@ def test_settings_with_an_effect_are_refused(override: str, told: str):
     with pytest.raises(ConfigError) as error:
         load_config(CONFIGS / "mpi.yaml", [override])
     assert str(error.value).startswith(f"the command line, {override}: {told}")
+
+
+def test_a_refused_setting_in_a_file_is_named_with_its_line(tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        load_config(written(tmp_path, WITH_EFFECT.replace("rows", "allreduce")))
+    assert re.search(r"line 3, column 3: dist.pieces is not supported any more", str(error.value))
 
 
 def test_the_configuration_of_an_earlier_run_is_read_and_what_is_gone_is_said(tmp_path: Path):
