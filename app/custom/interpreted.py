@@ -53,8 +53,11 @@ def _open_module(module: ModuleType, restored: ExitStack) -> None:
     """Put Python functions in the place of a module's Numba functions, until they are restored."""
     from numba.core.dispatcher import Dispatcher
 
-    names = getattr(module, "__dict__", {})
-    for name, value in [item for item in list(names.items()) if isinstance(item[1], Dispatcher)]:
+    names = getattr(module, "__dict__", None)
+    if type(names) is not dict:  # something else that stands among the modules
+        return
+    # by its type: asked by `isinstance`, an object that stands for another may run code of its own, or raise
+    for name, value in [item for item in list(names.items()) if issubclass(type(item[1]), Dispatcher)]:
         restored.callback(names.__setitem__, name, value)
         names[name] = _counted(value.py_func)
         _open_closure(value.py_func, restored)
@@ -85,4 +88,4 @@ def _open_closure(function: FunctionType, restored: ExitStack) -> None:
 def _is_compiled(value: Any) -> bool:
     from numba.core.dispatcher import Dispatcher  # imported late: whoever has such a function has loaded Numba
 
-    return isinstance(value, Dispatcher)
+    return issubclass(type(value), Dispatcher)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import numpy as np
 import pytest
 from numba import njit
@@ -10,6 +13,7 @@ import app
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.finding import found
+from app.custom.interpreted import without_numba
 from app.errors import BoundsError
 
 TABLE = np.arange(3.0)
@@ -111,3 +115,16 @@ def test_one_that_keeps_inside_passes():
         ("bounds", "both passes index inside of their arrays")
     ]
     assert fill.py_func is not fill  # and what was called as Python is compiled again
+
+
+def test_an_object_in_a_module_that_stands_for_another_is_let_be(monkeypatch: pytest.MonkeyPatch):
+    class Proxy:
+        @property
+        def __class__(self):
+            raise RuntimeError("asked what it is")
+
+    module = ModuleType("some_module")
+    module.proxy = Proxy()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "some_module", module)
+    with without_numba():
+        pass

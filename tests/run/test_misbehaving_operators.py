@@ -130,7 +130,8 @@ def test_a_gradient_of_wrong_scale_trains_and_is_for_the_examination_to_find(mis
 
     assert misbehave("gradient_of_wrong_scale").status == 0
     assert main(["check", "my_ops.py:gradient_of_wrong_scale"]) == 1
-    assert "FAILED  gradient       that of x is wrong in 14 of 24 elements" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "FAILED  gradient       that of x is wrong in 14 of 24 elements" in said, said
 
 
 def test_a_learning_rate_that_is_too_large_is_named_where_nothing_is_wrong_with_the_operator(train, engine):
