@@ -1,6 +1,6 @@
 """Values in one file: Tensors, arrays, numbers and text, in dictionaries and lists. Opening one runs no code.
 
-The file is a safetensors file, which holds the arrays; what holds them is told, as JSON, among its metadata. There
+The file is a safetensors file, which holds the arrays; the structure around them is JSON in its metadata. There
 stand a version of the format and a checksum, too.
 """
 

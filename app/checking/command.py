@@ -112,7 +112,7 @@ class _Lines:
         self._one, self._apart, self._begun = one, apart, False
         self._verdicts: list[Verdict] = []
         self._told: dict[str, str] = {}
-        """The words of failures, without sizes, and the check that each was told by first."""
+        """The words of failures, without sizes, and the check that reported each first."""
 
     @property
     def failed(self) -> bool:

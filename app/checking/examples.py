@@ -201,7 +201,7 @@ def _score(subject: Subject) -> tuple[int, str]:
 
 
 def _not_finite(subject: Subject, arrays: Sequence[np.ndarray], output: np.ndarray) -> str:
-    """`NaN at x = -1.5`: the first result that is not finite, and what it was made of where that can be told."""
+    """`NaN at x = -1.5`: the first result that is not finite, and the input that it came from, if that is known."""
     place = tuple(np.argwhere(~np.isfinite(output))[0])
     what = "NaN" if np.isnan(output[place]) else "inf"
     pairs = zip(subject.inputs, arrays, strict=True)

@@ -88,7 +88,7 @@ class Subject:
         return replace(self, inputs=changed)
 
     def with_batch(self, rows: int) -> Subject:
-        """The same with another number of rows, in every input that has as many as the first."""
+        """The same subject with `rows` rows in every input that has as many rows as the first input."""
         first = self.inputs[0].shape
         if not first:
             raise OperatorError("its first input has no axes")

@@ -52,7 +52,7 @@ def call_function(
     kwargs: Mapping[str, Any],
     about: str = "",
 ) -> Any:
-    """Call a user's function; what it raises is told with the operator's label and kept as the cause.
+    """Call a user's function. An error names the operator and keeps what the function raised as its cause.
 
     An `Exception` can be caught as what the function raised, too. What else it raises, such as SystemExit, would end
     the program without a word. `about` is put before its words.
@@ -77,7 +77,7 @@ def let_through(
 ) -> Any:
     """Call a user's function; what it raises itself passes as it is, with a note that names the operator.
 
-    What the framework raises inside it, of an operator on wrong shapes perhaps, is told with the operator's label.
+    Errors of the framework raised inside it, such as wrong shapes, get the operator's label.
     """
     try:
         return function(*args, **kwargs)
@@ -93,7 +93,7 @@ def let_through(
 
 
 def _explained(error: BaseException, label: str, function: Callable[..., Any]) -> AppError:
-    """An error that says in which function of which operator another was raised, and in which line of it."""
+    """An error that names the operator, the function and the line where another was raised."""
     name = function_name(function)
     if isinstance(error, AppError):
         return type(error)(f"{label}: in its function {name}: {error}")

@@ -99,11 +99,12 @@ class FunctionOperator(CustomOperator):
             hint='; name them, as in custom_op(outputs=["low", "high"])',
         )
         kinds = "biuf" if self.works_on == "numbers" else "f"
-        kept = [_in_input_type(array, given, kinds) for array in results]
-        for name, array, returned in zip(self.outputs, kept, results, strict=True):
+        for place, returned in enumerate(results):
+            array = _in_input_type(returned, given, kinds)
             if array is not returned:
-                self.casts[name] = returned.dtype.name
-        return kept
+                self.casts[self.outputs[place]] = returned.dtype.name
+                results[place] = array
+        return results
 
     def _infer(self, *specs: Spec, **settings: Any) -> tuple[Spec, ...]:
         if self._declared_infer is not None:

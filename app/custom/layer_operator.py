@@ -21,7 +21,7 @@ from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import Node, check_unchanged, latest, note_change, on_tape
 
 Caller = Callable[..., Any]
-"""Calls a user's function, and decides how its errors are told: `let_through`, or `call_function`."""
+"""Calls a user's function and decides how its errors are reported: `let_through` or `call_function`."""
 
 Inputs = Sequence[tuple[int, Any]]
 """The Tensors or Variables among the arguments of a call, each with the place of the argument."""

@@ -1,4 +1,4 @@
-"""Appending operators to a Block: constants, writing over values, whose variables may be read, and who is told."""
+"""Appending operators to a Block: constants, overwritten values, which variables may be read, and watchers."""
 
 from __future__ import annotations
 

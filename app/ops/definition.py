@@ -1,7 +1,7 @@
 """What an operator is: one definition that every engine, autodiff, shape inference and printing read.
 
 A definition is made from a NumPy function whose positional parameters are the operator's inputs and whose
-keyword-only parameters are its attributes. How gradients are made is told by its rules (see `app.ops.rules`).
+keyword-only parameters are its attributes. Its rules make gradients (see `app.ops.rules`).
 """
 
 from __future__ import annotations
@@ -170,10 +170,6 @@ class OpDef:
     @property
     def differentiable(self) -> bool:
         return bool(self.rules)
-
-    def draws_with(self, attributes: Attributes) -> bool:
-        """Whether a call with these attributes draws random numbers: in training only, if it has a training mode."""
-        return self.random and not (self.has_training_mode and not attributes["training"])
 
     def differentiate(self, call: Call, douts: Sequence[Gradient]) -> list[Gradient]:
         """The gradients of the inputs of `call`, None where there is none, from those of its outputs."""

@@ -123,8 +123,10 @@ def test_an_object_in_a_module_that_stands_for_another_is_let_be(monkeypatch: py
         def __class__(self):
             raise RuntimeError("asked what it is")
 
-    module = ModuleType("some_module")
-    module.proxy = Proxy()  # type: ignore[attr-defined]
+    module, proxy = ModuleType("some_module"), Proxy()
+    vars(module).update(proxy=proxy, compiled=fill)
     monkeypatch.setitem(sys.modules, "some_module", module)
     with without_numba():
-        pass
+        assert vars(module)["proxy"] is proxy
+        assert vars(module)["compiled"] is not fill
+    assert vars(module)["compiled"] is fill

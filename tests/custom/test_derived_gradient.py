@@ -326,7 +326,7 @@ def with_bits(x):
 
 REFUSED = [
     (lgamma, r":\d+: `math.lgamma\(y\)` calls what no slope is known of"),
-    (remembers, r"`SEEN\['last'\] = x` assigns to what is no variable of its own"),
+    (remembers, r"`SEEN\['last'\] = x` assigns to something other than its own variable"),
     (counts_down, r"`\(x, x\)` depends on an input, and a loop over it has no slope"),
     (itself, r"`itself\(x - 1\)` leads back to itself"),
     (nothing, r"`return` returns nothing"),

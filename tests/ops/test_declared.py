@@ -18,13 +18,6 @@ def test_built_in_operators_say_whether_they_draw_and_know_training():
         assert not definition.custom
 
 
-@pytest.mark.parametrize(("training", "draws"), [(True, True), (False, False)])
-def test_what_has_a_training_mode_draws_in_training_only(training: bool, draws: bool):
-    assert REGISTRY["dropout_mask"].draws_with({"training": training}) is draws
-    assert REGISTRY["bernoulli"].draws_with({})
-    assert not REGISTRY["exp"].draws_with({})
-
-
 @pytest.fixture
 def shifted() -> OpDef:
     """An operator of a user's whose settings have the names that built-in operators use for something else."""

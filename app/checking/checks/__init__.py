@@ -1,4 +1,4 @@
-"""The checks, in the order in which they are told."""
+"""The checks, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _COMPARE_RUNS = {"like", "types", "broadcasting", "rows", "layout", "nan and inf
 
 
 def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
-    """The verdicts of all checks, or of those named, as they are known. What the operator raises is its failure.
+    """The verdicts of all checks, or of those named, as they are known. An exception of the operator is a failure.
 
-    An operator that indexes outside of its arrays is not run any further: it would write there. Of one that gives
-    other numbers each time this alone is told, by the check `repeatable`.
+    An operator that indexes outside of its arrays is not run again: it would write there. If an operator gives
+    different numbers each time, the checks stop after `repeatable`, which says so.
     """
     names = [name for name in CHECKS if not only or name in only or name == "bounds"]
     for name in names:

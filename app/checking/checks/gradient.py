@@ -61,7 +61,7 @@ def _wrong(subject: Subject, found: list[Comparison], arrays: Arrays) -> Iterato
 
 
 def _as_surrogate(found: list[Comparison]) -> Verdict:
-    """What is said of a gradient that was declared to be another than the derivative."""
+    """The verdict on a gradient that was declared a surrogate."""
     wrong, number = sum(int(one.wrong.sum()) for one in found), sum(one.wrong.size for one in found)
     if wrong:
         return ok(f"declared a surrogate: it differs from finite differences in {wrong} of {number} elements, as meant")

@@ -35,7 +35,7 @@ def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) 
 
 @_of_linalg
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Any:
-    """The size of a vector or, where `ord` is told of two axes, of a matrix; without it, of all elements."""
+    """The norm of a vector, or of a matrix if `ord` and two axes are given; without `ord`, of all elements."""
     of_matrix = ord is not None and (A.ndim == 2 if dim is None else isinstance(dim, (tuple, list)) and len(dim) == 2)
     if of_matrix:
         return linalg.matrix_norm(A, ord, (-2, -1) if dim is None else tuple(dim), keepdim)

@@ -189,7 +189,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
 
 @register()
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
-    """Parts of an axis, as many as said, or fewer where it does not go up."""
+    """Split an axis into `chunks` parts; fewer if its size cannot be divided into that many."""
     return split(input, -(-input.shape[dim] // chunks), dim)
 
 

@@ -87,7 +87,7 @@ class Body:
         pairs = _pairs(statement)
         if pairs is None:
             if self.scope.depends(statement):
-                self.scope.refuse(statement, "assigns to what is no variable of its own, and cannot be derived")
+                self.scope.refuse(statement, "assigns to something other than its own variable, and cannot be derived")
             return [copy.deepcopy(statement)]
         targets, values = [target for target, _ in pairs], [value for _, value in pairs]
         if len(pairs) == 1 and not _is_tuple(statement):
@@ -98,7 +98,7 @@ class Body:
             return [copy.deepcopy(statement), *self._flat(targets)]
         called = values[0]
         if not isinstance(called, ast.Call):
-            self.scope.refuse(statement, "takes apart what is no call of a function, and cannot be derived")
+            self.scope.refuse(statement, "unpacks something other than the call of a function, and cannot be derived")
         wishes = [""] * len(targets)
         return [self._together(targets, self.expressions.called(called, self.scope.meaning(called.func), wishes))]
 

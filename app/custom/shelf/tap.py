@@ -1,8 +1,8 @@
-"""A tap for debugging: it hands on what it is given, and tells what went by, forward and backward.
+"""A tap for debugging: it returns its input unchanged and reports the values, forward and backward.
 
-The way for a look inside a network while it runs, with all that Python can do. Put it around another operator, as in
-`app.relu(tap(x, label="before relu"))`. Each 100th call is printed, as is each with what is no number or infinite;
-`seen` keeps what there was of the last thousand.
+The way to look inside a network while it runs. Put it around another operator, as in
+`app.relu(tap(x, label="before relu"))`. It prints every 100th call, and every call with NaN or infinity; `seen` keeps
+the last thousand calls.
 """
 
 from __future__ import annotations

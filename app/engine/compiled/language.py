@@ -1,7 +1,7 @@
 """The loop language: what is generated for a Program, as a tree of typed values and statements.
 
-Every kind of step builds its part of the tree, and knows nothing of text. `printed` gives the tree as Python that a
-person can read and Numba can compile.
+Each kind of step builds nodes of this tree. `printed` turns it into Python that a person can read and Numba can
+compile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INDEX = "index"
 COUNT = "count"
 """The type of sizes, and of the bounds of a thread's share: Python's whole numbers."""
 ANY = ""
-"""The type of a setting of an operator, which Numba finds out."""
+"""The type of an operator's setting, which Numba infers."""
 
 INDENT = "    "
 WIDTH = 104
@@ -272,27 +272,27 @@ class Forever:
 
 @dataclass
 class Break:
-    """The way out of a loop."""
+    """Leave the loop."""
 
 
 @dataclass
 class Do:
-    """A call whose result nobody needs."""
+    """A call whose result is not used."""
 
     call: Call
 
 
 @dataclass
 class Return:
-    """The way out of a function; True tells the caller to give up."""
+    """Return from a function; True tells the caller to give up."""
 
     give_up: bool
 
 
 @dataclass
 class AnyOf:
-    """Calls in turn until one gives up: then the caller does, too. There is one way out of them, as arrays are let go
-    of at each way out."""
+    """Calls in order; if one gives up, so does the caller. A single `return` serves them all, because Numba releases
+    arrays at every exit."""
 
     calls: Sequence[tuple[Sequence[str], Call]]
     """Each with comments."""

@@ -178,7 +178,7 @@ def begin(shared: Any, shard: int, step: int) -> None:
 
 @njit(nogil=True)
 def note(shared: Any, shard: int, step: int) -> None:
-    """Say which step of a part a thread begins, so that what a function raises is told with its operator."""
+    """Say which step of a part a thread begins, so that an error can name the operator."""
     shared[RUNNING + LINE * shard + 1] = step
 
 
@@ -226,7 +226,7 @@ _call: Any = types.ExternalFunction("opsmith_call_back", types.int64(types.int64
 
 @contextmanager
 def calling_back(shared: np.ndarray, callback: Callable[[int, int], bool]) -> Iterator[None]:
-    """Inside, `callback` is what compiled code calls; it is told the number of the step and the size of the batch.
+    """Let compiled code call `callback` inside the block, with the number of the step and the size of the batch.
 
     It must not raise; True ends the run.
     """

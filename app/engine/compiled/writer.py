@@ -8,6 +8,7 @@ from typing import Any
 
 from app.engine.compiled.buffers import Plan
 from app.engine.compiled.language import (
+    ANY,
     COUNT,
     INDEX,
     Array,
@@ -34,6 +35,7 @@ from app.engine.compiled.names import RESERVED, Names
 from app.engine.compiled.shapes import N
 from app.engine.compiled.stand_ins import on_vectors
 from app.engine.compiled.steps import LAST, ROWS, Lowered, Share, Step
+from app.graph.program import Operator
 
 SHARD, SHARDS, SHARED = Local("shard", COUNT), Local("shards", COUNT), Array("shared")
 LOW, HIGH = Local("lo", COUNT), Local("hi", COUNT)
@@ -198,9 +200,9 @@ class Writer:
         """An element of a variable."""
         return Element(self.name(name), tuple(place), self.lowered.dtype(name))
 
-    def settings(self, step_or_op: Any) -> list[Value]:
+    def settings(self, op: Operator) -> list[Value]:
         """The settings of an operator, as its functions take them."""
-        return [Number(value, "") for value in step_or_op.attributes.values()]
+        return [Number(value, ANY) for value in op.attributes.values()]
 
     # Shares
 

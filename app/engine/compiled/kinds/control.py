@@ -134,7 +134,7 @@ def lower_loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
 
 @contextmanager
 def _undone_if_not_native(lowered: Lowered) -> Iterator[None]:
-    """Within, what is learned of the variables inside is forgotten again, if it turns out that they are not native."""
+    """Restore what `lowered` knows of variables if something inside the block turns out not to be native."""
     known = dict(lowered.shapes), dict(lowered.inner), dict(lowered.constants), dict(lowered.roots), set(lowered.kept)
     try:
         yield

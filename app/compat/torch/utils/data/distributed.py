@@ -16,7 +16,7 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler):
-    """One rank's examples, as many as every other's: of an order that `seed` and `set_epoch` choose."""
+    """The examples of one rank. All ranks get equally many; `seed` and `set_epoch` choose the order."""
 
     def __init__(
         self,
