@@ -1,4 +1,4 @@
-"""What an operator is, and every built-in operator, a file for each family."""
+"""The definition of an operator, and the built-in operators, one module for each family."""
 
 from app.ops import (
     activation,

@@ -1,4 +1,4 @@
-"""The family of operators that work element by element: broadcasting, a common type, and how one is declared."""
+"""Declaration of elementwise operators, and type promotion of their inputs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def elementwise(
     raises: bool = False,
     **options: Any,
 ) -> Callable[[Kernel], OpDef]:
-    """Declare an operator whose kernel works on one element as on a whole array.
+    """Declare an elementwise operator.
 
-    Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
-    `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values, and `whole`
-    refuses floats. `scalar` computes one element where the kernel itself cannot, or not as well, and `integers` does so
-    where it is a whole number, if it has to be done in another way; `raises` says that one of them refuses some.
+    The inputs are cast to their promoted type, which is made floating with `floating`, and broadcast together. `result`
+    is the type of the output, if it is not that of the inputs. `numbers` refuses booleans, and `whole` refuses floats.
+
+    Compiled Programs call the kernel with scalars. `scalar` replaces it there if it does not support scalars or is slow
+    for them, and `integers` replaces both for integers. `raises` declares that these may raise an error.
     """
 
     def infer(*specs: Spec, **attributes: Any) -> Spec:
@@ -39,9 +40,9 @@ def elementwise(
         if len(dtypes) > 1:
             raise DtypeError(f"expected inputs of one element type, found {' and '.join(sorted(dtypes))}")
         if numbers and "bool" in dtypes:
-            raise DtypeError("expected numbers, found truth values; use .astype")
+            raise DtypeError("expected numbers, found booleans; use .astype")
         if whole and not dtypes.isdisjoint(FLOATS):
-            raise DtypeError(f"expected whole numbers or truth values, found {specs[0].dtype}; use .astype")
+            raise DtypeError(f"expected integers or booleans, found {specs[0].dtype}; use .astype")
         return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
 
     def prepare(values: list[Any]) -> list[Any]:
@@ -56,13 +57,13 @@ def elementwise(
 
 
 def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
-    """Cast values to the type they share; numbers follow the arrays beside them."""
+    """Cast values to their promoted type (see `meeting_type`)."""
     first = getattr(values[0], "dtype", None)
     if all(getattr(v, "dtype", None) == first for v in values) and first is not None:
         if not floating or first in FLOATS:
             return values
         return [REGISTRY["cast"](v, dtype=get_default_dtype()) for v in values]
-    if any(hasattr(v, "apply_operator") for v in values):  # NumPy's float says that it is a Python float
+    if any(hasattr(v, "apply_operator") for v in values):  # np.float64 is a subclass of float
         values = [float(v) if isinstance(v, np.float64) else v for v in values]
     target = meeting_type(values)
     if floating and target not in FLOATS:
@@ -71,14 +72,15 @@ def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
 
 
 def floats(values: list[Any]) -> list[Any]:
-    """Inputs brought to one floating type."""
+    """Cast values to their promoted type, or to the default floating type if that is not floating."""
     return to_common_type(values, floating=True)
 
 
 def meeting_type(values: Sequence[Any]) -> str:
-    """The type that values meet in: that of those with axes, unless a number beside them is of a wider kind.
+    """The promoted type of values, as in Paddle and PyTorch.
 
-    Values without axes count as numbers, as in Paddle and PyTorch, and Python's numbers count less than these.
+    Scalars change the type of the arrays only if they are of a wider kind (boolean, integer, float), and Python numbers
+    that of the scalars likewise.
     """
     with_axes: list[str] = []
     without: list[str] = []
@@ -92,7 +94,7 @@ def meeting_type(values: Sequence[Any]) -> str:
 
 
 def _stronger(types: Sequence[str], weak: str) -> str:
-    """What types have in common, widened by a weaker one if that is of a wider kind: truth, whole numbers, floats."""
+    """The promoted type, in which `weak` counts only if its kind is wider: booleans, then integers, then floats."""
     if not types:
         return weak
     strong = common(*types)
@@ -105,7 +107,7 @@ def _kind(name: str) -> int:
 
 def _type_of_number(value: Any) -> str:
     if isinstance(value, OpenSize):
-        value = int(value)  # which is refused, in its own words
+        value = int(value)  # raises a ShapeError that explains open sizes
     kind = np.asarray(value).dtype.kind
     if kind not in "biuf":
         raise DtypeError(f"{value!r} ({type(value).__name__}) is not a number, an array, a Tensor or a Variable")

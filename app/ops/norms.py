@@ -1,4 +1,4 @@
-"""The size of vectors, of matrices, and of differences."""
+"""Norms of vectors and matrices, and distances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _infer_norm(x: Spec, *, p: float = 2.0, axis: Axis = None, keepdim: bool = F
 
 @operator(_infer_norm, prepare=floats)
 def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Results:
-    """The p-th root of the sum of p-th powers of sizes over axes; with infinity, the largest size."""
+    """p-norm along the given axes: sum(abs(x) ** p) ** (1 / p); the largest absolute value for p = inf."""
     axis = axis if x.ndim else None
     sizes = np.abs(x)
     if math.isinf(p):
@@ -67,7 +67,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, p: float, axis: Axis, keepdim: bool) -> Onn
 
 @public(method=True)
 def vector_norm(x: Value, p: float = 2.0, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
-    """The size of vectors along axes, or of all elements taken as one: the p-th root of the sum of p-th powers."""
+    """Vector p-norm along the given axes, or of the flattened value."""
     return p_norm(x, float(p), axis, keepdim)
 
 
@@ -78,12 +78,13 @@ _AXES = (-2, -1)
 def matrix_norm(
     x: Value, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
 ) -> Applied:
-    """The norm of matrices: 'fro', the root of the sum of squares; 1, the largest sum of a column; infinity, of a row.
+    """Matrix norm along two axes.
 
-    -1 and -infinity give the smallest sum.
+    `p` is 'fro' for the Frobenius norm, 1 for the largest and -1 for the smallest column sum of absolute values, and
+    inf and -inf for the largest and smallest row sum.
     """
     if len(x.shape) < 2 or len(axis) != 2:
-        raise ShapeError(f"matrix_norm works on two axes, found {list(axis)} of shape {list(x.shape)}")
+        raise ShapeError(f"matrix_norm needs two axes, found {list(axis)} of shape {list(x.shape)}")
     if p == "fro":
         return p_norm(x, 2.0, tuple(axis), keepdim)
     if p not in (1, -1, math.inf, -math.inf):
@@ -98,9 +99,9 @@ def matrix_norm(
 
 @public(method=True)
 def norm(x: Value, p: Any = None, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
-    """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
+    """Norm along the given axes, or of the flattened value; the 2-norm by default.
 
-    Along two axes it is that of matrices.
+    With `p` and two axes it is a matrix norm (see `matrix_norm`).
     """
     if p is not None and isinstance(axis, (tuple, list)) and len(axis) == 2:
         return matrix_norm(x, p, axis, keepdim)
@@ -111,5 +112,5 @@ def norm(x: Value, p: Any = None, axis: Axis = None, keepdim: bool = False, name
 
 @public(method=True)
 def dist(x: Value, y: Value, p: float = 2.0, name: str | None = None) -> Applied:
-    """The size of a difference."""
+    """p-norm of x - y."""
     return norm(x - y, p)

@@ -1,4 +1,4 @@
-"""Functions with steps and bounds: signs, whole numbers near a value, and values kept between bounds."""
+"""Sign, rounding and clipping."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, Onn
 @public(method=True, in_place=True)
 @elementwise(numbers=True, integers=lambda x: np.int64(x > 0) - np.int64(x < 0), onnx="Sign")
 def sign(x: Array) -> Results:
-    """-1, 0 or 1."""
+    """Sign, elementwise: -1, 0 or 1."""
     return np.sign(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.floor(x))
 def floor(x: Array) -> Results:
-    """The largest whole number that is not above the value."""
+    """Floor, elementwise: the largest integer not above x."""
     return np.floor(x) if x.dtype.kind == "f" else x.copy()
 
 
@@ -34,7 +34,7 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.ceil(x))
 def ceil(x: Array) -> Results:
-    """The smallest whole number that is not below the value."""
+    """Ceiling, elementwise: the smallest integer not below x."""
     return np.ceil(x) if x.dtype.kind == "f" else x.copy()
 
 
@@ -50,7 +50,7 @@ def _round_one(x: Any, decimals: int) -> Any:
 @public(method=True, in_place=True)
 @elementwise(scalar=_round_one)
 def round_(x: Array, *, decimals: int = 0) -> Results:
-    """The nearest whole number, or number with that many decimals; halves go to the even one."""
+    """Round to `decimals` decimals, elementwise; halves round to even."""
     if x.dtype.kind != "f":
         return x.copy() if decimals >= 0 else _round_one(x, decimals).astype(x.dtype)
     if not decimals:
@@ -69,7 +69,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, decimals: int) -> OnnxResult:
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.trunc(x))
 def trunc(x: Array) -> Results:
-    """The value without what comes after the point."""
+    """Truncate toward zero, elementwise."""
     return np.trunc(x) if x.dtype.kind == "f" else x.copy()
 
 
@@ -100,7 +100,7 @@ def _clip_one(x: Any, min: Any, max: Any) -> Any:
 @public(method=True, in_place=True)
 @elementwise(scalar=_clip_one, numbers=True)
 def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
-    """The value kept between `min` and `max`; outside, the gradient is zero."""
+    """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""
     low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
     return np.clip(x, low, high)
 
@@ -118,5 +118,5 @@ def _(onnx: OnnxNodes, x: OnnxValue, min: float | None, max: float | None) -> On
 
 @public(method=True, in_place=True)
 def frac(x: Value, name: str | None = None) -> Applied:
-    """What comes after the point."""
+    """Fractional part, elementwise: x - trunc(x)."""
     return x - trunc(x)

@@ -1,4 +1,4 @@
-"""What differs between training and use: a `training` that `Program.clone(for_test=True)` turns off."""
+"""Operators that behave differently in training and inference; `Program.clone(for_test=True)` sets `training=False`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, R
     has_training_mode=True,
 )
 def in_training(trained: Array, known: Array, *, training: bool = True) -> Results:
-    """The first value in training, the second in use."""
+    """`trained` in training, `known` in inference."""
     return np.copy(trained if training else known)
 
 
@@ -42,7 +42,7 @@ def _one(running: Any, value: Any, momentum: float, training: bool) -> Any:
 
 @operator(_infer_running, form=Elementwise(_one), has_training_mode=True)
 def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
-    """In training, a mean of values seen in which older ones count less and less; in use, as it stands."""
+    """Exponential moving average of `value` in training; `running`, unchanged, in inference."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
 
 

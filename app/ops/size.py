@@ -1,7 +1,7 @@
-"""Sizes that only a run will tell: named ones, as n for the rows of a batch, and what follows from them, as 2*n + 1.
+"""Symbolic sizes: expressions such as 2*n + 1 in named sizes such as n, whose values are known only at run time.
 
-A size of a Spec is a number, or a Size. Sums, differences, products and quotients of these are such again, so that the
-rules which say how shapes follow from shapes are written once, with ordinary arithmetic. No named size is negative.
+A size in a Spec is an integer or a Size. Arithmetic on sizes returns sizes, so shape inference uses ordinary
+arithmetic. Named sizes are never negative.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Shape = tuple[AnySize, ...]
 
 
 class UndecidedError(ShapeError):
-    """A question about sizes that has one answer or another, depending on the run."""
+    """A comparison of sizes whose result is known only at run time."""
 
 
 class Applied(NamedTuple):
-    """A function of sizes that cannot be simplified: the least or greatest of two, or a quotient with a remainder."""
+    """A function of sizes that cannot be simplified: a minimum, a maximum or a floor division."""
 
     function: str
     sizes: tuple[AnySize, ...]
@@ -38,7 +38,7 @@ Term = tuple[Factor, ...]
 
 
 class Size:
-    """A sum of products of named sizes, each with a whole number before it."""
+    """A polynomial in named sizes with integer coefficients."""
 
     __slots__ = ("terms",)
 
@@ -87,7 +87,7 @@ class Size:
     def __mod__(self, other: AnySize) -> AnySize:
         return self - quotient(self, other) * other
 
-    # Comparisons: whether two sizes are surely the same, and which is the larger
+    # Comparisons; an UndecidedError if the result is known only at run time
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Size) and self.terms == other.terms
@@ -104,7 +104,7 @@ class Size:
             return True
         if most is not None and most < 0:
             return False
-        raise UndecidedError(f"whether {self} is less than {other} is known only when it runs")
+        raise UndecidedError(f"whether {self} is less than {other} is known only at run time")
 
     def __gt__(self, other: AnySize) -> bool:
         return self >= other + 1
@@ -116,21 +116,21 @@ class Size:
         return self > 0
 
     def __index__(self) -> int:
-        raise UndecidedError(f"the size {self} is known only when it runs")
+        raise UndecidedError(f"the size {self} is known only at run time")
 
     __int__ = __float__ = __index__
 
-    # What it is when it runs
+    # Values at run time
 
     def at(self, **named: int) -> int:
-        """The size, where named sizes are these."""
+        """The value for given values of the named sizes."""
         found = self.where(named)
         if isinstance(found, Size):
             raise UndecidedError(f"the size {found} is not known from {', '.join(named) or 'nothing'}")
         return found
 
     def where(self, named: Mapping[str, AnySize]) -> AnySize:
-        """The size with others in the places of named ones."""
+        """The size with named sizes replaced by other sizes."""
         total: AnySize = 0
         for term, count in self.terms:
             product: AnySize = count
@@ -181,7 +181,7 @@ def _written(term: Term, count: int) -> str:
 
 
 def _is_one_factor(size: Size) -> bool:
-    """Whether a size is a name, or the least or greatest of sizes."""
+    """Whether a size is a single name, minimum or maximum."""
     ((term, count), *more) = size.terms
     return not more and count == 1 and len(term) == 1 and not str(term[0]).count("//")
 
@@ -201,7 +201,7 @@ def names_of(size: AnySize) -> set[str]:
 
 
 def bounds(size: AnySize) -> tuple[int | None, int | None]:
-    """The least and the greatest that a size can be; None where there is no limit."""
+    """The lower and the upper bound of a size; None for a bound that does not exist."""
     least: int | None = 0
     most: int | None = 0
     for term, count in _terms(size):
@@ -213,7 +213,7 @@ def bounds(size: AnySize) -> tuple[int | None, int | None]:
 
 
 def _bounds_of(term: Term) -> tuple[int | None, int | None]:
-    """The limits of a product."""
+    """The bounds of a product."""
     low: int | None = 1
     high: int | None = 1
     for factor in term:
@@ -238,7 +238,7 @@ def _bounds_of_applied(applied: Applied) -> tuple[int | None, int | None]:
 
 
 def is_at_least(size: AnySize, other: AnySize) -> bool:
-    """Whether a size is surely not less than another."""
+    """Whether a size is known to be at least another."""
     least, _ = bounds(size - other)
     return least is not None and least >= 0
 
@@ -247,7 +247,7 @@ def is_at_least(size: AnySize, other: AnySize) -> bool:
 
 
 def quotient(size: AnySize, by: AnySize) -> AnySize:
-    """The whole part of a size divided by another; exact where each term can be divided."""
+    """Floor division of sizes; simplified if every term is divisible."""
     if isinstance(size, int) and isinstance(by, int):
         return size // by
     divisors = _terms(by)
@@ -282,7 +282,7 @@ _FUNCTIONS: dict[str, Callable[..., AnySize]] = {"min": smaller, "max": larger, 
 
 
 def length_of_slice(size: AnySize, item: slice) -> AnySize:
-    """How many elements a slice takes of an axis of that size."""
+    """The number of elements that a slice selects from an axis of a size."""
     if isinstance(size, int):
         return len(range(*item.indices(size)))
     start, stop, step = item.start, item.stop, 1 if item.step is None else item.step
@@ -307,4 +307,4 @@ def length_of_slice(size: AnySize, item: slice) -> AnySize:
 def _backwards(size: Size, item: slice, step: int) -> AnySize:
     if item.start is None and item.stop is None:
         return quotient(size - step - 1, -step)
-    raise UndecidedError(f"how many of {size} elements the slice {item} takes is known only when it runs")
+    raise UndecidedError(f"how many of {size} elements the slice {item} takes is known only at run time")

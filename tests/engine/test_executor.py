@@ -194,7 +194,7 @@ def test_an_operator_that_fails_is_named_with_what_it_was_given():
 def test_labels_out_of_range_are_named():
     x, label = static.data("x", [None, 3]), static.data("label", [None, 1], "int64")
     loss = app.nn.functional.cross_entropy(x, label)
-    with pytest.raises(OperatorError, match=r"labels must lie in 0\.\.2, found 3\.\.3"):
+    with pytest.raises(OperatorError, match=r"labels must be in 0\.\.2, found 3\.\.3"):
         run([loss], {"x": ones(1, 3), "label": np.array([[3]])})
 
 

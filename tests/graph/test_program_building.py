@@ -81,7 +81,7 @@ def test_an_element_type_can_be_written_in_many_ways(dtype: Any):
 
 
 def test_an_unknown_element_type_is_an_error():
-    with pytest.raises(DtypeError, match="'floaty' is not an element type; there are bool, uint8"):
+    with pytest.raises(DtypeError, match="'floaty' is not an element type; expected one of bool, uint8"):
         block().create_var("v", [1], "floaty")
 
 

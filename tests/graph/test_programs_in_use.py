@@ -165,7 +165,7 @@ def test_numbers_may_be_inputs_of_a_custom_operator():
 def test_a_gradient_that_asks_for_what_there_is_not_says_where():
     half = app.custom_op(lambda x: x / 2, name="half")
     with pytest.raises(
-        OperatorError, match=r"operator half \(test_programs_in_use\.py:\d+\): its gradient asks for 'grad'"
+        OperatorError, match=r"operator half \(test_programs_in_use\.py:\d+\): its gradient has a parameter 'grad'"
     ):
         half.backward(lambda x, grad: grad)
 
