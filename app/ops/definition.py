@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError, OperatorError
+from app.ops.call_cache import CallCache, kinds_of
 from app.ops.dtype import canonical
 from app.ops.form import Accumulates, Alias
-from app.ops.plans import Plans, kinds_of
 from app.ops.public import Public
 from app.ops.rules import Call, Reads, Rule
 from app.ops.spec import UNKNOWN, OpenSize, Spec, may_stretch, spec_of
@@ -111,7 +111,7 @@ class OpDef:
         self.views = views or isinstance(form, Alias)
         self.form, self.onnx = form, onnx
         self.random, self.has_training_mode, self.where = random, has_training_mode, where
-        self.plans = Plans()
+        self.call_cache = CallCache()
         self.rules, self.reads = [], Reads(())
         self.attributes = {}
         self.inputs = tuple(self._read_signature(kernel) if inputs is None else inputs)
@@ -326,9 +326,9 @@ def apply(
 
 def _on_arrays(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes) -> Results:
     """Run the kernel. Arrays whose types are known to need no conversion skip `prepare`."""
-    if definition.prepare is not None and not definition.plans.leaves(inputs):
+    if definition.prepare is not None and not definition.call_cache.needs_no_conversion(inputs):
         given, inputs = inputs, definition.prepared(inputs)
-        definition.plans.learn(kinds_of(given), given, inputs)
+        definition.call_cache.remember_conversions(kinds_of(given), given, inputs)
     return definition.run(inputs, attributes)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy import ndarray
 
 from app.errors import OperatorError
+from app.ops.call_cache import Conversions
 from app.ops.definition import REGISTRY, OpDef, kernel_error
 from app.ops.methods import ValueMethods
-from app.ops.plans import Plan
 from app.ops.spec import spec_of
 from app.tensor.inplace import note_view, write
 from app.tensor.modes import modes
@@ -25,16 +25,16 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
     that users write with Tensors, such as those of a PyLayer, consist of such calls.
     """
     definition, general = REGISTRY[name], getattr(ValueMethods, python)
-    kernel, plans = definition.kernel, definition.plans.by_kinds
+    kernel, known = definition.kernel, definition.call_cache.conversions
 
     def method(self: Any, other: Any) -> Any:
         if modes().direct:
             x = self._array
             y = other._array if isinstance(other, RunsOperators) else other
-            plan = plans.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
-            if plan is not None:
+            conversions = known.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
+            if conversions is not None:
                 try:
-                    return self.result_class(kernel(x, np.array(y, plan[0][1]) if plan else y))
+                    return self.result_class(kernel(x, np.array(y, conversions[0][1]) if conversions else y))
                 except Exception:  # the general method raises the error
                     pass
         return general(self, other)
@@ -42,10 +42,10 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
     def swapped(self: Any, other: Any) -> Any:
         if modes().direct:
             y = self._array
-            plan = plans.get((other.__class__, y.dtype))
-            if plan:
+            conversions = known.get((other.__class__, y.dtype))
+            if conversions:
                 try:
-                    return self.result_class(kernel(np.array(other, plan[0][1]), y))
+                    return self.result_class(kernel(np.array(other, conversions[0][1]), y))
                 except Exception:
                     pass
         return general(self, other)
@@ -102,11 +102,11 @@ class RunsOperators(ValueMethods):
             arrays.append(value)
             kinds.append(value.dtype if value.__class__ is ndarray else value.__class__)
         kinds = tuple(kinds)
-        plan = definition.plans.by_kinds.get(kinds)
-        if plan is None:
+        conversions = definition.call_cache.conversions.get(kinds)
+        if conversions is None:
             inputs, arrays = _prepared(definition, inputs, arrays, kinds)
-        elif plan:
-            arrays = _with_numbers(definition, inputs, arrays, plan)
+        elif conversions:
+            arrays = _with_numbers(definition, inputs, arrays, conversions)
         if definition.checked:
             _check(definition, arrays, attributes)
         if into is not None:
@@ -157,7 +157,7 @@ class RunsOperators(ValueMethods):
 def _prepared(
     definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: tuple[Any, ...]
 ) -> tuple[Sequence[Any], list[Any]]:
-    """The inputs as the operator takes them, and their arrays; the plan is remembered for such inputs."""
+    """The inputs as the operator takes them, and their arrays; the conversions are remembered for these kinds of inputs."""
     for value in given:
         if hasattr(value, "apply_operator"):
             raise OperatorError(
@@ -166,14 +166,14 @@ def _prepared(
             )
     prepared = definition.prepared(inputs)
     arrays = [x._array if isinstance(x, RunsOperators) else x for x in prepared]
-    definition.plans.learn(kinds, given, arrays)
+    definition.call_cache.remember_conversions(kinds, given, arrays)
     return prepared, [a if a is None or isinstance(a, (np.ndarray, np.generic)) else np.asarray(a) for a in arrays]
 
 
-def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], plan: Plan) -> list[Any]:
+def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], conversions: Conversions) -> list[Any]:
     """The arrays, with the Python numbers among them converted to arrays."""
     try:
-        for place, dtype in plan:
+        for place, dtype in conversions:
             arrays[place] = np.array(arrays[place], dtype)
     except OverflowError:  # a number that the type cannot hold: preparing raises the better error
         definition.prepared(inputs)
@@ -206,7 +206,7 @@ def _as_arrays(results: Any) -> list[np.ndarray]:
 def _check(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> None:
     """Check the inputs by shape inference, unless inputs of these shapes and types were checked before."""
     seen = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
-    if seen is None or seen not in definition.plans.checked:
+    if seen is None or seen not in definition.call_cache.valid:
         definition.infer_outputs([spec_of(a) for a in arrays], attributes)
         if seen is not None:
-            definition.plans.passed(seen)
+            definition.call_cache.remember_valid(seen)
