@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from app.graph.program import Block, Body, Program
-from app.ops.settings import is_lasting, key_of
+from app.ops.settings import is_immutable, key_of
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -44,7 +44,7 @@ def _contents(block: Block) -> Iterator[Any]:
                 yield from (value.inputs, value.outputs)
                 yield from _contents(value.block)
             else:
-                yield value if is_lasting(value) else key_of(value)
+                yield value if is_immutable(value) else key_of(value)
     for name, v in block.vars.items():
         yield from (name, v.shape, v.dtype, v.persistable, v.is_data, v.stop_gradient)
 

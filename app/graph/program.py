@@ -26,7 +26,7 @@ from app.graph.show import format_block
 from app.graph.variable import Parameter, Variable
 from app.ops.definition import OpDef
 from app.ops.dtype import is_float
-from app.ops.settings import is_usual, same_settings, shown
+from app.ops.settings import format_setting, is_default, same_settings
 from app.ops.size import AnySize
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
@@ -113,9 +113,9 @@ class Operator:
         return copied
 
     def __str__(self) -> str:
-        usual = self.definition.attributes
+        defaults = self.definition.attributes
         words = [name or "None" for name in self.inputs]
-        words += [f"{k}={shown(v)}" for k, v in self.attributes.items() if not is_usual(v, usual.get(k))]
+        words += [f"{k}={format_setting(v)}" for k, v in self.attributes.items() if not is_default(v, defaults.get(k))]
         call = f"{self.type}({', '.join(words)})"
         return f"{', '.join(self.outputs)} = {call}" if self.outputs else call
 

@@ -45,7 +45,7 @@ class _Itself:
         return id(self.value)
 
 
-def is_lasting(value: Any) -> bool:
+def is_immutable(value: Any) -> bool:
     """Whether a setting is immutable: not a list, a dict, a set or a writable array."""
     if isinstance(value, np.ndarray):
         return not value.flags.writeable
@@ -62,15 +62,15 @@ def same_settings(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     return key_of_settings(some) == key_of_settings(others)
 
 
-def is_usual(value: Any, usual: Any) -> bool:
+def is_default(value: Any, default: Any) -> bool:
     """Whether a setting has its default value, and so need not be printed."""
     try:
-        return bool(value == usual)
+        return bool(value == default)
     except ValueError:  # comparing arrays returns an array
-        return key_of(value) == key_of(usual)
+        return key_of(value) == key_of(default)
 
 
-def shown(value: Any) -> str:
+def format_setting(value: Any) -> str:
     """The text of a setting; a large array is printed as its type and shape."""
     if isinstance(value, np.ndarray) and value.size > 8:
         return f"<{value.dtype}{list(value.shape)}>"

@@ -157,7 +157,7 @@ class RunsOperators(ValueMethods):
 def _prepared(
     definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: tuple[Any, ...]
 ) -> tuple[Sequence[Any], list[Any]]:
-    """The inputs as the operator takes them, and their arrays; the conversions are remembered for these kinds of inputs."""
+    """The inputs converted for the kernel, and their arrays. The conversions are remembered."""
     for value in given:
         if hasattr(value, "apply_operator"):
             raise OperatorError(
