@@ -32,15 +32,15 @@ def _(trained: OnnxValue, known: OnnxValue, training: bool) -> OnnxResult:
     return trained if training else known
 
 
-def _infer_running(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
+def _infer_running_mean(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
     return running
 
 
-def _one(running: Any, value: Any, momentum: float, training: bool) -> Any:
+def _update_running(running: Any, value: Any, momentum: float, training: bool) -> Any:
     return running * momentum + value * (1.0 - momentum) if training else running
 
 
-@operator(_infer_running, form=Elementwise(_one), has_training_mode=True)
+@operator(_infer_running_mean, form=Elementwise(_update_running), has_training_mode=True)
 def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
     """Exponential moving average of `value` in training; `running`, unchanged, in inference."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
