@@ -19,28 +19,28 @@ def _in_onnx(name: str) -> Callable[..., Any]:
 
 
 @public(method=True, in_place=True)
-@elementwise(whole=True, checked=True, onnx=_in_onnx("And"))
+@elementwise(integral=True, checked=True, onnx=_in_onnx("And"))
 def bitwise_and(x: Array, y: Array) -> Results:
     """Bitwise and, elementwise."""
     return np.bitwise_and(x, y)
 
 
 @public(method=True, in_place=True)
-@elementwise(whole=True, checked=True, onnx=_in_onnx("Or"))
+@elementwise(integral=True, checked=True, onnx=_in_onnx("Or"))
 def bitwise_or(x: Array, y: Array) -> Results:
     """Bitwise or, elementwise."""
     return np.bitwise_or(x, y)
 
 
 @public(method=True, in_place=True)
-@elementwise(whole=True, checked=True, onnx=_in_onnx("Xor"))
+@elementwise(integral=True, checked=True, onnx=_in_onnx("Xor"))
 def bitwise_xor(x: Array, y: Array) -> Results:
     """Bitwise exclusive or, elementwise."""
     return np.bitwise_xor(x, y)
 
 
 @public("bitwise_invert", method=True, in_place=True)
-@elementwise(whole=True, checked=True, onnx=lambda onnx, x: onnx.Not(x) if x.dtype == "bool" else onnx.BitwiseNot(x))
+@elementwise(integral=True, checked=True, onnx=lambda onnx, x: onnx.Not(x) if x.dtype == "bool" else onnx.BitwiseNot(x))
 def bitwise_not(x: Array) -> Results:
     """Bitwise not, elementwise."""
     return np.invert(x)
@@ -56,7 +56,7 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 @public(method=True, in_place=True)
 @elementwise(
-    whole=True,
+    integral=True,
     numbers=True,
     checked=True,
     integers=_shift_left,
@@ -69,7 +69,7 @@ def bitwise_left_shift(x: Array, y: Array) -> Results:
 
 @public(method=True, in_place=True)
 @elementwise(
-    whole=True,
+    integral=True,
     numbers=True,
     checked=True,
     integers=_shift_right,

@@ -18,7 +18,7 @@ from app.ops.dtype import canonical
 from app.ops.form import Accumulates, Alias
 from app.ops.public import Public
 from app.ops.rules import Call, Reads, Rule
-from app.ops.spec import UNKNOWN, OpenSize, Spec, may_stretch, spec_of
+from app.ops.spec import UNKNOWN, OpenSize, Spec, may_broadcast, spec_of
 from app.ops.values import (
     Applied,
     Attributes,
@@ -187,16 +187,16 @@ class OpDef:
                 continue
             for i, gradient in zip(targets, rule(call, douts), strict=True):
                 if gradient is not None and needs[i]:
-                    gradients[i] = self._unstretched(call, i, gradient) if self.broadcasts else gradient
+                    gradients[i] = self._sum_to_input(call, i, gradient) if self.broadcasts else gradient
         return gradients
 
-    def _unstretched(self, call: Call, index: int, gradient: Gradient) -> Gradient:
+    def _sum_to_input(self, call: Call, index: int, gradient: Gradient) -> Gradient:
         shape, result = call.input_shape(index), call.output_shape(0)
         if shape == result:
             if UNKNOWN not in shape:
                 return gradient
             others = [call.input_shape(i) for i in range(len(call.needs)) if i != index]
-            if not may_stretch(shape, result, others):
+            if not may_broadcast(shape, result, others):
                 return gradient
         if UNKNOWN in shape:
             return REGISTRY["sum_like"](gradient, call.like(index))
@@ -211,7 +211,7 @@ class OpDef:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # shape inference may be a user's function
-            raise _explained(f"{self.label} of ({', '.join(map(str, specs))})", error) from error
+            raise _with_context(f"{self.label} of ({', '.join(map(str, specs))})", error) from error
         return (result,) if isinstance(result, Spec) else tuple(result)
 
     # Application
@@ -233,7 +233,7 @@ class OpDef:
         try:
             return self.prepare(list(inputs))
         except Exception as error:
-            raise _explained(self.label, error) from error
+            raise _with_context(self.label, error) from error
 
     def run(self, inputs: Sequence[Operand], attributes: Attributes) -> Results:
         """Run the kernel. An error includes the Specs of the inputs."""
@@ -248,16 +248,16 @@ class OpDef:
     ) -> tuple[list[Operand], dict[str, Setting]]:
         """Split the arguments of a call into inputs and attributes."""
         if self.variadic is not None:
-            several: Any = args[0] if args else self._named(self.variadic, kwargs)
+            several: Any = args[0] if args else self._required_input(self.variadic, kwargs)
             inputs, extra = list(several), args[1:]
         else:
             inputs, extra = list(args[: len(self.inputs)]), args[len(self.inputs) :]
-            inputs += [self._named(name, kwargs) for name in self.inputs[len(inputs) :]]
+            inputs += [self._required_input(name, kwargs) for name in self.inputs[len(inputs) :]]
         if not kwargs and not extra and self._complete:
             return inputs, self.attributes
         return inputs, self._bind_attributes(extra, kwargs)
 
-    def _named(self, name: str, kwargs: dict[str, Operand | Setting]) -> Operand | Setting:
+    def _required_input(self, name: str, kwargs: dict[str, Operand | Setting]) -> Operand | Setting:
         if name not in kwargs:
             raise OperatorError(f"{self.label} needs its input {name!r}; it takes {self._usage()}")
         return kwargs.pop(name)
@@ -265,7 +265,7 @@ class OpDef:
     def _bind_attributes(self, extra: Sequence[Setting], kwargs: dict[str, Setting]) -> dict[str, Setting]:
         if self._complete and not extra and kwargs.keys() <= self.attributes.keys():
             for value in kwargs.values():
-                if value.__class__ not in _PLAIN:
+                if value.__class__ not in _IMMUTABLE:
                     break
             else:
                 return {**self.attributes, **kwargs}
@@ -280,7 +280,7 @@ class OpDef:
         for name, value in given.items():
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
-            attributes[name] = canonical(value) if name == "dtype" and value is not None else plain(value)
+            attributes[name] = canonical(value) if name == "dtype" and value is not None else as_immutable(value)
         missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]
         if missing:
             raise OperatorError(f"{self.label} needs {', '.join(missing)}; it takes {self._usage()}")
@@ -291,16 +291,16 @@ class OpDef:
         return "(" + ", ".join([*first, *self._attribute_names]) + ")"
 
 
-_PLAIN = (bool, int, float, type(None))
+_IMMUTABLE = (bool, int, float, type(None))
 """Classes of attributes that need no conversion."""
 
 
-def plain(value: Setting) -> Setting:
+def as_immutable(value: Setting) -> Setting:
     """An attribute as immutable data: lists become tuples, NumPy scalars become Python numbers, and arrays become
     read-only copies.
     """
     if isinstance(value, (list, tuple)):
-        return tuple(plain(v) for v in value)
+        return tuple(as_immutable(v) for v in value)
     if isinstance(value, OpenSize):
         return int(value)  # raises a ShapeError that explains open sizes
     if isinstance(value, np.ndarray) and (value.flags.writeable or value.base is not None):
@@ -355,7 +355,7 @@ def same_as_input(x: Spec, **attributes: Setting) -> Spec:
     return x
 
 
-def _explained(about: str, error: BaseException) -> AppError:
+def _with_context(about: str, error: BaseException) -> AppError:
     """The error with a prefix that names the operator."""
     if not isinstance(error, Exception):  # such as SystemExit, whose message is a number
         return OperatorError(f"{about}: {type(error).__name__}: {error}")
@@ -374,5 +374,5 @@ def kernel_error(definition: OpDef, inputs: Sequence[Operand], attributes: Attri
         return explained
     about = f"{definition.label} of ({', '.join(map(str, specs))})"
     if isinstance(error, AppError):
-        return _explained(about, error)
+        return _with_context(about, error)
     return OperatorError(f"{about} failed: {type(error).__name__}: {error}")

@@ -20,7 +20,7 @@ def elementwise(
     result: str | None = None,
     floating: bool = False,
     numbers: bool = False,
-    whole: bool = False,
+    integral: bool = False,
     scalar: Callable[..., Any] | None = None,
     integers: Callable[..., Any] | None = None,
     raises: bool = False,
@@ -29,7 +29,7 @@ def elementwise(
     """Declare an elementwise operator.
 
     The inputs are cast to their promoted type, which is made floating with `floating`, and broadcast together. `result`
-    is the type of the output, if it is not that of the inputs. `numbers` refuses booleans, and `whole` refuses floats.
+    is the type of the output, if it is not that of the inputs. `numbers` refuses booleans, `integral` refuses floats.
 
     Compiled Programs call the kernel with scalars. `scalar` replaces it there if it does not support scalars or is slow
     for them, and `integers` replaces both for integers. `raises` declares that these may raise an error.
@@ -41,7 +41,7 @@ def elementwise(
             raise DtypeError(f"expected inputs of one element type, found {' and '.join(sorted(dtypes))}")
         if numbers and "bool" in dtypes:
             raise DtypeError("expected numbers, found booleans; use .astype")
-        if whole and not dtypes.isdisjoint(FLOATS):
+        if integral and not dtypes.isdisjoint(FLOATS):
             raise DtypeError(f"expected integers or booleans, found {specs[0].dtype}; use .astype")
         return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
 
@@ -57,7 +57,7 @@ def elementwise(
 
 
 def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
-    """Cast values to their promoted type (see `meeting_type`)."""
+    """Cast values to their promoted type (see `result_type`)."""
     first = getattr(values[0], "dtype", None)
     if all(getattr(v, "dtype", None) == first for v in values) and first is not None:
         if not floating or first in FLOATS:
@@ -65,7 +65,7 @@ def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
         return [REGISTRY["cast"](v, dtype=get_default_dtype()) for v in values]
     if any(hasattr(v, "apply_operator") for v in values):  # np.float64 is a subclass of float
         values = [float(v) if isinstance(v, np.float64) else v for v in values]
-    target = meeting_type(values)
+    target = result_type(values)
     if floating and target not in FLOATS:
         target = get_default_dtype()
     return [_as_type(v, target) for v in values]
@@ -76,7 +76,7 @@ def floats(values: list[Any]) -> list[Any]:
     return to_common_type(values, floating=True)
 
 
-def meeting_type(values: Sequence[Any]) -> str:
+def result_type(values: Sequence[Any]) -> str:
     """The promoted type of values, as in Paddle and PyTorch.
 
     Scalars change the type of the arrays only if they are of a wider kind (boolean, integer, float), and Python numbers
@@ -90,18 +90,18 @@ def meeting_type(values: Sequence[Any]) -> str:
             python.append(_type_of_number(value))
         else:
             (with_axes if value.shape else without).append(canonical(value.dtype))
-    return _stronger(with_axes, _stronger(without, common(*python) if python else ""))
+    return _promoted(with_axes, _promoted(without, common(*python) if python else ""))
 
 
-def _stronger(types: Sequence[str], weak: str) -> str:
+def _promoted(types: Sequence[str], weak: str) -> str:
     """The promoted type, in which `weak` counts only if its kind is wider: booleans, then integers, then floats."""
     if not types:
         return weak
     strong = common(*types)
-    return common(strong, weak) if weak and _kind(weak) > _kind(strong) else strong
+    return common(strong, weak) if weak and _kind_rank(weak) > _kind_rank(strong) else strong
 
 
-def _kind(name: str) -> int:
+def _kind_rank(name: str) -> int:
     return 2 if name in FLOATS else int(name in INTEGERS)
 
 

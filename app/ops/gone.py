@@ -86,7 +86,7 @@ OF_PACKAGE = {
     "fill_constant": "app.full(shape, value, dtype) is the same",
     "gaussian_random": "app.normal(mean, std, shape) draws from a normal distribution",
     "getitem": "write x[index]",
-    "integer_random": "app.randint(low, high, shape) draws whole numbers",
+    "integer_random": "app.randint(low, high, shape) draws integers",
     "largest_with_places": "app.topk(x, k) gives the largest elements and their places",
     "number_of_elements": "app.numel(x) is the same",
     "one_hot": "app.nn.functional.one_hot(x, num_classes) is the same",

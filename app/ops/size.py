@@ -20,19 +20,19 @@ class UndecidedError(ShapeError):
     """A comparison of sizes whose result is known only at run time."""
 
 
-class Applied(NamedTuple):
+class SizeFunction(NamedTuple):
     """A function of sizes that cannot be simplified: a minimum, a maximum or a floor division."""
 
-    function: str
+    name: str
     sizes: tuple[AnySize, ...]
 
     def __str__(self) -> str:
-        if self.function == "//":
+        if self.name == "//":
             return " // ".join(str(s) if isinstance(s, int) or _is_one_factor(s) else f"({s})" for s in self.sizes)
-        return f"{self.function}({', '.join(map(str, self.sizes))})"
+        return f"{self.name}({', '.join(map(str, self.sizes))})"
 
 
-Factor = str | Applied
+Factor = str | SizeFunction
 Term = tuple[Factor, ...]
 """A product of factors; the empty one is 1."""
 
@@ -124,12 +124,12 @@ class Size:
 
     def at(self, **named: int) -> int:
         """The value for given values of the named sizes."""
-        found = self.where(named)
+        found = self.substitute(named)
         if isinstance(found, Size):
             raise UndecidedError(f"the size {found} is not known from {', '.join(named) or 'nothing'}")
         return found
 
-    def where(self, named: Mapping[str, AnySize]) -> AnySize:
+    def substitute(self, named: Mapping[str, AnySize]) -> AnySize:
         """The size with named sizes replaced by other sizes."""
         total: AnySize = 0
         for term, count in self.terms:
@@ -149,7 +149,7 @@ class Size:
         return found
 
     def __str__(self) -> str:
-        parts = [_written(term, count) for term, count in self.terms]
+        parts = [_format_term(term, count) for term, count in self.terms]
         return " + ".join(parts).replace("+ -", "- ")
 
     __repr__ = __str__
@@ -169,12 +169,12 @@ def _simplest(terms: Mapping[Term, int]) -> AnySize:
 def _replaced(factor: Factor, named: Mapping[str, AnySize]) -> AnySize:
     if isinstance(factor, str):
         return named.get(factor, named_size(factor))
-    return _FUNCTIONS[factor.function](*(s.where(named) if isinstance(s, Size) else s for s in factor.sizes))
+    return _FUNCTIONS[factor.name](*(s.substitute(named) if isinstance(s, Size) else s for s in factor.sizes))
 
 
-def _written(term: Term, count: int) -> str:
+def _format_term(term: Term, count: int) -> str:
     alone = len(term) == 1 and count == 1
-    factors = [f"({f})" if isinstance(f, Applied) and f.function == "//" and not alone else str(f) for f in term]
+    factors = [f"({f})" if isinstance(f, SizeFunction) and f.name == "//" and not alone else str(f) for f in term]
     if not factors or count not in (1, -1):
         return " * ".join([str(count), *factors])
     return ("-" if count < 0 else "") + " * ".join(factors)
@@ -186,8 +186,8 @@ def _is_one_factor(size: Size) -> bool:
     return not more and count == 1 and len(term) == 1 and not str(term[0]).count("//")
 
 
-def _applied(function: str, *sizes: AnySize) -> Size:
-    return Size({(Applied(function, sizes),): 1})
+def _size_function(function: str, *sizes: AnySize) -> Size:
+    return Size({(SizeFunction(function, sizes),): 1})
 
 
 def named_size(name: str) -> Size:
@@ -217,7 +217,7 @@ def _bounds_of(term: Term) -> tuple[int | None, int | None]:
     low: int | None = 1
     high: int | None = 1
     for factor in term:
-        least, most = (0, None) if isinstance(factor, str) else _bounds_of_applied(factor)
+        least, most = (0, None) if isinstance(factor, str) else _bounds_of_function(factor)
         if least is None or least < 0:
             return (least, most) if len(term) == 1 else (None, None)
         low = None if low is None else low * least
@@ -225,16 +225,16 @@ def _bounds_of(term: Term) -> tuple[int | None, int | None]:
     return low, high
 
 
-def _bounds_of_applied(applied: Applied) -> tuple[int | None, int | None]:
-    limits = [bounds(size) for size in applied.sizes]
+def _bounds_of_function(function: SizeFunction) -> tuple[int | None, int | None]:
+    limits = [bounds(size) for size in function.sizes]
     leasts, mosts = [least for least, _ in limits], [most for _, most in limits]
-    if applied.function == "//":
+    if function.name == "//":
         return (0, mosts[0]) if leasts[0] is not None and leasts[0] >= 0 else (None, None)
-    choose, open_ends = (min, (leasts, mosts)) if applied.function == "min" else (max, (mosts, leasts))
+    choose, open_ends = (min, (leasts, mosts)) if function.name == "min" else (max, (mosts, leasts))
     of_all, of_any = open_ends
     all_known = None if None in of_all else choose(of_all)  # type: ignore[type-var]
     any_known = choose([limit for limit in of_any if limit is not None], default=None)
-    return (all_known, any_known) if applied.function == "min" else (any_known, all_known)
+    return (all_known, any_known) if function.name == "min" else (any_known, all_known)
 
 
 def is_at_least(size: AnySize, other: AnySize) -> bool:
@@ -261,21 +261,21 @@ def quotient(size: AnySize, by: AnySize) -> AnySize:
             terms[tuple(sorted(rest.elements(), key=str))] = number // count
         else:
             return _simplest(terms)
-    return _applied("//", size, by)
+    return _size_function("//", size, by)
 
 
 def smaller(one: AnySize, other: AnySize) -> AnySize:
     """The smaller of two sizes."""
     if is_at_least(other, one):
         return one
-    return other if is_at_least(one, other) else _applied("min", *sorted((one, other), key=str, reverse=True))
+    return other if is_at_least(one, other) else _size_function("min", *sorted((one, other), key=str, reverse=True))
 
 
 def larger(one: AnySize, other: AnySize) -> AnySize:
     """The larger of two sizes."""
     if is_at_least(one, other):
         return one
-    return other if is_at_least(other, one) else _applied("max", *sorted((one, other), key=str, reverse=True))
+    return other if is_at_least(other, one) else _size_function("max", *sorted((one, other), key=str, reverse=True))
 
 
 _FUNCTIONS: dict[str, Callable[..., AnySize]] = {"min": smaller, "max": larger, "//": quotient}

@@ -94,7 +94,7 @@ def _one_size(sizes: Shape, shapes: tuple[Sequence[AnySize], ...]) -> AnySize:
     return wide.pop() if wide else 1
 
 
-def may_stretch(shape: Sequence[AnySize], result: Sequence[AnySize], others: Iterable[Sequence[AnySize]]) -> bool:
+def may_broadcast(shape: Sequence[AnySize], result: Sequence[AnySize], others: Iterable[Sequence[AnySize]]) -> bool:
     """Whether broadcasting from `shape` to `result` may repeat elements, as far as sizes are known.
 
     Two unknown sizes in one position may be 1 and n at run time, so the answer for them is True.

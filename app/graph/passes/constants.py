@@ -9,7 +9,7 @@ import numpy as np
 from app.graph.passes.rewrite import is_pure, with_operators, writes
 from app.graph.program import Block, Operator, Program
 from app.ops.creation import fill_constant
-from app.ops.definition import plain
+from app.ops.definition import as_immutable
 from app.ops.form import Constant
 from app.ops.spec import UNKNOWN
 
@@ -29,7 +29,7 @@ def constants(program: Program, keep: Collection[str]) -> Program:
             operators.append(op)
             continue
         known[op.outputs[0]] = value
-        attributes = {"shape": tuple(value.shape), "value": plain(value.flat[0]), "dtype": value.dtype.name}
+        attributes = {"shape": tuple(value.shape), "value": as_immutable(value.flat[0]), "dtype": value.dtype.name}
         operators.append(Operator(fill_constant, [], op.outputs, attributes, op.role))
     return with_operators(program, operators, keep)
 

@@ -15,7 +15,7 @@ USUAL = "float32"
 INDENT = "  "
 ROOM = WIDTH - len(INDENT)
 LONGEST = 50
-"""The characters of the longest value that is format_setting whole."""
+"""The characters of the longest value that is shown whole."""
 
 
 def form(spec: Spec) -> str:
