@@ -1,7 +1,7 @@
-"""The one reverse walk: from gradients of results to gradients of the values that they were computed from.
+"""Reverse-mode differentiation, shared by the eager tape and Programs.
 
-The eager tape and Programs share it: it asks each call only for the keys of its inputs and outputs, and the operator's
-definition makes the gradients out of whatever kind of value the call holds.
+The walk needs only the keys of the inputs and outputs of each call. The definition of the operator computes the
+gradients from the values of the call, whatever their class.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def reverse_walk(
 ) -> None:
     """Walk `calls`, given in reverse order, and add to `gradients`.
 
-    A gradient is complete when the walk reaches the call that made its value: `complete` then sees it, and may return
-    another. At the end `gradients` has those of the values that no call made.
+    A gradient is complete when the walk reaches the call that computed its value. `complete` is then called with it and
+    returns the gradient to use. At the end, `gradients` has those of the values that no call computed.
     """
     for call in calls:
         douts, arrived = [], False

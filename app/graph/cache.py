@@ -1,4 +1,4 @@
-"""A cache of what is made from Programs, such as their compiled form, for as long as a Program does not change."""
+"""A cache of objects built from Programs, such as compiled code, that is valid until a Program changes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ V = TypeVar("V")
 
 
 class ProgramCache(Generic[K, V]):
-    """Values made from Programs, by keys. They are made again once anything in a Program has changed.
+    """Values built from Programs, by keys. They are rebuilt after any change of the Program.
 
-    No change has to be announced: the contents of a Program are compared, object by object, with what they were. The
-    Program holds the values, so they are freed with it, and the earlier contents, so no id can be reused meanwhile.
+    Changes need not be reported: the contents of a Program are compared, object by object, with the earlier contents.
+    The Program holds the values, so they are freed with it, and the earlier contents, so their ids are not reused.
     """
 
     def get(self, program: Program, key: K, make: Callable[[], V]) -> V:
-        """The value of a key; `make` makes it if there is none, or the Program has changed."""
+        """The value of a key; `make` builds it if there is none, or if the Program has changed."""
         contents = list(_contents(program.global_block()))
         before: list[Any]
         values: dict[K, V]
@@ -50,5 +50,5 @@ def _contents(block: Block) -> Iterator[Any]:
 
 
 def _equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether contents are the same, even if some parts are other objects."""
+    """Whether contents are equal, even if they are different objects."""
     return len(some) == len(others) and all(a is b or key_of(a) == key_of(b) for a, b in zip(some, others, strict=True))

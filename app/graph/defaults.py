@@ -1,7 +1,7 @@
 """The default Programs, and whether layers and constants are created eagerly or in a Program.
 
-A `with` block holds for the thread or the asyncio task that is in it; `enable_static` and `disable_static` outside of
-such blocks hold for the process.
+A `with` block affects only its thread or asyncio task. Outside of such blocks, `enable_static` and `disable_static`
+affect the whole process.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from app.graph.program import Program
 
 _building = ContextVar("building", default=(Program(), Program()))
 
-_static: bool | None = None  # None: nothing was chosen
+_static: bool | None = None  # None: not chosen
 _static_here: ContextVar[bool | None] = ContextVar("static_here", default=None)
-"""The choice of the block that this thread is in; None outside of any."""
+"""The mode of the `with` block that this thread is in; None outside of such blocks."""
 
 
 def default_main_program() -> Program:

@@ -1,4 +1,4 @@
-"""Running operators on named values, one after the other: what a Program means."""
+"""Running the operators of a Program one after the other on named values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_operators(operators: Iterable[Operator], values: MutableMapping[str, Any
 
 
 def run_body(body: Body, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of a body; None for one that it does not have."""
+    """Run a body; returns its outputs, None for one that it does not have."""
     values = dict(zip(body.inputs, inputs, strict=True))
     run_operators(body.block.ops, values)
     return [None if name is None else values[name] for name in body.outputs]

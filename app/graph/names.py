@@ -11,12 +11,12 @@ from contextvars import ContextVar
 _lock = threading.Lock()
 _of_process: Counter[str] = Counter()
 _counters = ContextVar("counters", default=_of_process)
-"""How many names were generated from each key: by all threads together, except inside `guard`."""
+"""The number of names generated from each key; all threads share it, except inside `guard`."""
 _prefix = ContextVar("prefix", default="")
 
 
 def generate(key: str) -> str:
-    """`key` with a number that was not used before."""
+    """`key` followed by a number that was not used before."""
     prefix, counters = _prefix.get(), _counters.get()
     key = key if key.startswith(prefix) else prefix + key
     with _lock:
@@ -38,7 +38,7 @@ def guard() -> Iterator[None]:
 
 @contextmanager
 def prefixed(prefix: str) -> Iterator[None]:
-    """Put `prefix` before every name that this thread generates inside the block, after the prefixes around it."""
+    """Prefix every name that this thread generates inside the block; nested prefixes are concatenated."""
     outside = _prefix.get()
     _prefix.set(outside + prefix)
     try:

@@ -1,4 +1,4 @@
-"""A Program as plain data: Blocks of Operators that work on named Variables. It executes nothing."""
+"""Programs as plain data: Blocks of Operators on named Variables. They execute nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from app.graph.build import (
     as_variable,
     check_readable,
     keep_old_value,
+    notify_watchers,
     prepare_write,
     replace_name,
-    tell_watchers,
     user_location,
 )
 from app.graph.scope import Scope, global_scope
@@ -33,17 +33,17 @@ FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
 
 
 class Body:
-    """A sub-block as the attribute of an operator. It reads only its inputs, each under a name of its own."""
+    """A sub-block that is an attribute of an operator. It reads only its inputs, which have names of their own."""
 
     def __init__(self, block: Block, inputs: Sequence[str], outputs: Sequence[str | None]):
         self.block = block
         self.inputs = tuple(inputs)
-        """The variables of the block that stand for the values given, in order."""
+        """The variables of the block for the input values, in order."""
         self.outputs = tuple(outputs)
-        """The variables that are returned, in order; None stands for one that another body of the operator has."""
+        """The returned variables, in order; None for an output that only another body of the operator has."""
 
     def output(self, index: int) -> Variable | None:
-        """The variable that is returned at that position."""
+        """The returned variable at that position."""
         name = self.outputs[index]
         return None if name is None else self.block.var(name)
 
@@ -51,7 +51,7 @@ class Body:
         return f"block {self.block.idx}"
 
     def equals(self, other: Body) -> bool:
-        """Whether the other does the same; which numbers the blocks have does not matter."""
+        """Whether the other body is equal, except for the numbers of the blocks."""
         return (self.inputs, self.outputs) == (other.inputs, other.outputs) and self.block.equals(other.block)
 
 
@@ -75,7 +75,7 @@ class Operator:
         self.attributes = dict(attributes)
         self.role = role
         self.place = place
-        """The user's file and line, where the operator writes to a variable that it was given."""
+        """The user's file and line, for an operator that overwrites a given variable."""
 
     @property
     def type(self) -> str:
@@ -99,11 +99,11 @@ class Operator:
 
     @property
     def bodies(self) -> dict[str, Body]:
-        """The bodies that run inside the operator, by the names of the attributes; most operators have none."""
+        """The bodies of the operator by the names of the attributes; most operators have none."""
         return {name: value for name, value in self.attributes.items() if isinstance(value, Body)}
 
     def copied_into(self, block: Block, for_test: bool = False) -> Operator:
-        """A copy for another block; what runs inside is copied into that block's Program, too."""
+        """A copy for another block; its bodies are copied into the Program of that block too."""
         copied = Operator(self.definition, self.inputs, self.outputs, self.attributes, self.role, self.place)
         for name, body in self.bodies.items():
             inside = body.block.copied_into(block.program, block.idx, for_test)
@@ -122,7 +122,7 @@ class Operator:
     __repr__ = __str__
 
     def equals(self, other: Operator) -> bool:
-        """Whether the other does the same with variables of the same names."""
+        """Whether the other operator is equal, with variables of the same names."""
         mine, theirs = ((op.definition, op.inputs, op.outputs, op.role) for op in (self, other))
         bodies, other_bodies = self.bodies, other.bodies
         return (
@@ -173,7 +173,7 @@ class Block:
     def create_var(
         self, name: str | None = None, shape: Sequence[AnySize | None] = (), dtype: Any = "float32", **flags: Any
     ) -> Variable:
-        """A new variable; a name that is taken gives the variable that has it, if that is of the same kind."""
+        """Create a variable, or return the existing one of that name if its shape and type are the same."""
         name = name or names.generate("tmp")
         variable = self.program.variable_class(self, name, shape, dtype, **flags)
         return self._add(variable)
@@ -183,21 +183,21 @@ class Block:
     ) -> Parameter:
         parameter = self._add(Parameter(self, name, shape, dtype, trainable))
         if not isinstance(parameter, Parameter):
-            raise ProgramError(f"variable {name} is there already, and is no parameter")
+            raise ProgramError(f"variable {name} exists already, and is not a parameter")
         return parameter
 
     def _add(self, variable: Variable) -> Variable:
         taken = self.vars.setdefault(variable.name, variable)
         if taken is variable:
-            tell_watchers(self, variable)
+            notify_watchers(self, variable)
         if taken.spec != variable.spec:
-            raise ProgramError(f"variable {taken.name} is there already as {taken.spec}; it cannot be {variable.spec}")
+            raise ProgramError(f"variable {taken.name} exists already as {taken.spec}; it cannot be {variable.spec}")
         return taken
 
     def rename_var(self, old: str, new: str) -> None:
         """Give a variable another name, in every operator that reads or writes it."""
         if new in self.vars:
-            raise ProgramError(f"variable {old} cannot be renamed to {new}: there is a variable of that name already")
+            raise ProgramError(f"variable {old} cannot be renamed to {new}: a variable of that name exists already")
         variable = self.vars.pop(old)
         variable.name = new
         self.vars[new] = variable
@@ -209,7 +209,7 @@ class Block:
         return [v for v in self.vars.values() if isinstance(v, Parameter)]
 
     def as_variable(self, value: Any) -> Variable | None:
-        """A value as a variable of this block: a number or an array becomes a constant."""
+        """A value as a variable of this block; numbers and arrays become constants."""
         return as_variable(self, value)
 
     def append_op(
@@ -244,14 +244,14 @@ class Block:
                 reads = [before if name == variable.name else name for name in reads]
         outputs = [v.name for v in into]
         self.ops.append(Operator(definition, reads, outputs, attributes, self.program.role, place))
-        tell_watchers(self, self.ops[-1])
+        notify_watchers(self, self.ops[-1])
         if written_over:
             for variable in into:
                 variable.changed()
         return list(into)
 
     def add_op(self, operator: Operator) -> None:
-        """Append an operator that exists already, on variables of this block."""
+        """Append an existing operator on variables of this block."""
         for name in operator.outputs:
             if name in self.vars and not self.vars[name].persistable and any(name in op.outputs for op in self.ops):
                 old = keep_old_value(self, self.vars[name])
@@ -259,7 +259,7 @@ class Block:
         self.ops.append(operator)
 
     def copied_into(self, program: Program, parent_index: int = -1, for_test: bool = False) -> Block:
-        """A copy that is appended to another Program; with `for_test`, without backward pass and update."""
+        """A copy appended to another Program; with `for_test`, without the backward pass and the update."""
         copied = Block(program, len(program.blocks), parent_index)
         program.blocks.append(copied)
         operators = _of_the_forward_pass(self) if for_test else self.ops
@@ -282,7 +282,7 @@ class Block:
 
 
 def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
-    """The operators without the backward pass, the update, and those that read only what these two make."""
+    """The operators of the forward pass, without those that depend on the backward pass or the update."""
     gone: set[str] = set()
     for op in block.ops:
         if op.role == FORWARD and gone.isdisjoint(filter(None, op.inputs)):
@@ -292,39 +292,39 @@ def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
 
 
 class Schedule(Protocol):
-    """What says the value of a learning-rate variable before each run."""
+    """A learning-rate schedule, which sets a variable before each run."""
 
     def get_lr(self) -> float:
-        """The learning rate now."""
+        """The current learning rate."""
 
     def advance(self) -> None:
-        """Note that the Program ran once."""
+        """Advance by one run of the Program."""
 
     @property
     def advances(self) -> bool:
-        """Whether a run changes the rate."""
+        """Whether a run changes the learning rate."""
 
 
 Explain = Callable[["Program", Sequence[str], bool], str]
 
 EXPLANATIONS: dict[str, Explain] = {}
-"""By the name of an engine, what says how it would run a Program; an engine that can tell adds itself."""
+"""Functions that explain how an engine runs a Program, by the name of the engine; engines register themselves."""
 
 
 class Program:
-    """Blocks, of which the first is the whole and the others belong to control flow."""
+    """A list of Blocks. The first one is the Program itself, the others are bodies of control flow."""
 
     def __init__(self) -> None:
         self.blocks = [Block(self, 0)]
         self.random_seed: int | None = None
-        """If this is a number, the random operators that are appended draw the same numbers at every run."""
+        """If set, random operators appended from now on draw the same numbers in every run."""
         self.role = FORWARD
         self.random_count = 0
-        """How many random streams were given out."""
+        """The number of random streams used."""
         self.schedulers: dict[str, Schedule] = {}
-        """What sets learning-rate variables before each run, by the names of the variables."""
+        """The learning-rate schedules, by the names of their variables."""
         self.cached: dict[Any, Any] = {}
-        """What was made from the Program as it was then (see `app.graph.cache`)."""
+        """Objects built from the Program (see `app.graph.cache`)."""
         self._current = 0
 
     def global_block(self) -> Block:
@@ -344,7 +344,7 @@ class Program:
     """The class of its variables."""
 
     def captured(self, value: Any) -> Variable | None:
-        """The variable that stands for a value from outside, such as a Tensor; None, unless a subclass knows one."""
+        """The variable of a captured value such as a Tensor. None here; subclasses override it."""
         return None
 
     def list_vars(self) -> Iterator[Variable]:
@@ -378,7 +378,7 @@ class Program:
             self.role = outside
 
     def next_seed(self) -> tuple[int, int] | None:
-        """The random stream for the operator that is appended next; None if every run is to differ."""
+        """The random stream of the next appended operator; None if every run draws different numbers."""
         if self.random_seed is None:
             return None
         self.random_count += 1
@@ -387,7 +387,7 @@ class Program:
     def clone(self, for_test: bool = False) -> Program:
         """A copy; with `for_test`, without the operators of the backward pass and the update.
 
-        Operators that behave differently in training, such as dropout, then behave as they do in use.
+        Operators that behave differently in training, such as dropout, are then in inference mode.
         """
         copied = self._copy_without_blocks()
         copied.schedulers = {} if for_test else copied.schedulers
@@ -411,26 +411,26 @@ class Program:
         return copied
 
     def explain(self, fetch_list: Sequence[Variable | str] = (), source: bool = True, engine: str = "compiled") -> str:
-        """How an engine would run each operator, and why; then the source that it generates."""
+        """Text that describes how an engine runs each operator, and why, with the generated source."""
         if engine not in EXPLANATIONS:
             known = ", ".join(EXPLANATIONS) or "none: import app.engine"
-            raise ProgramError(f"there is no engine {engine!r} that explains Programs; there are {known}")
+            raise ProgramError(f"there is no engine {engine!r} that explains Programs; expected one of {known}")
         return EXPLANATIONS[engine](self, [item if isinstance(item, str) else item.name for item in fetch_list], source)
 
-    # What persists between runs
+    # Persistable values
 
     def state_dict(self, mode: str = "all", scope: Scope | None = None) -> dict[str, np.ndarray]:
         """Copies of the persistable values by name: of parameters ("param"), of the others ("opt"), or of all."""
         if mode not in ("all", "param", "opt"):
-            raise ProgramError(f"state_dict: mode is 'all', 'param' or 'opt', not {mode!r}")
-        kept = (v for v in self._persistable() if mode in ("all", "param" if isinstance(v, Parameter) else "opt"))
+            raise ProgramError(f"state_dict: mode must be 'all', 'param' or 'opt', not {mode!r}")
+        chosen = (v for v in self._persistable() if mode in ("all", "param" if isinstance(v, Parameter) else "opt"))
         scope = global_scope() if scope is None else scope
-        return {v.name: np.array(scope.value(v.name)) for v in kept}
+        return {v.name: np.array(scope.value(v.name)) for v in chosen}
 
     def set_state_dict(self, state_dict: Mapping[str, Any], scope: Scope | None = None) -> None:
-        """Set the values that `state_dict` returned. If a shape does not fit, nothing changes.
+        """Set values that `state_dict` returned. If a shape does not match, nothing is changed.
 
-        Values that are not in the dictionary stay; names that the Program does not have are warned of.
+        Values that are not in the dictionary are unchanged; names that the Program does not have cause a warning.
         """
         known = {v.name: v for v in self._persistable()}
         unknown = [name for name in state_dict if name not in known]
@@ -457,5 +457,5 @@ class Program:
         return str(self.global_block())
 
     def equals(self, other: Program) -> bool:
-        """Whether the other Program has the same variables and operators; `==` says whether it is the same object."""
+        """Whether the other Program has the same variables and operators; `==` compares identity."""
         return self.global_block().equals(other.global_block())

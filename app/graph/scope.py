@@ -43,14 +43,14 @@ class Scope:
     def __init__(self) -> None:
         self.values: dict[str, np.ndarray] = {}
         self.changing = threading.RLock()
-        """Held while a compiled Program that changes values in place runs."""
+        """Held while a compiled Program that changes values in place is running."""
 
     def find_var(self, name: str) -> ScopeVariable | None:
-        """The value of that name, or None."""
+        """The variable of that name, or None."""
         return ScopeVariable(self, name) if name in self.values else None
 
     def var(self, name: str) -> ScopeVariable:
-        """The value of that name, which may not exist yet."""
+        """The variable of that name, which may not have a value yet."""
         return ScopeVariable(self, name)
 
     def value(self, name: str) -> np.ndarray:

@@ -33,7 +33,7 @@ class Added:
             self.variables.append((block, item))  # otherwise it is an input from the outer block
 
     def lines(self, name: str) -> list[str]:
-        """A line for each, as in a printed Program, after the name of the Program or of a block inside it."""
+        """One line for each, as in a printed Program, prefixed with the name of the Program or of a block inside it."""
         shown = [(block, str(variable)) for block, variable in self.variables]
         shown += [(block, format_operator(op)) for block, op in self.operators]
         return [f"{f'block {block.idx}' if block.idx else name:8} {line}" for block, line in shown]
@@ -41,7 +41,7 @@ class Added:
 
 @dataclass
 class Statement:
-    """A statement that ran, with what it added."""
+    """A statement that ran, and what it added."""
 
     file: str
     line: int

@@ -1,4 +1,4 @@
-"""Variables: names for the values that a Program computes; and Parameters, which training changes."""
+"""Variables, which name the values that a Program computes, and Parameters, which training updates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Variable(ValueMethods):
-    """A name for a value that an Executor will compute, with shape (-1 is any size), element type and flags."""
+    """A named value of a Program: its shape (-1 for unknown sizes), element type and flags. An Executor computes it."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class Variable(ValueMethods):
         self.stop_gradient = stop_gradient
         self.is_data = is_data
         self.any_rank = False
-        """Whether an array of another rank may be fed, and is reshaped to the declared shape."""
+        """Whether a fed array of another rank is reshaped to the declared shape."""
         self.gradient: str | None = None
-        """The name of its gradient, if there is one; several variables may share it."""
+        """The name of its gradient, or None; several variables may share one."""
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes of the axes. An open one equals -1, and cannot be computed with (see `OpenSize`)."""
+        """The sizes of the axes. Unknown sizes equal -1, and arithmetic with them raises an error (see `OpenSize`)."""
         return self._shape
 
     @shape.setter
@@ -65,12 +65,12 @@ class Variable(ValueMethods):
 
     @property
     def grad_name(self) -> str:
-        """The name that the gradient of this variable has, or will get."""
+        """The name of the gradient of this variable, even if there is none yet."""
         return self.gradient or self.name + "@GRAD"
 
     @property
     def flags(self) -> list[str]:
-        """The flags that are set, as they are printed."""
+        """The names of the flags that are set, as printed."""
         marks = {"data": self.is_data, "persistable": self.persistable, "stop_gradient": self.stop_gradient}
         return [word for word, holds in marks.items() if holds]
 
@@ -90,7 +90,7 @@ class Variable(ValueMethods):
         raise self._valueless("branch on it", self._advice_on_truth())
 
     def _advice_on_truth(self) -> str:
-        """What to write instead of using this as a condition, depending on the operator that made it."""
+        """What to write instead of a condition on this variable, depending on the operator that computes it."""
         maker = next((op for op in reversed(self.block.ops) if self.name in op.outputs), None)
         if maker is None or maker.definition is not REGISTRY["equal"]:
             return ", or choose with app.where or app.static.nn.cond"
@@ -115,13 +115,13 @@ class Variable(ValueMethods):
         )
 
     def detach(self) -> Variable:
-        """The same value, with no gradient flowing back through it."""
+        """The same value, without a gradient flowing through it."""
         copied: Variable = assign(self)
         copied.stop_gradient = True
         return copied
 
     def changed(self) -> None:
-        """Called when an operator has written another value to it; a subclass may note that."""
+        """Called when an operator has written a new value to it; subclasses may override it."""
 
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
@@ -134,7 +134,7 @@ class Variable(ValueMethods):
 
 
 class Parameter(Variable):
-    """A persistable Variable that training changes."""
+    """A persistable Variable that training updates."""
 
     def __init__(
         self, block: Block, name: str, shape: Sequence[AnySize], dtype: Any = "float32", trainable: bool = True

@@ -159,7 +159,7 @@ def test_random_numbers_in_a_loop_inside_a_loop_need_a_seed():
     x.stop_gradient = False
     drop = app.nn.functional.dropout
     y = counted(2, lambda i, v: counted(2, lambda j, w: drop(w, 0.5), v), x)
-    with pytest.raises(OperatorError, match=r"dropout_mask, which gives .* draws random numbers .* random_seed"):
+    with pytest.raises(OperatorError, match=r"dropout_mask, which computes .* draws random numbers .* random_seed"):
         static.gradients([y], [x])
 
 

@@ -42,7 +42,7 @@ def test_creating_a_variable_that_is_there_gives_the_one_that_is_there():
     (weight, _) = static.default_main_program().all_parameters()
     assert block.create_var(weight.name, weight.shape) is weight
     assert len(static.default_main_program().all_parameters()) == 2
-    with pytest.raises(ProgramError, match="variable x is there already, and is no parameter"):
+    with pytest.raises(ProgramError, match="variable x exists already, and is not a parameter"):
         block.create_parameter("x", [-1, 3])
 
 

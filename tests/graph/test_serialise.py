@@ -72,13 +72,13 @@ def changed(data: Any, path: list[Any], value: Any) -> Any:
     ],
 )
 def test_other_data_is_refused(path: list[Any], value: Any):
-    with pytest.raises(ProgramError, match="this is no Program"):
+    with pytest.raises(ProgramError, match="this is not a Program"):
         program_from_data(changed(through_json(built()), path, value))
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"random_seed": None, "random_count": 0, "blocks": [{"parent": -1}]}])
 def test_what_is_no_program_at_all_is_refused(data: Any):
-    with pytest.raises(ProgramError, match="this is no Program"):
+    with pytest.raises(ProgramError, match="this is not a Program"):
         program_from_data(data)
 
 

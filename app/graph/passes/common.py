@@ -1,4 +1,4 @@
-"""Common subexpressions: an operator that repeats an earlier one is dropped."""
+"""Common subexpression elimination."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from app.ops.settings import key_of_settings
 
 
 def common(program: Program, keep: Collection[str]) -> Program:
-    """The Program without operators that repeat an earlier one on the same values.
+    """The Program without operators that repeat an earlier operator on the same values.
 
-    A persistable variable may be changed in place between two reads, which then differ. So writes are counted.
+    Writes to each variable are counted, because a persistable variable may be changed in place between two reads.
     """
     block = program.global_block()
     operators: list[Operator] = []

@@ -1,4 +1,4 @@
-"""Constant folding: operators whose inputs are all constants are computed once, while compiling."""
+"""Constant folding: operators on constants are computed at compile time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.ops.form import Constant
 from app.ops.spec import UNKNOWN
 
 LARGEST = 64
-"""Results with more elements than this are not folded."""
+"""The maximum number of elements of a folded result."""
 
 
 def constants(program: Program, keep: Collection[str]) -> Program:
-    """The Program with operators on constants replaced by their result, if all its elements are the same number."""
+    """The Program with operators on constants replaced by their results, if all elements of a result are equal."""
     block = program.global_block()
     written = writes(block.ops)
     known: dict[str, np.ndarray] = {}
@@ -35,7 +35,7 @@ def constants(program: Program, keep: Collection[str]) -> Program:
 
 
 def _value(block: Block, op: Operator, known: dict[str, np.ndarray]) -> np.ndarray | None:
-    """The result of an operator on known values, if it is the same number everywhere."""
+    """The result of an operator on known values, if all its elements are equal."""
     spec = block.var(op.outputs[0]).spec
     if len(op.outputs) != 1 or not is_pure(block, op) or UNKNOWN in spec.shape:
         return None

@@ -1,4 +1,4 @@
-"""Elementwise fusion: a chain of operators over one shape becomes one operator, which runs in one loop."""
+"""Elementwise fusion: chains of elementwise operators on one shape become one operator, which runs in one loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.ops.form import Elementwise, Fused
 
 @dataclass(eq=False)
 class _Group:
-    """Operators that will run in one loop. It is open until something outside depends on its position."""
+    """Operators that will run in one loop. It is open until an operator outside depends on its position."""
 
     number: int
     shape: Hashable
@@ -30,13 +30,13 @@ def fusion(
     joins: Callable[[Operator], bool] = lambda op: True,
     shape_of: Callable[[str], Hashable] | None = None,
 ) -> Program:
-    """The Program with chains of elementwise operators joined, of those that `joins` allows.
+    """The Program with chains of elementwise operators fused; `joins` selects the operators that may be fused.
 
-    `shape_of` gives the shape of a variable if more is known than was declared: two sizes that are both declared as
-    unknown may differ.
+    `shape_of` returns the shape of a variable if more is known than its declaration, in which two unknown sizes may
+    differ.
 
-    A group is placed where its last member was, so it takes another member only while nothing outside has read what
-    it writes, or changed what it reads.
+    A group is placed at the position of its last member, so it takes another member only while no operator outside has
+    read its outputs or overwritten its inputs.
     """
     block = program.global_block()
     placed: dict[int, Operator | _Group] = {}
@@ -71,7 +71,7 @@ def fusion(
 
 
 def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Collection[str]) -> Operator:
-    """One operator for a group. Its inputs come from outside, and its outputs are read outside."""
+    """The fused operator of a group: its inputs come from outside, and its outputs are read outside."""
     if len(group.members) == 1:
         return group.members[0]
     block = program.global_block()
@@ -97,7 +97,7 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
 
 
 def _kernel(body: tuple[Operator, ...], inputs: Sequence[str], outputs: Sequence[str]) -> Callable[..., Any]:
-    """The kernel of a fused operator, for engines that run one operator after the other."""
+    """The kernel of a fused operator, for engines that run operators one by one."""
 
     def run(*arrays: Any) -> Any:
         values = dict(zip(inputs, arrays, strict=True))
