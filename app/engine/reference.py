@@ -1,4 +1,4 @@
-"""The reference engine: the shortest correct loop over a Program. It is the judge of every other engine."""
+"""The reference engine: the shortest correct loop over a Program. Other engines are tested against it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ReferenceEngine:
 
 
 def stacked(rows: Sequence[Sequence[Any]], width: int) -> list[np.ndarray]:
-    """For each variable its values at all batches, stacked; an array of objects if their shapes differ."""
+    """The values of each variable at all batches, stacked; an object array if their shapes differ."""
     columns = [[np.asarray(row[i]) for row in rows] for i in range(width)]
     return [_stack(values) for values in columns]
 

@@ -1,4 +1,4 @@
-"""Watching operators run, one by one, with what each read and made: slow, and for finding what went wrong."""
+"""Running operators one by one and recording their inputs and outputs; slow, for finding errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NamedArrays = Sequence[tuple[str, np.ndarray]]
 
 
 class OperatorRun(NamedTuple):
-    """One operator that ran, with the values that it read and made, each with a name."""
+    """An operator that ran, with its inputs and outputs by name."""
 
     operator: str
     inputs: NamedArrays
@@ -31,7 +31,7 @@ class OperatorRun(NamedTuple):
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """Whether an array holds neither NaN nor infinity."""
+    """Whether an array contains neither NaN nor infinity."""
     return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
@@ -49,7 +49,7 @@ def first_nonfinite(runs: Iterable[OperatorRun]) -> OperatorRun | None:
 def watch_program(program: Program, feed: Mapping[str, np.ndarray], scope: Scope) -> Iterator[OperatorRun]:
     """Run a Program as the reference engine does; yields each operator after it has run.
 
-    If an operator fails after another one made an unexpected shape, the error names that operator first.
+    If an operator fails after an earlier one returned an unexpected shape, the error names the earlier one first.
     """
     block = program.global_block()
     values, surprise = Values(block, dict(feed), scope), ""
@@ -66,12 +66,12 @@ def watch_program(program: Program, feed: Mapping[str, np.ndarray], scope: Scope
 
 
 def _unexpected_shape(program: Program, operator: Operator, made: NamedArrays, rows: int) -> str:
-    """What is wrong with the shapes of results, if every unknown size is that of the batch; '' if nothing."""
+    """A message if a result has another shape than declared, with unknown sizes equal to the batch size; '' if not."""
     for name, array in made:
         declared = program.global_block().var(name).shape
         if array.shape != tuple(rows if size == UNKNOWN else size for size in declared):
             return (
-                f"{operator.definition.label} made shape {list(array.shape)} for a batch of {rows}, expected "
+                f"{operator.definition.label} returned shape {list(array.shape)} for a batch of {rows}, expected "
                 f"{list(declared)}; then "
             )
     return ""
@@ -85,13 +85,13 @@ def watch_tensors(
 ) -> list[OperatorRun]:
     """Compute a loss from a Tensor of an array; returns the operators that ran, and their gradients with `backward`.
 
-    Seen are the operators that a gradient can flow through. `names` are those of Tensors, by their ids. No `.grad`
-    changes.
+    Only operators that a gradient can flow through are recorded. `names` has the names of Tensors by their ids. No
+    `.grad` changes.
     """
     made: list[Tensor] = []
 
     class Watched(Tensor):
-        """A Tensor that is kept in a list, and whose results are such Tensors, too, whatever applies the operators."""
+        """A Tensor that is added to `made`. Its results are of this class too."""
 
         __slots__ = ()
 
@@ -130,7 +130,7 @@ def _forward_runs(made: Sequence[Tensor], names: Mapping[int, str]) -> Iterator[
 
 
 class _WatchedNode:
-    """A node for the reverse walk that notes the gradients which arrive at it, and those which it makes."""
+    """A node for the reverse walk that records the gradients of its outputs and inputs."""
 
     def __init__(self, node: Node, runs: list[OperatorRun]):
         self._node, self._runs = node, runs

@@ -1,4 +1,4 @@
-"""How an operator runs on Tensors: at once, with a record if a gradient may be wanted."""
+"""Running operators on Tensors, and recording them if a gradient may be needed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from app.tensor.modes import modes
 from app.tensor.tape import Node
 
 
-def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
-    """The method of a Python operator with two operands, for an operator that needs no checks before it runs.
+def _binary_method(name: str, python: str) -> Callable[[Any, Any], Any]:
+    """A fast method for a Python operator with two operands, whose inputs need no checks.
 
-    If nothing is recorded, and operands of the same types were seen before, it calls the kernel directly: functions
-    that users write with Tensors, such as those of a PyLayer, consist of such calls.
+    If nothing is recorded and operands of these types were seen before, it calls the kernel directly. Users' functions
+    on Tensors, such as those of a PyLayer, consist mostly of such calls.
     """
     definition, general = REGISTRY[name], getattr(ValueMethods, python)
     kernel, known = definition.kernel, definition.call_cache.conversions
@@ -54,10 +54,10 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
 
 
 def as_applied(value: Any) -> Any:
-    """An argument of an operator, or a list of them; while a function is traced, with Variables in place of Tensors.
+    """An argument of an operator, or a list of them, with Tensors replaced by Variables while a function is traced.
 
-    Every hook for users' operators calls this first, so a captured Tensor becomes an input of the operator in the
-    Program. Otherwise the operator would run on the numbers of the Tensor, and would be missing in the Program.
+    Every hook for users' operators calls this first, so that a captured Tensor becomes an input of the operator in the
+    Program. Otherwise the operator would run at once, and would be missing in the Program.
     """
     tracer = modes().tracer
     return value if tracer is None else _with_variables(value, tracer)
@@ -73,7 +73,7 @@ def _with_variables(value: Any, tracer: Any) -> Any:
 
 
 class RunsOperators(ValueMethods):
-    """The base of Tensor: how operators are applied to it."""
+    """The base of Tensor, which runs operators."""
 
     __slots__ = ()
     __hash__ = ValueMethods.__hash__
@@ -81,17 +81,17 @@ class RunsOperators(ValueMethods):
     _array: np.ndarray
     stop_gradient: bool
 
-    __add__, __radd__ = _of_two("add", "__add__"), _of_two("add", "__radd__")
-    __sub__, __rsub__ = _of_two("subtract", "__sub__"), _of_two("subtract", "__rsub__")
-    __mul__, __rmul__ = _of_two("multiply", "__mul__"), _of_two("multiply", "__rmul__")
-    __truediv__, __rtruediv__ = _of_two("divide", "__truediv__"), _of_two("divide", "__rtruediv__")
-    __lt__, __le__ = _of_two("less_than", "__lt__"), _of_two("less_equal", "__le__")
-    __gt__, __ge__ = _of_two("greater_than", "__gt__"), _of_two("greater_equal", "__ge__")
+    __add__, __radd__ = _binary_method("add", "__add__"), _binary_method("add", "__radd__")
+    __sub__, __rsub__ = _binary_method("subtract", "__sub__"), _binary_method("subtract", "__rsub__")
+    __mul__, __rmul__ = _binary_method("multiply", "__mul__"), _binary_method("multiply", "__rmul__")
+    __truediv__, __rtruediv__ = _binary_method("divide", "__truediv__"), _binary_method("divide", "__rtruediv__")
+    __lt__, __le__ = _binary_method("less_than", "__lt__"), _binary_method("less_equal", "__le__")
+    __gt__, __ge__ = _binary_method("greater_than", "__gt__"), _binary_method("greater_equal", "__ge__")
 
     def apply_operator(
         self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
     ) -> Any:
-        """Run the operator now, and record it if a gradient may be wanted."""
+        """Run the operator now, and record it if a gradient may be needed."""
         here = modes()
         if here.tracer is not None:
             return here.tracer.apply(definition, inputs, attributes, into)
@@ -130,7 +130,7 @@ class RunsOperators(ValueMethods):
         attributes: Mapping[str, Any],
         on: bool,
     ) -> list[Any]:
-        """The outputs as Tensors, with a record of the operator if recording is on and a gradient may be wanted."""
+        """The outputs as Tensors; the operator is recorded if recording is on and a gradient may be needed."""
         kind = self.result_class
         tensors = []
         for array in outputs:
@@ -175,7 +175,7 @@ def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], c
     try:
         for place, dtype in conversions:
             arrays[place] = np.array(arrays[place], dtype)
-    except OverflowError:  # a number that the type cannot hold: preparing raises the better error
+    except OverflowError:  # the number does not fit the type; `prepared` raises a better error
         definition.prepared(inputs)
         raise
     return arrays
@@ -197,14 +197,14 @@ def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, A
 
 
 def _as_arrays(results: Any) -> list[np.ndarray]:
-    """The results of a kernel, which returned an array, a NumPy number, a tuple of them, or None."""
+    """The results of a kernel, which may return an array, a NumPy scalar, a tuple of these, or None, as arrays."""
     if isinstance(results, tuple):
         return [np.asarray(r) for r in results]
     return [] if results is None else [np.asarray(results)]
 
 
 def _check(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-    """Check the inputs by shape inference, unless inputs of these shapes and types were checked before."""
+    """Check the inputs with shape inference, unless inputs of these shapes and types were checked before."""
     seen = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
     if seen is None or seen not in definition.call_cache.valid:
         definition.infer_outputs([spec_of(a) for a in arrays], attributes)
