@@ -7,9 +7,10 @@ gradients from the values of the call, whatever their class.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from app.ops.rules import Call
+from app.ops.values import Gradient
 
 
 class Recorded(Call, Protocol):
@@ -26,8 +27,8 @@ class Recorded(Call, Protocol):
 
 def reverse_walk(
     calls: Iterable[Recorded],
-    gradients: dict[Hashable, Any],
-    complete: Callable[[Hashable, Any], Any] | None = None,
+    gradients: dict[Hashable, Gradient],
+    complete: Callable[[Hashable, Gradient], Gradient] | None = None,
 ) -> None:
     """Walk `calls`, given in reverse order, and add to `gradients`.
 

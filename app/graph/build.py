@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
@@ -18,6 +19,7 @@ from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
 from app.ops.dtype import get_default_dtype
 from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import Operand
 
 if TYPE_CHECKING:
     from app.graph.program import Block, Operator
@@ -48,7 +50,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
 # Inputs
 
 
-def as_variable(block: Block, value: Any) -> Variable | None:
+def as_variable(block: Block, value: Operand) -> Variable | None:
     """A value as a variable of a block; numbers and arrays become constants."""
     if value is None or isinstance(value, Variable):
         return value
@@ -65,7 +67,7 @@ def as_variable(block: Block, value: Any) -> Variable | None:
     return constant(block, value)
 
 
-def constant(block: Block, array: Any) -> Variable:
+def constant(block: Block, array: npt.ArrayLike) -> Variable:
     """Append an operator that returns the elements of an array."""
     array = np.asarray(array)
     form = {"shape": array.shape, "dtype": array.dtype.name}

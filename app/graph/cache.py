@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from app.graph.program import Block, Body, Program
 from app.ops.settings import is_immutable, key_of
@@ -23,7 +23,7 @@ class ProgramCache(Generic[K, V]):
     def get(self, program: Program, key: K, make: Callable[[], V]) -> V:
         """The value of a key; `make` builds it if there is none, or if the Program has changed."""
         contents = list(_contents(program.global_block()))
-        before: list[Any]
+        before: list[object]
         values: dict[K, V]
         before, values = program.cached.get(self, ([], {}))
         if len(before) != len(contents) or not all(map(operator.is_, before, contents)):
@@ -34,7 +34,7 @@ class ProgramCache(Generic[K, V]):
         return values[key]
 
 
-def _contents(block: Block) -> Iterator[Any]:
+def _contents(block: Block) -> Iterator[object]:
     """Everything that a block consists of, including what runs inside its operators."""
     for op in block.ops:
         yield from (op.definition, op.inputs, op.outputs, op.role)
@@ -49,6 +49,6 @@ def _contents(block: Block) -> Iterator[Any]:
         yield from (name, v.shape, v.dtype, v.persistable, v.is_data, v.stop_gradient)
 
 
-def _equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
+def _equal(some: Sequence[object], others: Sequence[object]) -> bool:
     """Whether contents are equal, even if they are different objects."""
     return len(some) == len(others) and all(a is b or key_of(a) == key_of(b) for a, b in zip(some, others, strict=True))

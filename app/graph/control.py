@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
 from app.errors import DtypeError, ProgramError, ShapeError
 from app.graph import names
 from app.graph.gradients import active_names
-from app.graph.interpret import run_body
+from app.graph.interpret import RunValue, run_body
 from app.graph.program import Block, Body, Program
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, operator
 from app.ops.dtype import is_float
 from app.ops.form import Choice, Loop
 from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import OnnxNodes, OnnxValue
 
 # cond
 
@@ -37,7 +37,7 @@ def _shared_spec(specs: Sequence[Spec]) -> Spec:
 
 
 @operator(_specs_of_choice, many_outputs=True, optional_gradients=True, form=Choice())
-def cond(*values: Any, true: Body, false: Body, results: int) -> Any:
+def cond(*values: RunValue, true: Body, false: Body, results: int) -> tuple[RunValue, ...]:
     """Run one of two bodies, selected by the first value, on the other values.
 
     The first `results` outputs are those of the user. The others are for the gradient, and are zeros if the body that
@@ -48,7 +48,7 @@ def cond(*values: Any, true: Body, false: Body, results: int) -> Any:
     return tuple(_zeros_for(other, i) if value is None else value for i, value in enumerate(outputs))
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: RunValue) -> bool:
     if np.size(value) != 1:
         raise ShapeError(
             f"its condition must be a single boolean, found shape {list(np.shape(value))}; "
@@ -59,7 +59,7 @@ def _truth(value: Any) -> bool:
     return bool(np.asarray(value).reshape(())[()])
 
 
-def _zeros_for(body: Body, index: int) -> Any:
+def _zeros_for(body: Body, index: int) -> np.ndarray | None:
     """Zeros for an output that only the other body computes; nothing reads them."""
     variable = body.output(index)
     if variable is None or variable.dtype == "object":
@@ -68,7 +68,7 @@ def _zeros_for(body: Body, index: int) -> Any:
 
 
 @cond.in_onnx
-def _(onnx: Any, values: Any, true: Body, false: Body, results: int) -> Any:
+def _(onnx: OnnxNodes, values: Sequence[OnnxValue], true: Body, false: Body, results: int) -> list[OnnxValue | None]:
     then, otherwise = (lambda body=body: onnx.run(body, values[1:])[:results] for body in (true, false))
     condition = onnx.Reshape(values[0], []) if values[0].rank else values[0]
     return [*onnx.either(condition, then, otherwise), *[None] * (len(true.outputs) - results)]
@@ -84,14 +84,14 @@ def _specs_of_loop(*values: Spec, cond: Body, body: Body, results: int, counter:
 
 
 @operator(_specs_of_loop, many_outputs=True, optional_gradients=True, form=Loop())
-def while_loop(*values: Any, cond: Body, body: Body, results: int, counter: int = -1) -> Any:
+def while_loop(*values: RunValue, cond: Body, body: Body, results: int, counter: int = -1) -> tuple[RunValue, ...]:
     """While `cond` of the values is true, replace the first `results` values, the carried ones, by outputs of `body`.
 
     Further outputs of `body` are stacked, one row for each iteration, for the gradient. `counter` is the position of
     the result that counts the iterations; -1 if there is none.
     """
     carried, others = values[:results], values[results:]
-    stacks: list[list[Any]] = [[] for _ in body.outputs[results:]]
+    stacks: list[list[RunValue]] = [[] for _ in body.outputs[results:]]
     while _truth(run_body(cond, (*carried, *others))[0]):
         outputs = run_body(body, (*carried, *others))
         carried = tuple(outputs[:results])
@@ -102,19 +102,21 @@ def while_loop(*values: Any, cond: Body, body: Body, results: int, counter: int 
 
 
 @while_loop.in_onnx
-def _(onnx: Any, values: Any, cond: Body, body: Body, results: int) -> Any:
-    def condition(carried: Any) -> Any:
+def _(onnx: OnnxNodes, values: Sequence[OnnxValue], cond: Body, body: Body, results: int) -> list[OnnxValue | None]:
+    def condition(carried: Sequence[OnnxValue]) -> OnnxValue:
         (is_true,) = onnx.run(cond, [*carried, *values[results:]])
-        return onnx.Reshape(is_true, []) if is_true.rank else is_true
+        single: OnnxValue = onnx.Reshape(is_true, []) if is_true.rank else is_true
+        return single
 
-    def step(carried: Any) -> Any:
-        return onnx.run(body, [*carried, *values[results:]])[:results]
+    def step(carried: Sequence[OnnxValue]) -> list[OnnxValue]:
+        outputs: list[OnnxValue] = onnx.run(body, [*carried, *values[results:]])
+        return outputs[:results]
 
     found = onnx.repeated(values[:results], condition, step)
     return [*found, *[None] * (len(body.outputs) - results)]
 
 
-def _stack(rows: list[Any], spec: Spec) -> np.ndarray:
+def _stack(rows: list[RunValue], spec: Spec) -> np.ndarray:
     """Stack the rows of all iterations; zeros from a branch that did not run are broadcast to the other rows."""
     shapes = {np.shape(row) for row in rows}
     try:
@@ -254,7 +256,7 @@ def append_while(
         side.declare(taken, block)
     inputs = [*given_names, *taken]
     repeated = Body(body.block, inputs, outputs)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Body | int] = {
         "cond": Body(condition.block, inputs, condition_outputs),
         "body": repeated,
         "results": len(outputs),

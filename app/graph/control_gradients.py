@@ -7,9 +7,9 @@ inside a body: it runs again, because the size of its stacked outputs is not kno
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from app.errors import OperatorError
 from app.graph import names
@@ -27,6 +27,7 @@ from app.ops.spec import UNKNOWN
 from app.ops.update import increment
 
 Gradients = list[Variable | None]
+T = TypeVar("T")
 
 
 # Values of the forward bodies
@@ -231,8 +232,8 @@ def _refuse_random(loop: Operator, op: Operator) -> None:
 
 
 def _gradients_of_body(
-    body: Body, seeds: dict[Any, Any], sources: Collection[str], values: ForwardValues
-) -> dict[Any, Any]:
+    body: Body, seeds: dict[Hashable, Variable], sources: Collection[str], values: ForwardValues
+) -> dict[Hashable, Variable]:
     """The gradients of the inputs of a body by name, from those of values in it."""
     block, active = body.block, active_names(body.block, sources)
     calls = [
@@ -245,7 +246,7 @@ def _gradients_of_body(
     return seeds
 
 
-def _add_gradient(seeds: dict[Any, Any], name: str | None, gradient: Variable | None) -> None:
+def _add_gradient(seeds: dict[Hashable, Variable], name: str | None, gradient: Variable | None) -> None:
     if name is not None and gradient is not None:
         seeds[name] = add(seeds[name], gradient) if name in seeds else gradient
 
@@ -273,7 +274,7 @@ def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
 
     def side(name: str, block: Block) -> list[Variable]:
         body = bodies[name]
-        seeds: dict[Any, Any] = {}
+        seeds: dict[Hashable, Variable] = {}
         for i in arrived:
             _add_gradient(seeds, body.outputs[i], douts[i])
         sources = [body.inputs[place] for place in wanted]
@@ -335,16 +336,16 @@ class _BackwardLoop:
             return {}
         call = self.call
         count = call.output(call.operator.attributes["counter"])
-        ends = [self.douts[i] if self.douts[i] is not None else call.zeros(i) for i in self.carried]
+        ends = [call.zeros(i) if (dout := self.douts[i]) is None else dout for i in self.carried]
         sums = [zeros_like(call.like(i)) for i in self.shared]
-        initial: list[Any] = [increment(count, value=-1), *ends, *sums]
+        initial: list[Variable] = [increment(count, value=-1), *ends, *sums]
         _, *found = append_while(initial, _is_left, self._one_iteration)
         return dict(zip((*self.carried, *self.shared), found, strict=True))
 
     def _one_iteration(self, index: Variable, *values: Variable) -> list[Variable]:
         body = self.body
         arriving, sums = values[: len(self.carried)], values[len(self.carried) :]
-        seeds: dict[Any, Any] = {}
+        seeds: dict[Hashable, Variable] = {}
         for i, gradient in zip(self.carried, arriving, strict=True):
             _add_gradient(seeds, body.outputs[i], gradient)
         for i in self.stacked:
@@ -389,7 +390,7 @@ def _count_iterations(call: BlockCall, douts: Sequence[Variable | None]) -> tupl
     return BlockCall(block, op, needs, call.value, call.replaced), _inserted(tuple(douts), place, None)
 
 
-def _inserted(items: tuple[Any, ...], position: int, item: Any) -> tuple[Any, ...]:
+def _inserted(items: tuple[T, ...], position: int, item: T) -> tuple[T, ...]:
     return (*items[:position], item, *items[position:])
 
 

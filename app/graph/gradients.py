@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from app.errors import InPlaceError, OperatorError, ProgramError
 from app.graph.autodiff import Recorded, reverse_walk
@@ -70,8 +70,9 @@ class BlockCall:
     def output_shape(self, index: int) -> Shape:
         return self.block.var(self.output_keys[index]).spec.shape
 
-    def zeros(self, index: int) -> Any:
-        return zeros_like(self.output(index))
+    def zeros(self, index: int) -> Variable:
+        zeros: Variable = zeros_like(self.output(index))
+        return zeros
 
 
 class Replaced(NamedTuple):
@@ -114,8 +115,8 @@ def active_names(block: Block, sources: Iterable[str], blocked: Collection[str] 
 def gradients(
     targets: Variable | Sequence[Variable],
     inputs: Variable | Sequence[Variable],
-    target_gradients: Any = None,
-    no_grad_set: Iterable[Any] | None = None,
+    target_gradients: Variable | Sequence[Variable | None] | None = None,
+    no_grad_set: Iterable[Variable | str] | None = None,
 ) -> list[Variable | None]:
     """Append the backward pass of the sum of `targets`; returns the gradients with respect to `inputs`.
 
@@ -127,7 +128,7 @@ def gradients(
     if len(starts) != len(targets):
         raise ProgramError(f"{len(targets)} targets, but {len(starts)} gradients for them")
     block = targets[0].block
-    blocked = {getattr(v, "name", v) for v in no_grad_set or ()}
+    blocked = {str(getattr(v, "name", v)) for v in no_grad_set or ()}
     active = active_names(block, [v.name for v in inputs], blocked)
     calls: list[Recorded] = [
         BlockCall(block, op, [name in active for name in op.inputs], replaced=replaced)
@@ -136,25 +137,25 @@ def gradients(
     ]
     asked = {v.name for v in inputs}
     before = set(block.vars)
-    found: dict[str, Variable] = {}
+    found: dict[Hashable, Variable] = {}
 
-    def complete(key: Any, gradient: Variable) -> Variable:
+    def complete(key: Hashable, gradient: Variable) -> Variable:
         if key in found and key in asked:
             raise InPlaceError(
                 f"{', '.join(v.name for v in targets)} depends on {key} both as it was before an operator wrote to it "
                 "and as it is now, so its gradient is ambiguous; use the gradient of a copy (app.assign) of either"
             )
-        variable = block.var(key)
+        variable = block.var(str(key))
         found[key] = _rename_gradient(gradient, variable.grad_name, key in asked, gradient.name not in before)
         variable.gradient = variable.gradient or found[key].name
         return found[key]
 
     with block.program.appending(BACKWARD):
-        seeds: dict[Any, Any] = {}
+        seeds: dict[Hashable, Variable] = {}
         for target, start in zip(targets, starts, strict=True):
             start = ones_like(target) if start is None else block.as_variable(start)
             seeds[target.name] = seeds[target.name] + start if target.name in seeds else start
-        _check_path(block, active, set(seeds), inputs)
+        _check_path(block, active, {v.name for v in targets}, inputs)
         reverse_walk(reversed(calls), seeds, complete)
         for name, gradient in seeds.items():
             complete(name, gradient)
@@ -199,7 +200,9 @@ def _rename_gradient(gradient: Variable, name: str, asked: bool, made: bool) -> 
 
 
 def append_backward(
-    loss: Variable, parameter_list: Sequence[Any] | None = None, no_grad_set: Iterable[Any] | None = None
+    loss: Variable,
+    parameter_list: Sequence[Variable | str] | None = None,
+    no_grad_set: Iterable[Variable | str] | None = None,
 ) -> list[tuple[Variable, Variable]]:
     """Append the backward pass of a loss; returns each trainable parameter with the variable of its gradient.
 
@@ -210,7 +213,7 @@ def append_backward(
         raise ProgramError(f"the loss must be a single number; {loss.name} has shape {list(loss.shape)}: take its mean")
     listed: list[Variable] = [*loss.program.all_parameters()]
     if parameter_list is not None:
-        listed = [loss.block.var(getattr(item, "name", item)) for item in parameter_list]
+        listed = [loss.block.var(str(getattr(item, "name", item))) for item in parameter_list]
     wanted = [v for v in listed if not v.stop_gradient]
     if not wanted:
         return []

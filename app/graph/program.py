@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError, ShapeError
 from app.graph import names
@@ -25,9 +26,10 @@ from app.graph.scope import Scope, global_scope
 from app.graph.show import format_block
 from app.graph.variable import Parameter, Variable
 from app.ops.definition import OpDef
-from app.ops.dtype import is_float
+from app.ops.dtype import DTypeLike, is_float
 from app.ops.settings import format_setting, is_default, same_settings
 from app.ops.size import AnySize
+from app.ops.values import Attributes, Operand, Setting
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
 
@@ -65,7 +67,7 @@ class Operator:
         definition: OpDef,
         inputs: Sequence[str | None],
         outputs: Sequence[str],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         role: str = FORWARD,
         place: str = "",
     ):
@@ -93,7 +95,7 @@ class Operator:
     def attr_names(self) -> list[str]:
         return list(self.attributes)
 
-    def attr(self, name: str) -> Any:
+    def attr(self, name: str) -> Setting:
         """The attribute of that name."""
         return self.attributes[name]
 
@@ -133,7 +135,7 @@ class Operator:
         )
 
     @property
-    def _plain_attributes(self) -> dict[str, Any]:
+    def _plain_attributes(self) -> dict[str, Setting]:
         return {name: value for name, value in self.attributes.items() if not isinstance(value, Body)}
 
 
@@ -171,7 +173,7 @@ class Block:
         return block is other
 
     def create_var(
-        self, name: str | None = None, shape: Sequence[AnySize | None] = (), dtype: Any = "float32", **flags: Any
+        self, name: str | None = None, shape: Sequence[AnySize | None] = (), dtype: DTypeLike = "float32", **flags: bool
     ) -> Variable:
         """Create a variable, or return the existing one of that name if its shape and type are the same."""
         name = name or names.generate("tmp")
@@ -179,7 +181,7 @@ class Block:
         return self._add(variable)
 
     def create_parameter(
-        self, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True
+        self, name: str, shape: Sequence[int], dtype: DTypeLike = "float32", trainable: bool = True
     ) -> Parameter:
         parameter = self._add(Parameter(self, name, shape, dtype, trainable))
         if not isinstance(parameter, Parameter):
@@ -208,7 +210,7 @@ class Block:
     def all_parameters(self) -> list[Parameter]:
         return [v for v in self.vars.values() if isinstance(v, Parameter)]
 
-    def as_variable(self, value: Any) -> Variable | None:
+    def as_variable(self, value: Operand) -> Variable | None:
         """A value as a variable of this block; numbers and arrays become constants."""
         return as_variable(self, value)
 
@@ -216,7 +218,7 @@ class Block:
         self,
         definition: OpDef,
         inputs: Sequence[Variable | None],
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Attributes | None = None,
         into: Sequence[Variable] | None = None,
     ) -> list[Variable]:
         """Append an operator; its outputs are `into`, or new variables of the inferred shapes and types."""
@@ -343,7 +345,7 @@ class Program:
     variable_class: ClassVar[type[Variable]] = Variable
     """The class of its variables."""
 
-    def captured(self, value: Any) -> Variable | None:
+    def captured(self, value: Operand) -> Variable | None:
         """The variable of a captured value such as a Tensor. None here; subclasses override it."""
         return None
 
@@ -427,7 +429,7 @@ class Program:
         scope = global_scope() if scope is None else scope
         return {v.name: np.array(scope.value(v.name)) for v in chosen}
 
-    def set_state_dict(self, state_dict: Mapping[str, Any], scope: Scope | None = None) -> None:
+    def set_state_dict(self, state_dict: Mapping[str, npt.ArrayLike], scope: Scope | None = None) -> None:
         """Set values that `state_dict` returned. If a shape does not match, nothing is changed.
 
         Values that are not in the dictionary are unchanged; names that the Program does not have cause a warning.

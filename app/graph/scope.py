@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError, ShapeError
 
@@ -22,7 +22,7 @@ class ScopeVariable:
     def get_tensor(self) -> ScopeVariable:
         return self
 
-    def set(self, value: Any, place: Any = None) -> None:
+    def set(self, value: npt.ArrayLike, place: object = None) -> None:
         """Replace the value by another of the same shape; the element type is kept."""
         old = self._scope.values.get(self.name)
         new = np.array(value, dtype=None if old is None else old.dtype)
@@ -33,7 +33,7 @@ class ScopeVariable:
     def shape(self) -> list[int]:
         return list(self._scope.values[self.name].shape)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._scope.values[self.name], dtype=dtype)
 
 

@@ -10,7 +10,7 @@ object with one key, its type: {"float": "inf"}, {"array": {…}}, {"body": {…
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import NAMES
 from app.ops.indexing import UPGRADES
 from app.ops.spec import Spec
-from app.ops.values import Attributes
+from app.ops.values import Attributes, Setting
 
 DAMAGE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """The errors that reading damaged data may raise."""
@@ -84,7 +84,9 @@ def _variable_to_data(variable: Variable) -> dict[str, Json]:
     return {**data, "parameter": True} if isinstance(variable, Parameter) else data
 
 
-def _add_variable(block: Block, name: str, shape: Any, dtype: str, parameter: bool = False, **flags: bool) -> None:
+def _add_variable(
+    block: Block, name: str, shape: Sequence[int], dtype: str, parameter: bool = False, **flags: bool
+) -> None:
     if name in block.vars:
         raise ValueError(f"variable {name} occurs twice")
     if parameter:
@@ -138,7 +140,7 @@ def _operator_from_data(block: Block, data: Json, operator_of: Callable[[int], O
 # Attributes
 
 
-def value_to_data(value: Any) -> Json:
+def value_to_data(value: Setting) -> Json:
     """An attribute as plain data; a ProgramError if it cannot be stored."""
     if value is None or type(value) in (bool, int, str):
         return value
@@ -152,7 +154,7 @@ def value_to_data(value: Any) -> Json:
     raise ProgramError(f"{value!r} ({type(value).__name__})")
 
 
-def value_from_data(data: Json, blocks: Sequence[Block] = ()) -> Any:
+def value_from_data(data: Json, blocks: Sequence[Block] = ()) -> Setting:
     """The attribute stored as `data`; bodies refer to `blocks`."""
     if isinstance(data, list):
         return tuple(value_from_data(item, blocks) for item in data)
@@ -167,7 +169,7 @@ class _Kind(NamedTuple):
 
     type: type
     write: Callable[[Any], Json]
-    read: Callable[[Json, Sequence[Block]], Any]
+    read: Callable[[Json, Sequence[Block]], Setting]
 
 
 def _read_float(text: str, blocks: Sequence[Block]) -> float:
@@ -205,7 +207,7 @@ def _read_body(data: Json, blocks: Sequence[Block]) -> Body:
     return body
 
 
-def _write_items(value: Any) -> Json:
+def _write_items(value: Iterable[Setting]) -> Json:
     return value_to_data(tuple(value))
 
 

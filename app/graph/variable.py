@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError
 from app.ops.creation import assign
 from app.ops.definition import REGISTRY, OpDef
-from app.ops.dtype import canonical
+from app.ops.dtype import DTypeLike, canonical
 from app.ops.methods import ValueMethods
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, OpenSize, Spec, plain_sizes
+from app.ops.values import Applied, Attributes, Operand
 
 if TYPE_CHECKING:
     from app.graph.program import Block, Program
@@ -27,7 +29,7 @@ class Variable(ValueMethods):
         block: Block,
         name: str,
         shape: Sequence[AnySize | None],
-        dtype: Any = "float32",
+        dtype: DTypeLike = "float32",
         *,
         persistable: bool = False,
         stop_gradient: bool = False,
@@ -36,7 +38,7 @@ class Variable(ValueMethods):
         self.block = block
         self.name = name
         self.shape = shape
-        self.dtype = dtype if dtype == "object" else canonical(dtype)
+        self.dtype = "object" if dtype == "object" else canonical(dtype)
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data
@@ -51,7 +53,7 @@ class Variable(ValueMethods):
         return self._shape
 
     @shape.setter
-    def shape(self, shape: Sequence[Any]) -> None:
+    def shape(self, shape: Sequence[AnySize | OpenSize | None]) -> None:
         self._sizes = plain_sizes(shape)
         self._shape = tuple(OpenSize(self.name, i) if n == UNKNOWN else n for i, n in enumerate(self._sizes))
 
@@ -79,7 +81,7 @@ class Variable(ValueMethods):
 
     __repr__ = __str__
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Applied:
         if other is None or isinstance(other, str):
             return NotImplemented
         return REGISTRY["equal"](self, other)
@@ -105,7 +107,7 @@ class Variable(ValueMethods):
 
     __int__ = __index__ = __float__
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         raise self._valueless("make an array of it")
 
     def _valueless(self, wish: str, advice: str = "") -> ProgramError:
@@ -124,8 +126,8 @@ class Variable(ValueMethods):
         """Called when an operator has written a new value to it; subclasses may override it."""
 
     def apply_operator(
-        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
-    ) -> Any:
+        self, definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, into: Sequence[Any] | None = None
+    ) -> Applied:
         """Append the operator to the current block of this variable's Program; its outputs are new Variables."""
         block = self.program.current_block()
         variables = [block.as_variable(x) for x in definition.prepared(inputs)]
@@ -137,7 +139,7 @@ class Parameter(Variable):
     """A persistable Variable that training updates."""
 
     def __init__(
-        self, block: Block, name: str, shape: Sequence[AnySize], dtype: Any = "float32", trainable: bool = True
+        self, block: Block, name: str, shape: Sequence[AnySize], dtype: DTypeLike = "float32", trainable: bool = True
     ):
         super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
         self.attr: Any = None  # the ParamAttr that it was created with

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +11,18 @@ from app.ops.elementwise import elementwise
 from app.ops.logic import isnan, logical_and, logical_or, where
 from app.ops.math import exp, log, log1p, sqrt
 from app.ops.public import public
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Element,
+    Gradient,
+    Gradients,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Results,
+    Value,
+)
 
 
 @public(method=True, in_place=True)
@@ -77,7 +88,7 @@ def _(y: Value, out: Value, dout: Value) -> Gradients:
     return -dout * out / y
 
 
-def _integer_quotient(x: Any, y: Any) -> Any:
+def _integer_quotient(x: Element, y: Element) -> Element:
     # dividing the smallest integer by -1 overflows, and processors differ in what they do then
     return -np.int64(x) if y == -1 else np.int64(x) // np.int64(y)
 
@@ -126,7 +137,7 @@ def _remainder_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResul
     return onnx.Where(turned, rest + y, rest)
 
 
-def _integer_power(x: Any, y: Any) -> Any:
+def _integer_power(x: Element, y: Element) -> Element:
     if y < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
     result, factor, left = np.int64(1), np.int64(x), np.int64(y)
@@ -172,11 +183,12 @@ def minimum(x: Array, y: Array) -> Results:
     return extreme(np.minimum, x, y)
 
 
-def extreme(ufunc: Any, x: Any, y: Any) -> Any:
+def extreme(ufunc: np.ufunc, x: Array, y: Array) -> Results:
     """Maximum or minimum; a scalar is expanded to a row first, with which NumPy is faster for large arrays."""
     if x.size > _MANY and not y.ndim and x.dtype.kind == "f":
         y = np.full(x.shape[-1:], y, x.dtype)
-    return ufunc(x, y)
+    result: Array = ufunc(x, y)
+    return result
 
 
 _MANY = 1000
@@ -195,7 +207,7 @@ def _(x: Value, out: Value, y: Value, dout: Value) -> Gradients:
     return _share(y, x, out, dout)
 
 
-def _share(mine: Any, other: Any, out: Any, dout: Any) -> Any:
+def _share(mine: Value, other: Value, out: Value, dout: Value) -> Gradient:
     return where(mine == other, dout * 0.5, where(mine == out, dout, 0.0))
 
 
@@ -231,10 +243,10 @@ def lerp(x: Value, y: Value, weight: Value, name: str | None = None) -> Applied:
 
 
 @public()
-def add_n(inputs: Any, name: str | None = None) -> Applied:
+def add_n(inputs: Value | Sequence[Value], name: str | None = None) -> Applied:
     """Sum of a list of values."""
     values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    total = values[0]
+    total: Applied = values[0]
     for value in values[1:]:
         total = total + value
     return total

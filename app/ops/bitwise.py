@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from app.ops.arithmetic import quotient_in_onnx
 from app.ops.elementwise import elementwise
 from app.ops.public import public
-from app.ops.values import Array, Results
+from app.ops.values import Array, Element, OnnxRule, Results
 
 
-def _in_onnx(name: str) -> Callable[..., Any]:
+def _in_onnx(name: str) -> OnnxRule:
     """The ONNX rule of an operator with separate ONNX operators for booleans and integers."""
     return lambda onnx, x, y: getattr(onnx, name if x.dtype == "bool" else f"Bitwise{name}")(x, y)
 
@@ -46,11 +43,11 @@ def bitwise_not(x: Array) -> Results:
     return np.invert(x)
 
 
-def _shift_left(x: Any, y: Any) -> Any:
+def _shift_left(x: Element, y: Element) -> Element:
     return np.int64(x) << np.int64(y) if 0 <= y < 64 else np.int64(0)  # processors use the count modulo 32 or 64
 
 
-def _shift_right(x: Any, y: Any) -> Any:
+def _shift_right(x: Element, y: Element) -> Element:
     return np.int64(x) >> (np.int64(y) if 0 <= y < 64 else np.int64(63))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from app.ops.public import public
 from app.ops.shaping import reshape
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
@@ -23,14 +22,16 @@ def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
     return Spec(shape, x.dtype)
 
 
-def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
+def _sum_to(x: Array, shape: tuple[int, ...]) -> Array:
     if x.shape == shape:
         return x
     if x.ndim == 2 and shape == x.shape[1:] and x.dtype.char in "fd":  # such as the gradient of a bias; BLAS is faster
-        return np.ones(len(x), x.dtype) @ x
+        columns: Array = np.ones(len(x), x.dtype) @ x
+        return columns
     extra = x.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
-    return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
+    total: Array = np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
+    return total
 
 
 def _axes_to(x: Sequence[AnySize], shape: Sequence[AnySize]) -> list[int]:
@@ -82,7 +83,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
     return onnx.Reshape(onnx.ReduceSum(x, axes, keepdims=1, noop_with_empty_axes=1), shape, allowzero=1)
 
 
-def _same(x: Any) -> Any:
+def _same(x: Element) -> Element:
     return x
 
 
@@ -146,7 +147,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
 
 
 @public(method=True)
-def tile(x: Value, repeat_times: Any, name: str | None = None) -> Applied:
+def tile(x: Value, repeat_times: int | Sequence[int], name: str | None = None) -> Applied:
     """Repeat a value along each axis; more counts than axes add leading axes."""
     times = [int(n) for n in np.ravel(repeat_times)]
     rank = max(len(times), len(x.shape))
@@ -160,7 +161,7 @@ def tile(x: Value, repeat_times: Any, name: str | None = None) -> Applied:
 
 
 @public()
-def broadcast_tensors(input: Sequence[Any], name: str | None = None) -> list[Any]:
+def broadcast_tensors(input: Sequence[Value], name: str | None = None) -> list[Applied]:
     """Broadcast values to their common shape."""
     shape = broadcast(*(plain_sizes(value.shape) for value in input))
     if UNKNOWN not in shape:

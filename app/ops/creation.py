@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from app.ops.definition import operator, same_as_input
+from app.ops.dtype import DTypeLike
 from app.ops.form import Constant, Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Gradients,
+    Number,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Operand,
+    Results,
+    Setting,
+    Value,
+)
 
 
-def as_declared(*, shape: tuple[int, ...], dtype: str, **attributes: Any) -> Spec:
+def as_declared(*, shape: tuple[int, ...], dtype: str, **attributes: Setting) -> Spec:
     """Shape inference for an operator whose attributes are the shape and the type."""
     return Spec(tuple(shape), dtype)
 
 
 @operator(as_declared, form=Constant(lambda attributes: attributes["value"]))
-def fill_constant(*, shape: Any, value: float, dtype: str = "float32") -> Results:
+def fill_constant(*, shape: tuple[int, ...], value: float, dtype: str = "float32") -> Results:
     """A value of a given shape filled with one number."""
     return np.full(shape, value, dtype)
 
 
 @fill_constant.in_onnx
-def _(onnx: OnnxNodes, shape: Any, value: float, dtype: str) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], value: float, dtype: str) -> OnnxResult:
     return onnx.filled(list(shape), value, dtype) if shape else onnx.constant(value, dtype)
 
 
@@ -42,7 +55,7 @@ def fill_sizes(sizes: Array, *, value: float, dtype: str, known: tuple[int, ...]
     lambda *, values, dtype, shape: Spec(shape, dtype),
     onnx=lambda onnx, values, dtype, shape: onnx.constant(np.reshape(np.asarray(values, dtype), shape)),
 )
-def assign_value(*, values: Any, dtype: str, shape: Any) -> Results:
+def assign_value(*, values: Sequence[Number], dtype: str, shape: tuple[int, ...]) -> Results:
     """A value of a given shape from a list of numbers in row-major order."""
     return np.array(values, dtype).reshape(shape)
 
@@ -63,19 +76,19 @@ def _(onnx: OnnxNodes, x: OnnxValue, fill_value: float, dtype: str | None) -> On
 
 
 @public()
-def zeros_like(x: Operand, dtype: Any = None, name: str | None = None) -> Applied:
+def zeros_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
     """Zeros with the shape and type of another value."""
     return full_like(x, fill_value=0, dtype=dtype)
 
 
 @public()
-def ones_like(x: Operand, dtype: Any = None, name: str | None = None) -> Applied:
+def ones_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
     """Ones with the shape and type of another value."""
     return full_like(x, fill_value=1, dtype=dtype)
 
 
 @public()
-def empty_like(x: Value, dtype: Any = None, name: str | None = None) -> Applied:
+def empty_like(x: Value, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
     """A value with the shape and type of another and arbitrary elements (zeros here)."""
     return zeros_like(x, dtype)
 

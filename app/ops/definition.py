@@ -226,7 +226,7 @@ class OpDef:
                 return applier(self, args, attributes)
         return _on_arrays(self, args, attributes)
 
-    def prepared(self, inputs: Sequence[Operand]) -> Sequence[Any]:
+    def prepared(self, inputs: Sequence[Operand]) -> Sequence[Operand]:
         """The inputs converted for the kernel; most operators cast them to a common element type."""
         if self.prepare is None:
             return inputs

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.errors import OperatorError, ShapeError
@@ -17,45 +15,46 @@ from app.ops.values import Array, OnnxNodes, OnnxResult, OnnxValue, Results
 
 @operator(as_declared, random=True)
 def uniform_random(
-    *, shape: Any, dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Stream | None = None
+    *, shape: tuple[int, ...], dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Stream | None = None
 ) -> Results:
     """Random numbers of the uniform distribution from `min` to `max`."""
     return generator(seed).uniform(min, max, shape).astype(dtype)
 
 
 @uniform_random.in_onnx
-def _(onnx: OnnxNodes, shape: Any, dtype: str, min: float, max: float) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, min: float, max: float) -> OnnxResult:
     return _drawn_in_onnx(onnx, "RandomUniform", shape, dtype, low=float(min), high=float(max))
 
 
-def _drawn_in_onnx(onnx: OnnxNodes, kind: str, shape: Any, dtype: str, **settings: float) -> Any:
+def _drawn_in_onnx(onnx: OnnxNodes, kind: str, shape: tuple[int, ...], dtype: str, **settings: float) -> OnnxValue:
     drawn = getattr(onnx, kind)(shape=list(shape) or [1], dtype=dtype, **settings)
-    return drawn if shape else onnx.Reshape(drawn, [])
+    found: OnnxValue = drawn if shape else onnx.Reshape(drawn, [])
+    return found
 
 
 @operator(as_declared, random=True)
 def gaussian_random(
-    *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Stream | None = None
+    *, shape: tuple[int, ...], dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Stream | None = None
 ) -> Results:
     """Random numbers of the normal distribution."""
     return generator(seed).normal(mean, std, shape).astype(dtype)
 
 
 @gaussian_random.in_onnx
-def _(onnx: OnnxNodes, shape: Any, dtype: str, mean: float, std: float) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, mean: float, std: float) -> OnnxResult:
     return _drawn_in_onnx(onnx, "RandomNormal", shape, dtype, mean=float(mean), scale=float(std))
 
 
 @operator(as_declared, random=True)
 def integer_random(
-    *, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Stream | None = None
+    *, shape: tuple[int, ...], dtype: str = "int64", low: int = 0, high: int = 2, seed: Stream | None = None
 ) -> Results:
     """Random integers from `low` to `high` - 1."""
     return generator(seed).integers(low, high, shape, dtype)
 
 
 @integer_random.in_onnx
-def _(onnx: OnnxNodes, shape: Any, dtype: str, low: int, high: int) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, low: int, high: int) -> OnnxResult:
     drawn = _drawn_in_onnx(onnx, "RandomUniform", shape, "float64", low=float(low), high=float(high))
     return onnx.Cast(onnx.Floor(drawn), to=dtype)
 
@@ -63,7 +62,7 @@ def _(onnx: OnnxNodes, shape: Any, dtype: str, low: int, high: int) -> OnnxResul
 @operator(as_declared, random=True)
 def truncated_gaussian_random(
     *,
-    shape: Any,
+    shape: tuple[int, ...],
     dtype: str = "float32",
     mean: float = 0.0,
     std: float = 1.0,
@@ -110,9 +109,10 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return _bernoulli_in_onnx(onnx, x)
 
 
-def _bernoulli_in_onnx(onnx: OnnxNodes, x: Any) -> Any:
+def _bernoulli_in_onnx(onnx: OnnxNodes, x: OnnxValue) -> OnnxValue:
     """Bernoulli samples. ONNX's own Bernoulli is not used: expanded as a function, it exchanges 0 and 1."""
-    return onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
+    drawn: OnnxValue = onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
+    return drawn
 
 
 @public()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,13 +15,16 @@ NAMES = ("bool", *INTEGERS, *FLOATS)
 
 _SPELLINGS = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "long": "int64"}
 _SPELLINGS.update(zip(NAMES, NAMES, strict=True))
-_PYTHON_TYPES = {float: "float32", int: "int64", bool: "bool"}
+_PYTHON_TYPES: dict[object, str] = {float: "float32", int: "int64", bool: "bool"}
 _OF_NUMPY = {np.dtype(name): name for name in NAMES}
 """The names by dtype, because `dtype.name` is slow: NumPy computes it each time."""
 _default_float = "float32"
 
+DTypeLike: TypeAlias = "str | type | np.dtype[Any]"
+"""An element type as a name, a Python or NumPy type, or a NumPy dtype."""
 
-def canonical(dtype: Any) -> str:
+
+def canonical(dtype: DTypeLike | None) -> str:
     """The canonical name of an element type, given as a name, a NumPy type or a Python type."""
     if isinstance(dtype, np.dtype) and dtype in _OF_NUMPY:
         return _OF_NUMPY[dtype]
@@ -36,7 +39,7 @@ def canonical(dtype: Any) -> str:
     return name
 
 
-def _is_no_name(dtype: Any) -> bool:
+def _is_no_name(dtype: DTypeLike | None) -> bool:
     """Whether `np.dtype` would give it another meaning: None is float64, and '2,f4' is a structured type."""
     return dtype is None or (isinstance(dtype, str) and not (dtype == "?" or dtype.lstrip("<>=|").isidentifier()))
 
@@ -46,7 +49,7 @@ def name_of(dtype: np.dtype) -> str:
     return _OF_NUMPY.get(dtype) or dtype.name
 
 
-def is_float(dtype: Any) -> bool:
+def is_float(dtype: DTypeLike) -> bool:
     return canonical(dtype) in FLOATS
 
 
@@ -55,7 +58,7 @@ def get_default_dtype() -> str:
     return _default_float
 
 
-def set_default_dtype(dtype: Any) -> None:
+def set_default_dtype(dtype: DTypeLike) -> None:
     """Set the floating type of Python floats and of initial values of parameters."""
     global _default_float
     name = canonical(dtype)

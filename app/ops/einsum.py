@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.errors import ShapeError
@@ -13,11 +11,11 @@ from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose, unsqueeze
 from app.ops.spec import UNKNOWN
-from app.ops.values import Applied
+from app.ops.values import Applied, Value
 
 
 @public()
-def einsum(equation: str, *operands: Any) -> Applied:
+def einsum(equation: str, *operands: Value) -> Applied:
     """Einstein summation: products of values over axes named by letters; axes missing in the result are summed."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     letters = inputs.split(",")
@@ -39,7 +37,7 @@ def einsum(equation: str, *operands: Any) -> Applied:
     return value if names == output else transpose(value, perm=[names.index(c) for c in output])
 
 
-def _without_repeats(value: Any, names: str, equation: str) -> tuple[Any, str]:
+def _without_repeats(value: Value, names: str, equation: str) -> tuple[Value, str]:
     """The value with repeated letters removed by taking diagonals."""
     if len(names) != len(value.shape):
         raise ShapeError(f"einsum {equation!r}: {names!r} does not name the {len(value.shape)} axes of a value")
@@ -51,7 +49,7 @@ def _without_repeats(value: Any, names: str, equation: str) -> tuple[Any, str]:
     return value, names
 
 
-def _contract(x: Any, left: str, y: Any, right: str, later: str) -> tuple[Any, str]:
+def _contract(x: Value, left: str, y: Value, right: str, later: str) -> tuple[Applied, str]:
     """The product of two values, summed over shared letters that are not in `later`."""
     batch = [c for c in left if c in right and c in later]
     summed = [c for c in left if c in right and c not in later]
@@ -77,7 +75,7 @@ def _size(sizes: dict[str, int], names: list[str]) -> int:
     return UNKNOWN if UNKNOWN in parts else int(np.prod(parts, dtype=int))
 
 
-def _aligned_to(value: Any, names: str, target: str) -> Any:
+def _aligned_to(value: Value, names: str, target: str) -> Applied:
     """The value with its axes in the order of `target`, and axes of size 1 for missing letters."""
     ordered = transpose(value, perm=[names.index(c) for c in target if c in names])
     for place, letter in enumerate(target):

@@ -12,7 +12,7 @@ from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.dtype import FLOATS, INTEGERS, canonical, common, get_default_dtype
 from app.ops.form import Elementwise
 from app.ops.spec import OpenSize, Spec, broadcast
-from app.ops.values import Kernel
+from app.ops.values import Applied, Element, Kernel, Setting
 
 
 def elementwise(
@@ -21,8 +21,8 @@ def elementwise(
     floating: bool = False,
     numbers: bool = False,
     integral: bool = False,
-    scalar: Callable[..., Any] | None = None,
-    integers: Callable[..., Any] | None = None,
+    scalar: Callable[..., Element] | None = None,
+    integers: Callable[..., Element] | None = None,
     raises: bool = False,
     **options: Any,
 ) -> Callable[[Kernel], OpDef]:
@@ -35,7 +35,7 @@ def elementwise(
     for them, and `integers` replaces both for integers. `raises` declares that these may raise an error.
     """
 
-    def infer(*specs: Spec, **attributes: Any) -> Spec:
+    def infer(*specs: Spec, **attributes: Setting) -> Spec:
         dtypes = {s.dtype for s in specs}
         if len(dtypes) > 1:
             raise DtypeError(f"expected inputs of one element type, found {' and '.join(sorted(dtypes))}")
@@ -45,7 +45,7 @@ def elementwise(
             raise DtypeError(f"expected integers or booleans, found {specs[0].dtype}; use .astype")
         return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
 
-    def prepare(values: list[Any]) -> list[Any]:
+    def prepare(values: list[Any]) -> list[Applied]:
         return to_common_type(values, floating)
 
     def define(kernel: Kernel) -> OpDef:
@@ -56,7 +56,7 @@ def elementwise(
     return define
 
 
-def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
+def to_common_type(values: list[Any], floating: bool = False) -> list[Applied]:
     """Cast values to their promoted type (see `result_type`)."""
     first = getattr(values[0], "dtype", None)
     if all(getattr(v, "dtype", None) == first for v in values) and first is not None:
@@ -71,7 +71,7 @@ def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
     return [_as_type(v, target) for v in values]
 
 
-def floats(values: list[Any]) -> list[Any]:
+def floats(values: list[Any]) -> list[Applied]:
     """Cast values to their promoted type, or to the default floating type if that is not floating."""
     return to_common_type(values, floating=True)
 
@@ -114,7 +114,7 @@ def _type_of_number(value: Any) -> str:
     return {"b": "bool", "f": get_default_dtype()}.get(kind, "int64")
 
 
-def _as_type(value: Any, dtype: str) -> Any:
+def _as_type(value: Any, dtype: str) -> Applied:
     if not hasattr(value, "dtype"):
         return np.asarray(value, dtype=dtype)
     return value if value.dtype == dtype else REGISTRY["cast"](value, dtype=dtype)

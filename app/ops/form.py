@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.ops.size import Shape
+if TYPE_CHECKING:
+    from app.ops.size import Shape
+    from app.ops.values import Attributes, Element, Number
 
-Axes = Callable[[Mapping[str, Any], Sequence[Shape]], Sequence[int]]
+Axes: TypeAlias = "Callable[[Attributes, Sequence[Shape]], Sequence[int]]"
 """A function of attributes and input shapes that returns the axes of the first shape to reduce."""
 
 
@@ -20,12 +22,12 @@ Axes = Callable[[Mapping[str, Any], Sequence[Shape]], Sequence[int]]
 class Elementwise:
     """Elementwise: each output element is `function` of the elements of the broadcast inputs at the same index."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Element]
     takes: tuple[int, ...] | None = None
     """The inputs that the function takes; of the others only the shape is used. None: all inputs."""
     settings: bool = True
     """Whether the function takes the attributes too."""
-    integers: Callable[..., Any] | None = None
+    integers: Callable[..., Element] | None = None
     """The function for integers, if it differs."""
     raises: bool = False
     """Whether the function raises an error for some numbers."""
@@ -35,7 +37,7 @@ class Elementwise:
 class Constant:
     """An output filled with one number, a function of the attributes."""
 
-    value: Callable[[Mapping[str, Any]], Any]
+    value: Callable[[Attributes], Number]
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class Reduction:
     """
 
     axes: Axes
-    start: Callable[[str], Any]
-    combine: Callable[[Any, Any], Any] | None = None
+    start: Callable[[str], Number]
+    combine: Callable[[Element, Element], Element] | None = None
     """The function that combines two values; None: addition."""
     mean: bool = False
     takes: tuple[int, ...] = (0,)
@@ -58,7 +60,7 @@ class Spread:
     """The transpose of a reduction: the first input is broadcast along `axes` of the output."""
 
     axes: Axes
-    share: Callable[[Mapping[str, Any]], bool]
+    share: Callable[[Attributes], bool]
     takes: tuple[int, ...] = (0,)
 
 
@@ -83,7 +85,7 @@ class Filling:
     function: Callable[..., bool]
     row_by_row: bool
     problem: str = ""
-    fits: Callable[[Mapping[str, Any], int], bool] = lambda attributes, rank: True
+    fits: Callable[[Attributes, int], bool] = lambda attributes, rank: True
     """Whether the function supports these attributes and that number of axes of the first input."""
 
 

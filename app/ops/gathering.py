@@ -5,7 +5,7 @@ All but `gather`, which has a lowering of its own, are composed of `take_items` 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, index: OnnxValue, axis: int | None) -> Onnx
     return onnx.Gather(x, index, axis=axis or 0)
 
 
-def _check_integers(index: Any) -> None:
+def _check_integers(index: Value) -> None:
     if canonical(index.dtype) not in INTEGERS:
         raise DtypeError(f"an index array must contain integers, found {canonical(index.dtype)}")
 
@@ -106,7 +106,7 @@ def index_fill(x: Value, index: Value, axis: int, value: Value, name: str | None
 
 
 @public(method=True, in_place=True)
-def scatter(x: Value, index: Value, updates: Any, overwrite: bool = True, name: str | None = None) -> Applied:
+def scatter(x: Value, index: Value, updates: Value, overwrite: bool = True, name: str | None = None) -> Applied:
     """Replace the rows of `x` that `index` selects by `updates`, or without `overwrite` by the sum for each row."""
     _check_integers(index)
     x, updates = to_common_type([x, updates])
@@ -118,15 +118,22 @@ def scatter(x: Value, index: Value, updates: Any, overwrite: bool = True, name: 
 
 
 @public(method=True)
-def slice_(input: Value, axes: Any, starts: Any, ends: Any) -> Applied:
+def slice_(input: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Applied:
     """Slice along the given axes, from `starts` to `ends`."""
     return strided_slice(input, axes, starts, ends, [1] * len(axes))
 
 
 @public(method=True)
-def strided_slice(x: Value, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None) -> Applied:
+def strided_slice(
+    x: Value,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    strides: Sequence[int],
+    name: str | None = None,
+) -> Applied:
     """Slice along the given axes, from `starts` to `ends` in steps of `strides`."""
-    parts: list[Any] = [slice(None)] * len(x.shape)
+    parts: list[slice] = [slice(None)] * len(x.shape)
     for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
         parts[normal_axis(int(axis), len(parts))] = slice(int(start), int(end), int(stride))
     return take_items([x], items=index_items(tuple(parts))[1])
@@ -139,7 +146,9 @@ def take(x: Value, index: Value, mode: str = "raise", name: str | None = None) -
 
 
 @public(method=True)
-def repeat_interleave(x: Value, repeats: Any, axis: int | None = None, name: str | None = None) -> Applied:
+def repeat_interleave(
+    x: Value, repeats: int | Sequence[int], axis: int | None = None, name: str | None = None
+) -> Applied:
     """Repeat each slice along an axis, or each element of the flattened value."""
     along = 0 if axis is None else axis
     flat = flatten(x) if axis is None else x
@@ -150,7 +159,7 @@ def repeat_interleave(x: Value, repeats: Any, axis: int | None = None, name: str
 # Parts by indices along the first axes
 
 
-def _split_index(index: Any) -> tuple[list[Any], Items]:
+def _split_index(index: Value) -> tuple[list[Applied], Items]:
     places = [take_items([index], items=("...", k)) for k in range(index.shape[-1])]
     return places, tuple(("array", k) for k in range(len(places)))
 
@@ -163,7 +172,7 @@ def gather_nd(x: Value, index: Value, name: str | None = None) -> Applied:
 
 
 @public(method=True)
-def scatter_nd_add(x: Value, index: Value, updates: Any, name: str | None = None) -> Applied:
+def scatter_nd_add(x: Value, index: Value, updates: Value, name: str | None = None) -> Applied:
     """Add `updates` to the parts of `x` that `index` selects as in `gather_nd`."""
     places, items = _split_index(index)
     x, updates = to_common_type([x, updates])
@@ -171,7 +180,7 @@ def scatter_nd_add(x: Value, index: Value, updates: Any, name: str | None = None
 
 
 @public()
-def scatter_nd(index: Value, updates: Any, shape: Any, name: str | None = None) -> Applied:
+def scatter_nd(index: Value, updates: Value, shape: Sequence[int], name: str | None = None) -> Applied:
     """Zeros with `updates` added to the parts that `index` selects as in `gather_nd`."""
     places, items = _split_index(index)
     zeros = np.zeros(tuple(shape), canonical(updates.dtype))
@@ -181,7 +190,7 @@ def scatter_nd(index: Value, updates: Any, shape: Any, name: str | None = None) 
 # Elements by indices along an axis
 
 
-def _items_along(x: Any, index: Any, axis: int) -> Items:
+def _items_along(x: Value, index: Value, axis: int) -> Items:
     """The items of a checked index along an axis."""
     _check_integers(index)
     if len(x.shape) != len(index.shape):
@@ -191,7 +200,7 @@ def _items_along(x: Any, index: Any, axis: int) -> Items:
     return along(normal_axis(axis, len(x.shape)))
 
 
-def _broadcast_except(x: Any, other: Any, axis: int) -> Any:
+def _broadcast_except(x: Value, other: Value, axis: int) -> Applied:
     """Broadcast a value to the shape of another along all axes but `axis`."""
     axis = normal_axis(axis, len(x.shape))
     if all(a == axis or size == other.shape[a] for a, size in enumerate(x.shape)):
@@ -214,9 +223,9 @@ def take_along_axis(x: Value, index: Value, axis: int, broadcast: bool = True) -
 
 @public(method=True, in_place=True)
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: Value,
+    indices: Value,
+    values: Operand,
     axis: int,
     reduce: str = "assign",
     include_self: bool = True,

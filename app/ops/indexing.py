@@ -8,7 +8,7 @@ single item ("along", axis) means that array 0 has indices along that axis, as i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,19 +18,22 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Attributes, Gradients, OnnxNodes, OnnxResult, OnnxValue, Value
+from app.ops.values import Attributes, Gradients, OnnxNodes, OnnxResult, OnnxValue, Setting, Value
 
-Item = int | str | tuple[Any, ...] | None
+Item = int | str | tuple[Setting, ...] | None
 Items = tuple[Item, ...]
+Part: TypeAlias = Any
+"""An element of an index: an integer, a slice, None, an ellipsis or an index array, of which shape inference has the
+Spec, and ONNX rules have the OnnxValue."""
 Array = np.ndarray
 
 ROWS: Items = (("array", 0),)
 """The items that select slices along the first axis by the indices in array 0, or elements by the mask in it."""
 
 
-def index_items(index: Any) -> tuple[list[Any], Items]:
+def index_items(index: Any) -> tuple[list[Part], Items]:
     """The arrays in a Python index, and its items."""
-    arrays: list[Any] = []
+    arrays: list[Part] = []
     items: list[Item] = []
     for item in index if isinstance(index, tuple) else (index,):
         if isinstance(item, (list, range, bool)) or (hasattr(item, "dtype") and not isinstance(item, np.integer)):
@@ -65,14 +68,14 @@ def _axis_along(items: Items) -> int | None:
     return int(first[1]) if isinstance(first, tuple) and first[0] == "along" else None
 
 
-def _part(item: Item, arrays: Sequence[Any]) -> Any:
+def _part(item: Item, arrays: Sequence[Part]) -> Part:
     """The element of a Python index for an item."""
     if isinstance(item, tuple):
         return arrays[item[1]] if item[0] == "array" else slice(*item[1:])
     return Ellipsis if item == "..." else item
 
 
-def _numpy_index(items: Items, arrays: Sequence[Array]) -> tuple[Any, ...]:
+def _numpy_index(items: Items, arrays: Sequence[Array]) -> tuple[Part, ...]:
     """The index for NumPy. Without arrays it has an ellipsis, so that NumPy returns a view even of one element."""
     axis = _axis_along(items)
     if axis is not None:
@@ -96,14 +99,14 @@ def _infer_take(*values: Spec, items: Items) -> Spec:
     return Spec(_shape_of_part(x.shape, [_part(item, arrays) for item in items]), x.dtype)
 
 
-def _axes_taken(part: Any) -> int:
+def _axes_taken(part: Part) -> int:
     """The number of axes that an element of an index consumes."""
     if part is None:
         return 0
     return len(part.shape) if getattr(part, "dtype", None) == "bool" else 1
 
 
-def _shape_of_part(shape: Shape, parts: list[Any]) -> Shape:
+def _shape_of_part(shape: Shape, parts: list[Part]) -> Shape:
     """The shape of the part that an index selects.
 
     As in NumPy, the axes from arrays and integers are at the position of these, or first if these are not adjacent.
@@ -136,7 +139,7 @@ def _shape_of_part(shape: Shape, parts: list[Any]) -> Shape:
     return (*sizes[:start], *broadcast(*picked), *sizes[start:])
 
 
-def _picked(shape: Shape, axis: int, part: Any) -> Shape:
+def _picked(shape: Shape, axis: int, part: Part) -> Shape:
     """The shape that an array or an integer contributes to the result."""
     if isinstance(part, Spec):
         return (UNKNOWN,) if part.dtype == "bool" else part.shape
@@ -228,7 +231,7 @@ def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items) -> OnnxResult:
 def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items, accumulate: bool, onto_zeros: bool) -> OnnxResult:
     x, y, *arrays = values
 
-    def pick(value: Any) -> Any:
+    def pick(value: OnnxValue) -> OnnxValue:
         return _take_in_onnx(onnx, value, arrays, items)
 
     put = onnx.placed(y, x, pick, add=accumulate and bool(arrays))
@@ -237,7 +240,7 @@ def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items, accumulate: bo
     return x + put if accumulate else onnx.Where(onnx.placed(onnx.constant(True), x, pick), put, x)
 
 
-def _take_in_onnx(onnx: OnnxNodes, x: Any, arrays: Sequence[Any], items: Items) -> Any:
+def _take_in_onnx(onnx: OnnxNodes, x: OnnxValue, arrays: Sequence[OnnxValue], items: Items) -> OnnxValue:
     axis = _axis_along(items)
     if axis is not None:
         return onnx.GatherElements(x, arrays[0], axis=axis)
@@ -245,7 +248,7 @@ def _take_in_onnx(onnx: OnnxNodes, x: Any, arrays: Sequence[Any], items: Items) 
     return _picked_in_onnx(onnx, x, parts) if arrays else _sliced_in_onnx(onnx, x, parts)
 
 
-def _one_each(parts: list[Any], rank: int) -> list[Any]:
+def _one_each(parts: list[Part], rank: int) -> list[Part]:
     """The elements of an index, with the ellipsis and missing axes replaced by full slices."""
     rest = [slice(None)] * (rank - sum(_axes_taken(i) for i in parts if i is not Ellipsis))
     places = [place for place, part in enumerate(parts) if part is Ellipsis]
@@ -253,7 +256,7 @@ def _one_each(parts: list[Any], rank: int) -> list[Any]:
     return [*parts[:cut], *rest, *parts[cut + 1 :]]
 
 
-def _sliced_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
+def _sliced_in_onnx(onnx: OnnxNodes, x: OnnxValue, parts: list[Part]) -> OnnxValue:
     """Index by integers, slices and new axes."""
     axes = [part for part in parts if part is not None]
     single = [axis for axis, part in enumerate(axes) if isinstance(part, int)]
@@ -264,7 +267,7 @@ def _sliced_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
     return onnx.Unsqueeze(found, new) if new else found
 
 
-def _cut_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
+def _cut_in_onnx(onnx: OnnxNodes, x: OnnxValue, slices: list[slice]) -> OnnxValue:
     """Index by one slice for each axis."""
     shortened = [_until_start(cut) for cut in slices]
     return _part_in_onnx(onnx, _part_in_onnx(onnx, x, [before for before, _ in shortened]), [c for _, c in shortened])
@@ -283,7 +286,7 @@ def _until_start(cut: slice) -> tuple[slice, slice]:
     return slice(start + 1), slice(None, stop - (start + 1) if stop is not None and stop < 0 else stop, cut.step)
 
 
-def _part_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
+def _part_in_onnx(onnx: OnnxNodes, x: OnnxValue, slices: list[slice]) -> OnnxValue:
     limits = np.iinfo(np.int64)
     cuts = []
     for axis, cut in enumerate(slices):
@@ -294,7 +297,7 @@ def _part_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
     return onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
 
 
-def _picked_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
+def _picked_in_onnx(onnx: OnnxNodes, x: OnnxValue, parts: list[Part]) -> OnnxValue:
     """Index by arrays: move their axes to the front, gather, and move the result axes to where NumPy has them."""
     every = _places_in_onnx(onnx, parts)
     axes = [item for item in every if item is not None]
@@ -315,9 +318,9 @@ def _picked_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
     return onnx.Unsqueeze(found, new) if new else found
 
 
-def _places_in_onnx(onnx: OnnxNodes, items: list[Any]) -> list[Any]:
+def _places_in_onnx(onnx: OnnxNodes, items: list[Part]) -> list[Part]:
     """The items with integers as arrays of indices, and masks as one array of indices for each of their axes."""
-    found: list[Any] = []
+    found: list[Part] = []
     for item in items:
         if isinstance(item, int):
             found.append(onnx.constant(item, "int64"))
@@ -331,7 +334,7 @@ def _places_in_onnx(onnx: OnnxNodes, items: list[Any]) -> list[Any]:
     return found
 
 
-def _together_in_onnx(onnx: OnnxNodes, places: list[Any]) -> tuple[Any, int]:
+def _together_in_onnx(onnx: OnnxNodes, places: list[OnnxValue]) -> tuple[OnnxValue, int]:
     """Arrays of indices, broadcast and stacked along a new last axis, and their number of axes before that."""
     width = max(array.rank for array in places)
     if len(places) > 1:
@@ -344,7 +347,7 @@ def _together_in_onnx(onnx: OnnxNodes, places: list[Any]) -> tuple[Any, int]:
 
 # Programs written by earlier releases
 
-Upgrade = Callable[[Sequence[Any], Attributes], tuple[str, list[Any], Attributes]]
+Upgrade = Callable[[Sequence[str | None], Attributes], tuple[str, list[str | None], Attributes]]
 
 UPGRADES: dict[str, Upgrade] = {
     "getitem": lambda inputs, settings: ("take_items", [*inputs], {"items": settings["index"]}),

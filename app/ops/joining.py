@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -85,14 +84,14 @@ def _(onnx: OnnxNodes, values: Sequence[OnnxValue], axis: int) -> OnnxResult:
     return onnx.Split(values[0], sizes, axis=axis, outputs=len(values) - 1)
 
 
-def _sections(size: AnySize, num_or_sections: Any, axis: int) -> list[AnySize]:
+def _sections(size: AnySize, num_or_sections: int | Sequence[int], axis: int) -> list[AnySize]:
     if isinstance(num_or_sections, int):
         if size == UNKNOWN:
             return [UNKNOWN] * num_or_sections
         if num_or_sections < 1 or size % num_or_sections:
             raise ShapeError(f"axis {axis} of size {size} cannot be split into {num_or_sections} equal parts")
         return [size // num_or_sections] * num_or_sections
-    sizes = list(num_or_sections)
+    sizes: list[AnySize] = list(num_or_sections)
     if UNKNOWN in sizes and size != UNKNOWN:
         sizes[sizes.index(UNKNOWN)] = size - sum(s for s in sizes if s != UNKNOWN)
     if size != UNKNOWN and (sum(sizes) != size or min(sizes, default=0) < 0):
@@ -100,7 +99,7 @@ def _sections(size: AnySize, num_or_sections: Any, axis: int) -> list[AnySize]:
     return sizes
 
 
-def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec, ...]:
+def _infer_split(x: Spec, *, num_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Spec, ...]:
     along = _checked_axis(axis, len(x.shape))
     sizes = _sections(x.shape[along], num_or_sections, axis)
     return tuple(Spec((*x.shape[:along], size, *x.shape[along + 1 :]), x.dtype) for size in sizes)
@@ -108,7 +107,7 @@ def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec,
 
 @public(method=True)
 @operator(_infer_split, many_outputs=True, views=True)
-def split(x: Array, *, num_or_sections: Any, axis: int = 0) -> Results:
+def split(x: Array, *, num_or_sections: int | Sequence[int], axis: int = 0) -> Results:
     """Split a value along an axis into a number of equal parts, or into parts of given sizes."""
     along = _checked_axis(axis, x.ndim)
     sizes = [int(size) for size in _sections(x.shape[along], num_or_sections, axis)]
@@ -121,7 +120,7 @@ def _(douts: Sequence[Gradient], axis: int) -> Gradients:
 
 
 @split.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: Any, axis: int) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: int | Sequence[int], axis: int) -> OnnxResult:
     sizes = _sections(x.shape[axis], num_or_sections, axis)
     if UNKNOWN not in sizes:
         return onnx.Split(x, sizes, axis=axis, outputs=len(sizes))
@@ -152,7 +151,7 @@ def vstack(x: Iterable[Value], name: str | None = None) -> Applied:
     return concat([reshape(v, [1, -1]) if len(v.shape) < 2 else v for v in x], axis=0)
 
 
-def _at_least(x: Any, axes: int) -> Any:
+def _at_least(x: Value, axes: int) -> Applied:
     """Insert axes of size 1, in the positions that NumPy's `atleast_1d`, `atleast_2d` and `atleast_3d` use."""
     rank = len(x.shape)
     if rank >= axes:
@@ -163,7 +162,7 @@ def _at_least(x: Any, axes: int) -> Any:
     return reshape(x, [*before, *x.shape, *[1] * (axes - rank - len(before))])
 
 
-def _of_each(inputs: Sequence[Any], axes: int) -> Any:
+def _of_each(inputs: Sequence[Value], axes: int) -> Applied:
     found = [_at_least(x, axes) for x in inputs]
     return found[0] if len(found) == 1 else found
 
@@ -199,7 +198,9 @@ def column_stack(x: Iterable[Value], name: str | None = None) -> Applied:
 
 
 @public(method=True)
-def tensor_split(x: Value, num_or_indices: Any, axis: int = 0, name: str | None = None) -> list[Any]:
+def tensor_split(
+    x: Value, num_or_indices: int | Sequence[int], axis: int = 0, name: str | None = None
+) -> list[Applied]:
     """Split a value into a number of parts, of which the first may be larger by one, or at given indices."""
     size = x.shape[axis]
     if isinstance(num_or_indices, int):
@@ -208,7 +209,7 @@ def tensor_split(x: Value, num_or_indices: Any, axis: int = 0, name: str | None 
         ends = [sum(lengths[:i]) for i in range(1, num_or_indices)]
     else:
         ends = list(num_or_indices)
-    index: list[Any] = [slice(None)] * len(x.shape)
+    index: list[slice] = [slice(None)] * len(x.shape)
     parts = []
     for start, end in zip([None, *ends], [*ends, None], strict=True):
         index[axis] = slice(start, end)
@@ -217,19 +218,19 @@ def tensor_split(x: Value, num_or_indices: Any, axis: int = 0, name: str | None 
 
 
 @public(method=True)
-def hsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
+def hsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
     """Split a value along its second axis, or along the first if it has only one."""
     return tensor_split(x, num_or_indices, 1 if len(x.shape) > 1 else 0)
 
 
 @public(method=True)
-def vsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
+def vsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
     """Split a value along its first axis."""
     return tensor_split(x, num_or_indices, 0)
 
 
 @public(method=True)
-def dsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
+def dsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
     """Split a value along its third axis."""
     return tensor_split(x, num_or_indices, 2)
 
@@ -245,7 +246,7 @@ def chunk(x: Value, chunks: int, axis: int = 0, name: str | None = None) -> Appl
 
 
 @public("unbind", method=True)
-def unstack(x: Value, axis: int = 0, num: int | None = None) -> list[Any]:
+def unstack(x: Value, axis: int = 0, num: int | None = None) -> list[Applied]:
     """Split a value into slices along an axis, and remove this axis."""
     size = x.shape[_checked_axis(axis, len(x.shape))]
     parts = num if size == UNKNOWN else size
@@ -254,7 +255,11 @@ def unstack(x: Value, axis: int = 0, num: int | None = None) -> list[Any]:
     return [squeeze(part, axis=axis) for part in split(x, num_or_sections=parts, axis=axis)] if parts else []
 
 
-def _infer_pad(x: Spec, *, widths: Any, value: float = 0.0) -> Spec:
+Widths = Sequence[tuple[int, int]]
+"""For each axis the widths before and after it."""
+
+
+def _infer_pad(x: Spec, *, widths: Widths, value: float = 0.0) -> Spec:
     if len(widths) != len(x.shape):
         raise ShapeError(f"expected two widths for each of {len(x.shape)} axes, found {list(widths)}")
     sizes = [
@@ -264,18 +269,18 @@ def _infer_pad(x: Spec, *, widths: Any, value: float = 0.0) -> Spec:
 
 
 @operator(_infer_pad, checked=True)
-def bordered(x: Array, *, widths: Any, value: float = 0.0) -> Results:
+def bordered(x: Array, *, widths: Widths, value: float = 0.0) -> Results:
     """Pad a value with a constant; `widths` has the widths before and after each axis."""
     return np.pad(x, widths, constant_values=value) if widths else np.copy(x)
 
 
 @bordered.gradient
-def _(dout: Value, widths: Any) -> Gradients:
+def _(dout: Value, widths: Widths) -> Gradients:
     return dout[tuple(slice(before, -after or None) for before, after in widths)]
 
 
 @bordered.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, widths: Any, value: float) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, widths: Widths, value: float) -> OnnxResult:
     if not widths:
         return x
     return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))
@@ -308,25 +313,25 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis) -> OnnxResult:
     return onnx.Slice(x, last, before_first, axes, [-1] * len(axes)) if axes else x
 
 
-def _infer_roll(x: Spec, *, shifts: Any, axis: Axis = None) -> Spec:
+def _infer_roll(x: Spec, *, shifts: int | Sequence[int], axis: Axis = None) -> Spec:
     reduced_axes(axis, len(x.shape))
     return x
 
 
 @public(method=True)
 @operator(_infer_roll)
-def roll(x: Array, *, shifts: Any, axis: Axis = None) -> Results:
+def roll(x: Array, *, shifts: int | Sequence[int], axis: Axis = None) -> Results:
     """Roll elements along the given axes, or in the flattened value; those shifted out re-enter at the other end."""
     return np.roll(x, shifts, axis)
 
 
 @roll.gradient
-def _(dout: Value, shifts: Any, axis: Axis) -> Gradients:
+def _(dout: Value, shifts: int | Sequence[int], axis: Axis) -> Gradients:
     return roll(dout, shifts=-shifts if isinstance(shifts, int) else tuple(-n for n in shifts), axis=axis)
 
 
 @roll.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, shifts: Any, axis: Axis) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, shifts: int | Sequence[int], axis: Axis) -> OnnxResult:
     whole = onnx.Shape(x)
     if axis is None:
         x, turns = onnx.Reshape(x, [-1]), [(shifts, 0)]

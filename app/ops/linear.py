@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
@@ -13,7 +11,7 @@ from app.ops.form import Product
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: bool = False) -> Spec:
@@ -78,19 +76,21 @@ def _matmul_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, transpose_x: bo
     return onnx.Squeeze(product, gone) if gone else product
 
 
-def _transposed_in_onnx(onnx: OnnxNodes, x: Any, transpose: bool) -> Any:
+def _transposed_in_onnx(onnx: OnnxNodes, x: OnnxValue, transpose: bool) -> OnnxValue:
     order = list(range(x.rank))
     return onnx.Transpose(x, perm=[*order[:-2], order[-1], order[-2]]) if transpose else x
 
 
-def _unstacked(gradient: Any, like: Any) -> Any:
+def _unstacked(gradient: Gradient, like: Value) -> Gradient:
     """Sum over the leading axes along which `like` was broadcast."""
     if len(gradient.shape) == 2 or (tuple(gradient.shape) == tuple(like.shape) and UNKNOWN not in like.shape[:-2]):
         return gradient
     return REGISTRY["sum_like"](gradient, like)
 
 
-def _through_matrices(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> tuple[Any, Any]:
+def _through_matrices(
+    x: Value, y: Value, dout: Value, transpose_x: bool, transpose_y: bool
+) -> tuple[Gradient, Gradient]:
     """The gradients of a product with a vector, which is treated as a matrix with one row or one column."""
     unsqueeze, reshape_like = REGISTRY["unsqueeze"], REGISTRY["reshape_like"]
     turn_x, turn_y = transpose_x and len(x.shape) > 1, transpose_y and len(y.shape) > 1

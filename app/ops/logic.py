@@ -12,7 +12,7 @@ from app.ops.elementwise import elementwise, to_common_type
 from app.ops.form import Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec, broadcast
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True)
@@ -106,7 +106,7 @@ def isfinite(x: Array) -> Results:
     return np.isfinite(x)
 
 
-def _is_close_one(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+def _is_close_one(x: Element, y: Element, rtol: float, atol: float, equal_nan: bool) -> Element:
     return x == y or bool(abs(x - y) <= atol + rtol * abs(y) < np.inf) or (equal_nan and x != x and y != y)
 
 
@@ -129,14 +129,14 @@ def _infer_where(condition: Spec, x: Spec, y: Spec) -> Spec:
     return Spec(broadcast(condition.shape, x.shape, y.shape), x.dtype)
 
 
-def _prepare_where(values: list[Any]) -> list[Any]:
+def _prepare_where(values: list[Any]) -> list[Applied]:
     condition, x, y = values
     if hasattr(condition, "dtype") and canonical(condition.dtype) != "bool":
         condition = REGISTRY["cast"](condition, dtype="bool")
     return [condition, *to_common_type([x, y])]
 
 
-def _choose(condition: Any, x: Any, y: Any) -> Any:
+def _choose(condition: Element, x: Element, y: Element) -> Element:
     return x if condition else y
 
 

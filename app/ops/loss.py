@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.errors import DtypeError, OperatorError, ShapeError
@@ -16,7 +14,7 @@ from app.ops.reduction import sum_
 from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _check_labels(x: Spec, label: Spec) -> None:
@@ -30,7 +28,7 @@ def _check_labels(x: Spec, label: Spec) -> None:
         raise ShapeError(f"{x.shape[0]} examples, but {label.shape[0]} labels")
 
 
-def _rows(x: Any, label: Any) -> Any:
+def _rows(x: Array, label: Array) -> Array:
     """The labels as a vector, checked to have one valid class for each example."""
     rows = label.reshape(-1)
     if len(rows) != len(x):
@@ -47,7 +45,7 @@ def _infer_loss(logits: Spec, label: Spec) -> tuple[Spec, Spec]:
     return Spec((logits.shape[0], 1), logits.dtype), logits
 
 
-def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
+def _fill_loss(logits: Array, label: Array, loss: Array, probability: Array) -> bool:
     rows = label.reshape(label.size)
     if rows.size != logits.shape[0]:
         return False
@@ -96,7 +94,7 @@ def softmax_with_cross_entropy(logits: Array, label: Array) -> Results:
     return np.log(total) - picked[:, None], e / total
 
 
-def _of_rows(ufunc: Any, x: Any) -> Any:
+def _of_rows(ufunc: np.ufunc, x: Array) -> Array:
     """The sum or the maximum of each row, as a column."""
     if x.shape[1] > _FEW:
         return ufunc.reduce(x, 1, keepdims=True)
@@ -129,7 +127,7 @@ def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
     return like
 
 
-def _fill_one_hot(label: Any, like: Any, out: Any) -> bool:
+def _fill_one_hot(label: Array, like: Array, out: Array) -> bool:
     rows = label.reshape(label.size)
     if rows.size != out.shape[0]:
         return False
@@ -174,7 +172,7 @@ def _infer_pick(x: Spec, label: Spec) -> Spec:
     return Spec((x.shape[0], 1), x.dtype)
 
 
-def _fill_pick(x: Any, label: Any, out: Any) -> bool:
+def _fill_pick(x: Array, label: Array, out: Array) -> bool:
     rows = label.reshape(label.size)
     if rows.size != x.shape[0]:
         return False
@@ -206,7 +204,7 @@ def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
     return Spec((), "float32")
 
 
-def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
+def _fill_accuracy(x: Array, label: Array, out: Array, k: int) -> bool:
     rows = label.reshape(label.size)
     if rows.size != x.shape[0]:
         return False
@@ -247,7 +245,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue, k: int) -> OnnxResult:
     return onnx.ReduceMean(onnx.Cast(onnx.Less(above, k), to="float32"), [0], keepdims=0)
 
 
-def _binary_one(x: Any, label: Any) -> Any:
+def _binary_one(x: Element, label: Element) -> Element:
     return -(label * max(np.log(x), -_STEEPEST) + (1 - label) * max(np.log(1 - x), -_STEEPEST))
 
 

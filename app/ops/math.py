@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from app.ops.definition import REGISTRY
 from app.ops.elementwise import elementwise
 from app.ops.public import public
 from app.ops.rounding import sign
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
 
 
 @public("neg", method=True, in_place=True)
@@ -189,10 +188,10 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 def scale(
     x: Value,
-    scale: Any = 1.0,
+    scale: Operand = 1.0,
     bias: float = 0.0,
     bias_after_scale: bool = True,
-    act: Any = None,
+    act: str | None = None,
     name: str | None = None,
 ) -> Applied:
     """x * scale + bias, or (x + bias) * scale; `act` names an operator to apply to the result."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from app.ops.linear import matmul
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose
-from app.ops.size import larger, smaller
+from app.ops.size import AnySize, larger, smaller
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
 from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
@@ -63,7 +63,7 @@ def _infer_diagonal(x: Spec, *, offset: int = 0, axis1: int = 0, axis2: int = 1)
     if first == second or len(x.shape) < 2:
         raise ShapeError(f"a diagonal needs two different axes, found {axis1} and {axis2} of shape {list(x.shape)}")
     rows, columns = x.shape[first], x.shape[second]
-    length: Any = UNKNOWN
+    length: AnySize = UNKNOWN
     if UNKNOWN not in (rows, columns):
         length = larger(0, smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns))
     return Spec((*(n for a, n in enumerate(x.shape) if a not in (first, second)), length), x.dtype)
@@ -227,7 +227,9 @@ def kron(x: Value, y: Value, name: str | None = None) -> Applied:
 
 
 @public(method=True)
-def tensordot(x: Value, y: Value, axes: Any = 2, name: str | None = None) -> Applied:
+def tensordot(
+    x: Value, y: Value, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, name: str | None = None
+) -> Applied:
     """Tensor contraction over the last `axes` axes of `x` and the first of `y`, or over the axes listed for each."""
     if isinstance(axes, int):
         left, right = list(range(len(x.shape) - axes, len(x.shape))), list(range(axes))

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import OperatorError, ShapeError
 from app.ops.definition import REGISTRY
-from app.ops.dtype import canonical
+from app.ops.dtype import DTypeLike, canonical
 from app.ops.indexing import ROWS, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.spec import UNKNOWN
@@ -61,7 +61,7 @@ class ValueMethods:
     __slots__ = ()
     __array_priority__ = 100.0  # so that NumPy returns NotImplemented for `array + value`
     shape: Any
-    apply_operator: Any
+    apply_operator: Callable[..., Applied]
 
     __add__, __radd__ = _binary("add"), _binary("add", swapped=True)
     __sub__, __rsub__ = _binary("subtract"), _binary("subtract", swapped=True)
@@ -125,7 +125,7 @@ class ValueMethods:
     def T(self) -> Applied:  # noqa: N802 - NumPy's and Paddle's name
         return REGISTRY["transpose"](self)
 
-    def astype(self, dtype: object) -> Applied:
+    def astype(self, dtype: DTypeLike) -> Applied:
         """Cast to another element type."""
         return self.apply_operator(REGISTRY["cast"], (self,), {"dtype": canonical(dtype)})
 

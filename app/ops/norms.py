@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -76,7 +75,7 @@ _AXES = (-2, -1)
 
 @public(method=True)
 def matrix_norm(
-    x: Value, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
+    x: Value, p: float | str = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
 ) -> Applied:
     """Matrix norm along two axes.
 
@@ -98,7 +97,9 @@ def matrix_norm(
 
 
 @public(method=True)
-def norm(x: Value, p: Any = None, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
+def norm(
+    x: Value, p: float | str | None = None, axis: Axis = None, keepdim: bool = False, name: str | None = None
+) -> Applied:
     """Norm along the given axes, or of the flattened value; the 2-norm by default.
 
     With `p` and two axes it is a matrix norm (see `matrix_norm`).

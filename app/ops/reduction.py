@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from app.ops.public import public
 from app.ops.shaping import cast_like
 from app.ops.size import AnySize, Shape
 from app.ops.spec import Axis, Spec, count, normal_axis, reduced_axes
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Attributes, Gradients, Number, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 _total: Any = np.add.reduce
 """`np.sum` without its overhead, which is half of its time for small arrays."""
@@ -40,7 +40,7 @@ def _infer_sum(x: Spec, *, axis: Axis = None, dtype: str | None = None, keepdim:
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or natural)
 
 
-def _axes_of(attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Sequence[int]:
+def _axes_of(attributes: Attributes, shapes: Sequence[Shape]) -> Sequence[int]:
     return reduced_axes(attributes["axis"], len(shapes[0]))
 
 
@@ -64,9 +64,10 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, dtype: str | None, keepdim: boo
     return reduced_in_onnx(onnx, "ReduceSum", onnx.Cast(x, to=dtype or natural), reduced_axes(axis, x.rank), keepdim)
 
 
-def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axes: Sequence[int], keepdim: bool) -> Any:
+def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axes: Sequence[int], keepdim: bool) -> OnnxValue:
     """The reduction of a value along axes; the value itself if there are no axes."""
-    return getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
+    found: OnnxValue = getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
+    return found
 
 
 @public(method=True)
@@ -216,7 +217,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return onnx.Equal(_count_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0)
 
 
-def _count_true(onnx: OnnxNodes, x: Any, axis: Axis, keepdim: bool, rank: int) -> Any:
+def _count_true(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, rank: int) -> OnnxValue:
     number = onnx.Cast(onnx.Cast(x, to="bool"), to="int32")
     return reduced_in_onnx(onnx, "ReduceSum", number, reduced_axes(axis, rank), keepdim)
 
@@ -233,7 +234,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return onnx.Greater(_count_true(onnx, x, axis, keepdim, x.rank), 0)
 
 
-def _limits(dtype: str) -> tuple[Any, Any]:
+def _limits(dtype: str) -> tuple[Number, Number]:
     """The smallest and the largest value of a type."""
     if dtype in FLOATS:
         return float("-inf"), float("inf")
@@ -260,7 +261,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str
     return _index_in_onnx(onnx, "ArgMax", x, axis, keepdim, dtype)
 
 
-def _index_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+def _index_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
     if axis is not None and x.rank:
         return onnx.Cast(getattr(onnx, kind)(x, axis=normal_axis(axis, x.rank), keepdims=keepdim), to=dtype)
     place = getattr(onnx, kind)(onnx.Reshape(x, [-1]), axis=0, keepdims=0)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.public import public
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -43,7 +41,7 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return onnx.Ceil(x) if x.floating else x
 
 
-def _round_one(x: Any, decimals: int) -> Any:
+def _round_one(x: Element, decimals: int) -> Element:
     return np.rint(x * 10.0**decimals) / 10.0**decimals if decimals else np.rint(x)
 
 
@@ -87,7 +85,7 @@ def _(dout: Value) -> Gradients:
     return zeros_like(dout)
 
 
-def _clip_one(x: Any, min: Any, max: Any) -> Any:
+def _clip_one(x: Element, min: float | None, max: float | None) -> Element:
     if min is not None and max is not None and min > max:
         return max
     if min is not None and x < min:

@@ -9,7 +9,7 @@ the parameter `values` is a list, and `values_from_1` is a list without the firs
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.errors import OperatorError
@@ -17,6 +17,7 @@ from app.ops.size import Shape
 
 if TYPE_CHECKING:
     from app.ops.definition import OpDef
+    from app.ops.values import Applied, Attributes, Gradient, GradientRule
 
 
 class Call(Protocol):
@@ -27,21 +28,21 @@ class Call(Protocol):
         """The operator."""
 
     @property
-    def attributes(self) -> Mapping[str, Any]:
+    def attributes(self) -> Attributes:
         """The attributes of the call."""
 
     @property
     def needs(self) -> Sequence[bool]:
         """For each input, whether its gradient is needed."""
 
-    def input(self, index: int) -> Any: ...
-    def output(self, index: int) -> Any: ...
-    def like(self, index: int) -> Any:
+    def input(self, index: int) -> Applied: ...
+    def output(self, index: int) -> Applied: ...
+    def like(self, index: int) -> Applied:
         """A value with the shape and type of input `index`; its elements are arbitrary."""
 
     def input_shape(self, index: int) -> Shape: ...
     def output_shape(self, index: int) -> Shape: ...
-    def zeros(self, index: int) -> Any:
+    def zeros(self, index: int) -> Applied:
         """Zeros with the shape and type of output `index`, for an output without a gradient."""
 
 
@@ -67,7 +68,7 @@ class Rule:
     def __init__(
         self,
         definition: OpDef,
-        function: Callable[..., Any],
+        function: GradientRule,
         targets: tuple[int, ...],
         parameters: Sequence[str] | None = None,
     ):
@@ -79,7 +80,7 @@ class Rule:
         # compiled once, because every backward pass runs every rule
         self._run = eval(f"lambda call, douts: function({taken})", {"function": function})
 
-    def __call__(self, call: Call, douts: Sequence[Any]) -> Sequence[Any]:
+    def __call__(self, call: Call, douts: Sequence[Gradient]) -> Sequence[Gradient]:
         result = self._run(call, douts)
         return result if isinstance(result, (tuple, list)) else (result,)
 

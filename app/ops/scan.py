@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.ops.definition import operator
-from app.ops.dtype import INTEGERS
+from app.ops.dtype import INTEGERS, DTypeLike
 from app.ops.joining import concat
 from app.ops.logic import logical_and, where
 from app.ops.public import public
@@ -100,7 +98,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, dim: int | None, dtype: str | None) -> Onnx
 
 
 @public(method=True)
-def logcumsumexp(x: Value, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Applied:
+def logcumsumexp(x: Value, axis: int | None = None, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
     """Logarithm of the cumulative sum of exp(x) along an axis."""
     from app.ops.math import exp, log
     from app.ops.reduction import max_
@@ -111,12 +109,17 @@ def logcumsumexp(x: Value, axis: int | None = None, dtype: Any = None, name: str
 
 @public(method=True)
 def diff(
-    x: Value, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, name: str | None = None
+    x: Value,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Value | None = None,
+    append: Value | None = None,
+    name: str | None = None,
 ) -> Applied:
     """n-th difference of adjacent elements along an axis."""
     parts = [part for part in (prepend, x, append) if part is not None]
     out = concat(parts, axis) if len(parts) > 1 else x
-    before: list[Any] = [slice(None)] * len(x.shape)
+    before: list[slice] = [slice(None)] * len(x.shape)
     after = list(before)
     before[axis], after[axis] = slice(None, -1), slice(1, None)
     for _ in range(n):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from app.ops.values import Attributes, Setting
 
-def key_of(value: Any) -> Hashable:
+
+def key_of(value: Setting) -> Hashable:
     """A key that is equal for two settings only if operators behave equally with both.
 
     It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array. An object that is not plain
@@ -35,7 +38,7 @@ def key_of(value: Any) -> Hashable:
 class _Itself:
     """The key of an unhashable object: its identity. The object is kept alive, so the id is not reused."""
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Setting):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -45,24 +48,24 @@ class _Itself:
         return id(self.value)
 
 
-def is_immutable(value: Any) -> bool:
+def is_immutable(value: Setting) -> bool:
     """Whether a setting is immutable: not a list, a dict, a set or a writable array."""
     if isinstance(value, np.ndarray):
         return not value.flags.writeable
     return not isinstance(value, (list, dict, set))
 
 
-def key_of_settings(settings: Mapping[str, Any]) -> Hashable:
+def key_of_settings(settings: Attributes) -> Hashable:
     """The key of all attributes of an operator."""
     return tuple((name, key_of(settings[name])) for name in sorted(settings))
 
 
-def same_settings(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+def same_settings(some: Attributes, others: Attributes) -> bool:
     """Whether an operator behaves equally with both."""
     return key_of_settings(some) == key_of_settings(others)
 
 
-def is_default(value: Any, default: Any) -> bool:
+def is_default(value: Setting, default: Setting) -> bool:
     """Whether a setting has its default value, and so need not be printed."""
     try:
         return bool(value == default)
@@ -70,7 +73,7 @@ def is_default(value: Any, default: Any) -> bool:
         return key_of(value) == key_of(default)
 
 
-def format_setting(value: Any) -> str:
+def format_setting(value: Setting) -> str:
     """The text of a setting; a large array is printed as its type and shape."""
     if isinstance(value, np.ndarray) and value.size > 8:
         return f"<{value.dtype}{list(value.shape)}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,22 @@ from app.ops.form import Alias, Elementwise
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Axis, OpenSize, Spec, count, normal_axis, reduced_axes
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Element,
+    Gradients,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Operand,
+    Results,
+    Setting,
+    Value,
+)
 
 
-def _same(x: Any) -> Any:
+def _same(x: Element) -> Element:
     return x
 
 
@@ -80,7 +93,7 @@ def _reshaped(sizes: Shape, shape: Shape) -> Shape:
     return tuple(target)
 
 
-def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
+def sizes_of(shape: Any) -> tuple[Applied, tuple[int, ...]]:
     """Split a shape that may contain values into one value with all sizes, and the known sizes (-1 for the others).
 
     The first result is None if all sizes are known now.
@@ -108,7 +121,7 @@ def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
 class TakesSizes(OpDef):
     """The class of `reshape`, whose shape may be a value, or contain values and open sizes."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Operand | Setting, **kwargs: Operand | Setting) -> Applied:
         shape = args[1] if len(args) > 1 else kwargs.get("shape")
         parts = shape if isinstance(shape, (list, tuple)) else (shape,)
         if not any(isinstance(part, OpenSize) or hasattr(part, "apply_operator") for part in parts):
@@ -126,7 +139,7 @@ def _without_open_sizes(x: Any, shape: Any) -> Any:
     """
     if not isinstance(shape, (list, tuple)):
         return shape
-    if sum(size == UNKNOWN for size in map(_plain, shape)) == 1:
+    if sum(size == UNKNOWN for size in map(_known_size, shape)) == 1:
         return [UNKNOWN if isinstance(size, OpenSize) else size for size in shape]
     own = [size.where if isinstance(size, OpenSize) else None for size in getattr(x, "shape", ())]
     found = []
@@ -138,7 +151,7 @@ def _without_open_sizes(x: Any, shape: Any) -> Any:
     return found
 
 
-def _plain(size: Any) -> Any:
+def _known_size(size: Any) -> Any:
     """The size, or None for a value, whose comparison would be an operator."""
     return None if hasattr(size, "apply_operator") else size
 
@@ -286,34 +299,34 @@ def _(x_like: Value, dout: Value) -> Gradients:
 # Axes
 
 
-def _infer_transpose(x: Spec, *, perm: Any = None) -> Spec:
+def _infer_transpose(x: Spec, *, perm: Sequence[int] | None = None) -> Spec:
     order = _order(perm, len(x.shape))
     return Spec(tuple(x.shape[i] for i in order), x.dtype)
 
 
-def _order(perm: Any, rank: int) -> tuple[int, ...]:
+def _order(perm: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     order = tuple(range(rank))[::-1] if perm is None else tuple(normal_axis(a, rank) for a in perm)
     if sorted(order) != list(range(rank)):
-        raise ShapeError(f"perm {list(perm)} is not a permutation of {rank} axes")
+        raise ShapeError(f"perm {list(perm or ())} is not a permutation of {rank} axes")
     return order
 
 
 @public(method=True, in_place=True)
 @operator(_infer_transpose, views=True)
-def transpose(x: Array, *, perm: Any = None) -> Results:
+def transpose(x: Array, *, perm: Sequence[int] | None = None) -> Results:
     """Permute axes; without `perm`, reverse them."""
     return np.transpose(x, _order(perm, x.ndim))
 
 
 @transpose.gradient
-def _(dout: Value, perm: Any) -> Gradients:
+def _(dout: Value, perm: Sequence[int] | None) -> Gradients:
     if perm is None:
         return transpose(dout)
     return transpose(dout, perm=tuple(int(i) for i in np.argsort(_order(perm, len(perm)))))
 
 
 @transpose.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, perm: Any) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, perm: Sequence[int] | None) -> OnnxResult:
     return onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x
 
 
@@ -335,7 +348,9 @@ def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Appli
 
 
 @public(method=True)
-def moveaxis(x: Value, source: Any, destination: Any, name: str | None = None) -> Applied:
+def moveaxis(
+    x: Value, source: int | Sequence[int], destination: int | Sequence[int], name: str | None = None
+) -> Applied:
     """Move axes to other positions; the other axes keep their order."""
     rank = len(x.shape)
     moved = [normal_axis(a, rank) for a in ([source] if isinstance(source, int) else source)]
@@ -347,7 +362,7 @@ def moveaxis(x: Value, source: Any, destination: Any, name: str | None = None) -
 
 
 @public(method=True)
-def unflatten(x: Value, axis: int, shape: Any, name: str | None = None) -> Applied:
+def unflatten(x: Value, axis: int, shape: Sequence[int], name: str | None = None) -> Applied:
     """Split one axis into several of the sizes in `shape`; -1 is the remaining size."""
     along = normal_axis(axis, len(x.shape))
     return reshape(x, [*[0] * along, *shape, *x.shape[along + 1 :]])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from app.ops.definition import operator
@@ -14,7 +11,18 @@ from app.ops.math import exp
 from app.ops.public import public
 from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Attributes,
+    Gradients,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Operand,
+    Results,
+    Value,
+)
 
 LOWEST = 64
 """Differences from the maximum are clipped at -LOWEST, as in Paddle, so that no probability is 0."""
@@ -31,18 +39,18 @@ def _infer_softmax(x: Spec, *, axis: int = -1) -> Spec:
     return x
 
 
-def _floating(values: list[Any]) -> list[Any]:
+def _floating(values: list[Operand]) -> list[Applied]:
     return to_common_type(values, floating=True)
 
 
-def _over_last_axis(attributes: Mapping[str, Any], rank: int) -> bool:
+def _over_last_axis(attributes: Attributes, rank: int) -> bool:
     return rank == 2 and attributes["axis"] in (-1, 1)
 
 
 def _filling(log: bool) -> Filling:
     """The lowering of softmax or log-softmax; `log` is a constant when Numba compiles the function."""
 
-    def fill(x: Any, out: Any, axis: int) -> bool:
+    def fill(x: Array, out: Array, axis: int) -> bool:
         for i in range(x.shape[0]):
             top = x[i, 0]
             for j in range(x.shape[1]):

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
+from app.ops.dtype import DTypeLike
 from app.ops.indexing import along, put_items
 from app.ops.public import public
 from app.ops.shaping import squeeze
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 class TopK(NamedTuple):
     """The result of `topk`: values, and their indices along the axis."""
 
-    values: Any
-    indices: Any
+    values: Applied
+    indices: Applied
 
 
 def _infer_sort(x: Spec, *, axis: int = -1, descending: bool = False, stable: bool = False) -> tuple[Spec, Spec]:
@@ -27,7 +28,7 @@ def _infer_sort(x: Spec, *, axis: int = -1, descending: bool = False, stable: bo
     return x, Spec(x.shape, "int64")
 
 
-def _order(x: Any, axis: int, descending: bool) -> Any:
+def _order(x: Array, axis: int, descending: bool) -> Array:
     """The indices that sort the values, stably."""
     if not descending:
         return np.argsort(x, axis, kind="stable")
@@ -49,7 +50,7 @@ def _(x_like: Value, index: Value, dout: Value, axis: int) -> Gradients:
     return _put_back(dout, index, x_like, axis) if x_like.shape else dout
 
 
-def _put_back(dout: Any, index: Any, x_like: Any, axis: int) -> Any:
+def _put_back(dout: Gradient, index: Value, x_like: Value, axis: int) -> Gradient:
     """Zeros in the shape of the input, with the gradient scattered to the indices of the selected elements."""
     if dout is None:
         return None
@@ -108,7 +109,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, k: int, axis: int, largest: bool) -> OnnxRe
 
 @public(method=True)
 def topk(
-    x: Value, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
+    x: Value, k: int, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
 ) -> TopK:
     """The k largest values along an axis in order, and their indices; the smallest with largest=False."""
     return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
@@ -117,7 +118,7 @@ def topk(
 @public(method=True)
 def kthvalue(
     x: Value, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Applied, Applied]:
     """The k-th smallest value along an axis, and its index."""
     along = -1 if axis is None else axis
     values, places = largest_with_places(x, int(k), along, False)
@@ -125,8 +126,8 @@ def kthvalue(
     return (last[0], last[1]) if keepdim else (squeeze(last[0], axis=along), squeeze(last[1], axis=along))
 
 
-def _slice_at(x: Any, axis: int, place: int) -> Any:
-    parts: list[Any] = [slice(None)] * len(x.shape)
+def _slice_at(x: Value, axis: int, place: int) -> Applied:
+    parts: list[slice] = [slice(None)] * len(x.shape)
     parts[axis] = slice(place, place + 1)
     return x[tuple(parts)]
 
@@ -158,7 +159,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
-    dtype: Any = "int64",
+    dtype: DTypeLike = "int64",
     name: str | None = None,
 ) -> Applied:
     """Sorted unique elements, or slices along an axis; on request with indices, inverse indices and counts."""

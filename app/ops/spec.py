@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from app.errors import ShapeError
 from app.ops.dtype import canonical
@@ -50,7 +50,7 @@ class OpenSize:
     def __format__(self, form: str) -> str:
         return format(UNKNOWN, form)
 
-    def _refuse(self, *_: Any) -> Any:
+    def _refuse(self, *_: object) -> NoReturn:
         name, place = self.where
         raise ShapeError(
             f"the size of axis {place} of {name} (printed as -1) is known only when the Program runs, so Python cannot "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from app.ops.spec import UNKNOWN, Axis, count, reduced_axes
 from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
-def _number_of(x: Any, axis: Axis) -> Any:
+def _number_of(x: Value, axis: Axis) -> Applied:
     """The number of elements that a reduction combines; a value if it is known only at run time."""
     number = count([x.shape[a] for a in reduced_axes(axis, len(x.shape))])
     return sum_(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.ops.definition import operator
 from app.ops.form import Elementwise
 from app.ops.spec import Spec
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @operator(
@@ -36,7 +34,7 @@ def _infer_running_mean(running: Spec, value: Spec, *, momentum: float = 0.9, tr
     return running
 
 
-def _update_running(running: Any, value: Any, momentum: float, training: bool) -> Any:
+def _update_running(running: Element, value: Element, momentum: float, training: bool) -> Element:
     return running * momentum + value * (1.0 - momentum) if training else running
 
 

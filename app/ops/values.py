@@ -51,6 +51,8 @@ class Value(Protocol):
 
 
 Number: TypeAlias = "bool | int | float"
+Element: TypeAlias = Any
+"""An element in a function that compiled loops call: a NumPy scalar, or an array if the function is the kernel too."""
 Operand: TypeAlias = "Value | Array | np.generic | Number | None"
 """An input of an operator; None for an omitted optional input."""
 Setting: TypeAlias = Any
@@ -68,7 +70,7 @@ Kernel: TypeAlias = "Callable[..., Results]"
 """A function of arrays (positional) and attributes (keywords) that returns the outputs."""
 Infer: TypeAlias = "Callable[..., Spec | Sequence[Spec]]"
 """A function of the Specs of inputs (positional) and attributes (keywords) that returns the Specs of the outputs."""
-Prepare: TypeAlias = "Callable[[list[Any]], Sequence[Any]]"
+Prepare: TypeAlias = "Callable[[list[Any]], Sequence[Operand]]"
 """A function that converts the inputs of a call for the kernel; Tensors stay Tensors, and Variables stay Variables."""
 Gradient: TypeAlias = Any
 """A gradient: a Tensor, a Variable or an array, depending on the backward pass; None if there is no gradient."""
@@ -109,8 +111,8 @@ class OnnxNodes(Protocol):
     def __getattr__(self, op_type: str) -> Callable[..., Any]: ...
 
 
-OnnxResult: TypeAlias = "OnnxValue | Sequence[OnnxValue]"
-"""The ONNX values of the outputs of an operator."""
+OnnxResult: TypeAlias = "OnnxValue | Sequence[OnnxValue | None]"
+"""The ONNX values of the outputs of an operator; None for an output that nothing in the graph reads."""
 OnnxRule: TypeAlias = "Callable[..., OnnxResult]"
 """A function that builds ONNX nodes and returns their values; its parameters are named `onnx`, or after inputs and
 attributes of the operator."""

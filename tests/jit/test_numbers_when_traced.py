@@ -38,7 +38,7 @@ def test_a_range_and_a_condition_of_several_elements_are_refused():
         return x * 2 if x else x
 
     for function in (over, under):
-        with pytest.raises(AppError, match=r"one element|is ambiguous"):
+        with pytest.raises(AppError, match=r"one element|neither true nor false"):
             static(function)(app.ones([2]))
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from app.graph.interpret import run_operators
+from app.graph.interpret import RunValue, run_operators
 from app.graph.passes.rewrite import reads, with_operators, writes
 from app.graph.program import Operator, Program
 from app.ops.definition import OpDef
 from app.ops.form import Elementwise, Fused
+from app.ops.values import Kernel, Results
 
 
 @dataclass(eq=False)
@@ -96,10 +96,10 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
     return Operator(definition, list(inputs), outputs, {}, body[-1].role)
 
 
-def _kernel(body: tuple[Operator, ...], inputs: Sequence[str], outputs: Sequence[str]) -> Callable[..., Any]:
+def _kernel(body: tuple[Operator, ...], inputs: Sequence[str], outputs: Sequence[str]) -> Kernel:
     """The kernel of a fused operator, for engines that run operators one by one."""
 
-    def run(*arrays: Any) -> Any:
+    def run(*arrays: RunValue) -> Results:
         values = dict(zip(inputs, arrays, strict=True))
         run_operators(body, values)
         return values[outputs[0]] if len(outputs) == 1 else tuple(values[n] for n in outputs)
