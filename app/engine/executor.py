@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from app.engine import reference
-from app.engine.reference import stacked
+from app.engine.reference import Dataset, stacked
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
 from app.graph.cache import ProgramCache
 from app.graph.defaults import default_main_program
+from app.graph.interpret import RunValue
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
 from app.graph.scope import Scope, global_scope
@@ -23,11 +24,11 @@ from app.ops.spec import UNKNOWN, plain_sizes
 class Engine(Protocol):
     """Runs Programs on values that the Executor has checked."""
 
-    def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
+    def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[RunValue]:
         """Run a Program once; returns the fetched values."""
 
     def run_many(
-        self, program: Program, dataset: Any, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
+        self, program: Program, dataset: Dataset, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
     ) -> list[np.ndarray]:
         """Run a Program on each batch of a dataset; returns the values of each fetched variable at all batches."""
 
@@ -45,7 +46,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {"reference": reference.ReferenceEngi
 class Executor:
     """Runs Programs with the engine of a given name; every engine computes the same results."""
 
-    def __init__(self, place: Any = None, engine: str = "reference"):
+    def __init__(self, place: object = None, engine: str = "reference"):
         if engine not in ENGINES:
             raise ProgramError(f"there is no engine {engine!r}; expected one of {', '.join(ENGINES)}")
         self._engine = ENGINES[engine]()
@@ -54,7 +55,7 @@ class Executor:
     def run(
         self,
         program: Any = None,
-        feed: Mapping[str, Any] | None = None,
+        feed: Mapping[str, object] | None = None,
         fetch_list: Sequence[Variable | str] | None = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
@@ -62,7 +63,7 @@ class Executor:
         return_numpy: bool = True,
         use_program_cache: bool = False,
         use_prune: bool = False,
-    ) -> list[Any]:
+    ) -> list[np.ndarray]:
         """Run a Program once with the values fed; returns the values of the variables in `fetch_list`.
 
         Lists in `fetch_list` are flattened. With `use_prune`, only the operators in `fetch_list` run, as `minimize`
@@ -93,7 +94,7 @@ class Executor:
     def train_from_dataset(
         self,
         program: Program,
-        dataset: Iterable[Sequence[Any]],
+        dataset: Dataset,
         feed_list: Sequence[Variable | str],
         fetch_list: Sequence[Variable | str] = (),
         scope: Scope | None = None,
@@ -114,8 +115,8 @@ class Executor:
         return self._engine.run_many(program, dataset, feeds, fetch, scope)
 
     def _run_batch(
-        self, program: Program, feeds: Sequence[str], batch: Sequence[Any], fetch: Sequence[str], scope: Scope
-    ) -> list[Any]:
+        self, program: Program, feeds: Sequence[str], batch: Sequence[object], fetch: Sequence[str], scope: Scope
+    ) -> list[RunValue]:
         return _run_once(self._engine, program, _checked_batch(program, feeds, batch), fetch, scope)
 
     def close(self) -> None:
@@ -124,7 +125,7 @@ class Executor:
 
 def _run_once(
     engine: Engine, program: Program, fed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope
-) -> list[Any]:
+) -> list[RunValue]:
     _refresh(program, scope)
     fetched = engine.run(program, fed, fetch, scope)
     for rate in program.schedulers.values():
@@ -172,7 +173,7 @@ def _flat(items: Any) -> list[Any]:
     return list(_listed(items))
 
 
-def _is_operator(item: Any) -> bool:
+def _is_operator(item: object) -> bool:
     return isinstance(item, Operator)
 
 
@@ -182,13 +183,13 @@ def _listed(items: Any) -> Sequence[Any]:
     return list(items) if isinstance(items, (list, tuple)) else [items]
 
 
-def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[Any]) -> dict[str, np.ndarray]:
+def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[object]) -> dict[str, np.ndarray]:
     if len(batch) != len(feeds):
         raise ProgramError(f"a batch has {len(batch)} arrays, but {len(feeds)} variables to feed: {', '.join(feeds)}")
     return _checked_feed(program, dict(zip(feeds, batch, strict=True)))
 
 
-def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _checked_feed(program: Program, feed: Mapping[str, object]) -> dict[str, np.ndarray]:
     variables = program.global_block().vars
     operators = program.global_block().ops
     unfed = [name for name, v in variables.items() if v.is_data and name not in feed]
@@ -219,7 +220,7 @@ def _in_declared_shape(array: np.ndarray, shape: tuple[int, ...]) -> tuple[np.nd
     return shaped, shape[:1] != (UNKNOWN,) or shaped.shape[:1] == array.shape[:1]
 
 
-def _checked_array(variable: Variable, value: Any) -> np.ndarray:
+def _checked_array(variable: Variable, value: object) -> np.ndarray:
     """A fed value as an array, checked against the declared shape and type."""
     try:
         array = np.asarray(value)

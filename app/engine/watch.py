@@ -15,6 +15,7 @@ from app.graph.program import Operator, Program
 from app.graph.scope import Scope
 from app.ops.definition import OpDef
 from app.ops.spec import UNKNOWN
+from app.ops.values import Gradient
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import Node, reachable
 from app.tensor.tensor import Tensor
@@ -103,7 +104,7 @@ def watch_tensors(
     loss = loss_of(Watched(array))
     runs = list(_forward_runs(made, names))
     if backward:
-        gradients: dict[Any, Any] = {loss.source: np.ones_like(loss._array)}
+        gradients: dict[Any, Gradient] = {loss.source: np.ones_like(loss._array)}
         calls: list[Any] = [_WatchedNode(node, runs) for node in reachable(gradients)]
         outside = set_modes(modes().unrecorded)
         try:
@@ -138,7 +139,7 @@ class _WatchedNode:
         self.attributes, self.needs = node.attributes, node.needs
         self.input_keys, self.output_keys = node.input_keys, node.output_keys
 
-    def differentiate(self, call: Recorded, douts: Sequence[Any]) -> Sequence[Any]:
+    def differentiate(self, call: Recorded, douts: Sequence[Gradient]) -> Sequence[Gradient]:
         definition: OpDef = self._node.definition
         gradients = definition.differentiate(self._node, douts)
         read = [("d" + _name(definition.outputs, i), np.asarray(g)) for i, g in enumerate(douts) if g is not None]

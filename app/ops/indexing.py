@@ -22,6 +22,8 @@ from app.ops.values import Attributes, Gradients, OnnxNodes, OnnxResult, OnnxVal
 
 Item = int | str | tuple[Setting, ...] | None
 Items = tuple[Item, ...]
+Index: TypeAlias = Any
+"""A Python index: integers, slices, None, ... and arrays or values of indices, or a tuple of these."""
 Part: TypeAlias = Any
 """An element of an index: an integer, a slice, None, an ellipsis or an index array, of which shape inference has the
 Spec, and ONNX rules have the OnnxValue."""
@@ -31,7 +33,7 @@ ROWS: Items = (("array", 0),)
 """The items that select slices along the first axis by the indices in array 0, or elements by the mask in it."""
 
 
-def index_items(index: Any) -> tuple[list[Part], Items]:
+def index_items(index: Index) -> tuple[list[Part], Items]:
     """The arrays in a Python index, and its items."""
     arrays: list[Part] = []
     items: list[Item] = []

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,25 +26,30 @@ from app.errors import (
 )
 from app.graph.autodiff import Recorded, reverse_walk
 from app.listed import as_list
+from app.ops.values import Gradient
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from app.tensor.tape import Key
     from app.tensor.tensor import Tensor
 
-Complete = Callable[[Any, Any], Any]
+Complete: TypeAlias = "Callable[[Any, Gradient], Gradient]"
+Start: TypeAlias = "Tensor | npt.ArrayLike | None"
+"""The gradient of an output that a caller passes; None stands for ones."""
 
 
 def _walk(
     tensors: Sequence[Tensor],
-    starts: Sequence[Any],
+    starts: Sequence[Start],
     retain_graph: bool,
     create_graph: bool,
     complete: Complete | None = None,
     wanted: Container[Key] | None = None,
     blocked: Container[Key] = (),
-) -> dict[Any, Any]:
+) -> dict[Any, Gradient]:
     """Walk back from `tensors`, but not through `blocked`; with `wanted`, only through nodes that lead to these keys.
 
     Returns the gradients of the values where the walk ended, by their keys.
@@ -52,7 +57,7 @@ def _walk(
     if len(starts) != len(tensors):
         raise GradientArgumentError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
     kind = tensors[0].result_class
-    gradients: dict[Any, Any] = {}
+    gradients: dict[Any, Gradient] = {}
     outside = set_modes(modes().recorded if create_graph else modes().unrecorded)
     try:
         for place, tensor in enumerate(tensors):
@@ -78,7 +83,7 @@ def _walk(
     return gradients
 
 
-def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Any:
+def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Gradient:
     array = tensor._array
     if tensor.stop_gradient:
         raise GradientError(
@@ -105,14 +110,16 @@ def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Any:
     return given
 
 
-def _counted(values: Sequence[Any], what: str) -> str:
+def _counted(values: Sequence[object], what: str) -> str:
     return f"{len(values)} {what}" if len(values) == 1 else f"{len(values)} {what}s"
 
 
 # Hooks
 
 
-def _after_hooks(kind: Callable[..., Tensor], complete: Complete | None, key: tuple[Node, int], gradient: Any) -> Any:
+def _after_hooks(
+    kind: Callable[..., Tensor], complete: Complete | None, key: tuple[Node, int], gradient: Gradient
+) -> Gradient:
     node, slot = key
     hooks = None if node.hooks is None else node.hooks.get(slot)
     if hooks:
@@ -120,7 +127,7 @@ def _after_hooks(kind: Callable[..., Tensor], complete: Complete | None, key: tu
     return gradient if complete is None else complete(key, gradient)
 
 
-def run_hooks(hooks: Hooks, gradient: Any, kind: Callable[..., Tensor]) -> Any:
+def run_hooks(hooks: Hooks, gradient: Gradient, kind: Callable[..., Tensor]) -> Gradient:
     """Call the hooks with a gradient as a Tensor, one after the other; returns the gradient after all of them."""
     arrays = not hasattr(gradient, "_array")
     tensor = kind(np.asarray(gradient)) if arrays else gradient
@@ -137,7 +144,7 @@ def run_hooks(hooks: Hooks, gradient: Any, kind: Callable[..., Tensor]) -> Any:
     return tensor._array if arrays else tensor
 
 
-def _check_hook(hook: Hook, gradient: Any, changed: Any) -> None:
+def _check_hook(hook: Hook, gradient: Tensor, changed: Any) -> None:
     """Raise an error if the value that a hook returned cannot replace the gradient."""
     code = getattr(hook, "__code__", None)
     name = getattr(hook, "__qualname__", type(hook).__name__)
@@ -169,7 +176,7 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
-def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Any]) -> None:
+def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
     """Remove the gradient of a leaf from `gradients`, and add it to the `.grad` of the leaf, in place if it has one."""
     gradient = gradients.pop(leaf)
     if leaf._hooks:
@@ -205,11 +212,11 @@ _begin_adding, _end_adding = _adding.acquire, _adding.release  # twice as fast a
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Start | Sequence[Start] = None,
     retain_graph: bool | None = False,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Add the gradients of `tensors` to the `.grad` of every leaf that requires one, or of `inputs` only.
 
@@ -221,7 +228,11 @@ def backward(
 
 
 def run_backward(
-    tensors: Sequence[Tensor], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any = None
+    tensors: Sequence[Tensor],
+    starts: Sequence[Start],
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Any = None,
 ) -> None:
     """`backward` for lists."""
     if not _any_requires_gradient(tensors):
@@ -260,7 +271,7 @@ def _drop_callbacks(outside: int) -> None:
 
 
 def _run_backward(
-    tensors: Sequence[Tensor], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
+    tensors: Sequence[Tensor], starts: Sequence[Start], retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
     if inputs is not None:
         inputs = _tensors_among(inputs, "inputs")
@@ -295,14 +306,14 @@ _UNUSED = (
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Start | Sequence[Start] = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool = False,
-    no_grad_vars: Any = None,
+    no_grad_vars: Tensor | Iterable[Tensor] | None = None,
 ) -> list[Any]:
     """The gradients of the sum of `outputs` with respect to `inputs`; no `.grad` changes.
 
@@ -316,7 +327,7 @@ def grad(
     around = list(around) if isinstance(around, set) else as_list(around)
     tracer = modes().tracer
     if tracer is not None:
-        made: list[Any] = tracer.grad(outputs, inputs, starts, create_graph, around)
+        made: list[Gradient] = tracer.grad(outputs, inputs, starts, create_graph, around)
         for position, gradient in enumerate(made):
             if gradient is None and not allow_unused:
                 raise GradientError(_UNUSED.format(position=position, shape=list(inputs[position].shape)))
@@ -326,7 +337,7 @@ def grad(
     outside = len(_callbacks_of_thread()) if _callbacks else 0
     found = _gradients_of(outputs, inputs, starts, keep, create_graph, blocked)
     kind = outputs[0].result_class
-    results: list[Any] = []
+    results: list[Gradient] = []
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)
         if gradient is not None and tensor._hooks and tensor._node is None and tensor.as_in_pytorch:
@@ -347,16 +358,16 @@ def grad(
 def _gradients_of(
     outputs: Sequence[Tensor],
     inputs: Sequence[Tensor],
-    starts: Sequence[Any],
+    starts: Sequence[Start],
     retain_graph: bool,
     create_graph: bool,
     blocked: Sequence[Tensor] = (),
-) -> dict[Any, Any]:
+) -> dict[Any, Gradient]:
     """The gradients of `inputs` by their keys, before the hooks of leaves."""
     wanted, around = {tensor.source for tensor in inputs}, {tensor.source for tensor in blocked}
-    found: dict[Any, Any] = {}
+    found: dict[Any, Gradient] = {}
 
-    def complete(key: Any, gradient: Any) -> Any:
+    def complete(key: Key, gradient: Gradient) -> Gradient:
         if key in wanted:
             found[key] = gradient
         return None if key in around else gradient

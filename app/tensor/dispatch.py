@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy import ndarray
 
 from app.errors import OperatorError
-from app.ops.call_cache import Conversions
+from app.ops.call_cache import Conversions, Kinds
 from app.ops.definition import REGISTRY, OpDef, kernel_error
 from app.ops.methods import ValueMethods
 from app.ops.spec import spec_of
+from app.ops.values import Applied, Array, Attributes, Operand, Results
 from app.tensor.inplace import note_view, write
 from app.tensor.modes import modes
 from app.tensor.tape import Node
 
 
-def _binary_method(name: str, python: str) -> Callable[[Any, Any], Any]:
+def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
     """A fast method for a Python operator with two operands, whose inputs need no checks.
 
     If nothing is recorded and operands of these types were seen before, it calls the kernel directly. Users' functions
@@ -27,7 +28,7 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Any]:
     definition, general = REGISTRY[name], getattr(ValueMethods, python)
     kernel, known = definition.kernel, definition.call_cache.conversions
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: Operand) -> Applied:
         if modes().direct:
             x = self._array
             y = other._array if isinstance(other, RunsOperators) else other
@@ -39,7 +40,7 @@ def _binary_method(name: str, python: str) -> Callable[[Any, Any], Any]:
                     pass
         return general(self, other)
 
-    def swapped(self: Any, other: Any) -> Any:
+    def swapped(self: Any, other: Operand) -> Applied:
         if modes().direct:
             y = self._array
             conversions = known.get((other.__class__, y.dtype))
@@ -89,8 +90,8 @@ class RunsOperators(ValueMethods):
     __gt__, __ge__ = _binary_method("greater_than", "__gt__"), _binary_method("greater_equal", "__ge__")
 
     def apply_operator(
-        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
-    ) -> Any:
+        self, definition: OpDef, inputs: Sequence[Any], attributes: Attributes, into: Any = None
+    ) -> Applied:
         """Run the operator now, and record it if a gradient may be needed."""
         here = modes()
         if here.tracer is not None:
@@ -127,7 +128,7 @@ class RunsOperators(ValueMethods):
         inputs: Sequence[Any],
         arrays: Sequence[Any],
         outputs: Sequence[np.ndarray],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         on: bool,
     ) -> list[Any]:
         """The outputs as Tensors; the operator is recorded if recording is on and a gradient may be needed."""
@@ -155,7 +156,7 @@ class RunsOperators(ValueMethods):
 
 
 def _prepared(
-    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: tuple[Any, ...]
+    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: Kinds
 ) -> tuple[Sequence[Any], list[Any]]:
     """The inputs converted for the kernel, and their arrays. The conversions are remembered."""
     for value in given:
@@ -181,12 +182,12 @@ def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], c
     return arrays
 
 
-def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any], into: Sequence[Any]) -> Any:
+def _update(definition: OpDef, arrays: Sequence[Any], attributes: Attributes, into: Sequence[Any]) -> Sequence[Any]:
     """Run an operator whose results replace values in their own memory, as an optimiser's step does."""
     try:
         if definition.accumulates is not None and into[0]._array.flags.writeable:
             base, scale, term = [arrays[place] for place in definition.accumulates.places(definition.inputs)]
-            results: Any = np.subtract(base, np.multiply(scale, term), into[0]._array)
+            results: Results = np.subtract(base, np.multiply(scale, term), into[0]._array)
         else:
             results = definition.kernel(*arrays, **attributes)
     except Exception as error:
@@ -196,14 +197,14 @@ def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, A
     return into
 
 
-def _as_arrays(results: Any) -> list[np.ndarray]:
+def _as_arrays(results: Results) -> list[np.ndarray]:
     """The results of a kernel, which may return an array, a NumPy scalar, a tuple of these, or None, as arrays."""
     if isinstance(results, tuple):
         return [np.asarray(r) for r in results]
     return [] if results is None else [np.asarray(results)]
 
 
-def _check(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+def _check(definition: OpDef, arrays: Sequence[Array], attributes: Attributes) -> None:
     """Check the inputs with shape inference, unless inputs of these shapes and types were checked before."""
     seen = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
     if seen is None or seen not in definition.call_cache.valid:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.broadcasting import sum_to
 from app.ops.definition import OpDef, apply
-from app.ops.indexing import index_items, take_items
+from app.ops.indexing import Index, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.shaping import cast
+from app.ops.values import Applied, Array, Attributes, Gradients, Operand, Setting, Value
 from app.tensor.modes import modes
 from app.tensor.tape import Node, move_retained_gradient, note_change, owner_of
 
@@ -36,10 +38,10 @@ class Step(NamedTuple):
     """One operator on the way from a base to its view."""
 
     definition: OpDef
-    attributes: Mapping[str, Any]
+    attributes: Attributes
     slot: int
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: Operand) -> Applied:
         result = apply(self.definition, [value], self.attributes)
         return result[self.slot] if isinstance(result, (tuple, list)) else result
 
@@ -62,7 +64,7 @@ class View:
         return value
 
 
-def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Mapping[str, Any], slot: int) -> None:
+def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Attributes, slot: int) -> None:
     """Record that a result of an operator is a view, if it shares the memory of its first input."""
     if view._array.base is None or owner_of(view._array) is not owner_of(source._array):
         return
@@ -100,7 +102,7 @@ def _move(tensor: Tensor, node: Node | None, slot: int, stop_gradient: bool) -> 
     move_retained_gradient(tensor, *before)
 
 
-def _record_change_of_part(view: View, index: Any, value: Any) -> None:
+def _record_change_of_part(view: View, index: Index, value: Any) -> None:
     """Record that `value` was written to a view or, with `index`, to a part of it."""
     base = view.base
     values = [base, value]
@@ -120,9 +122,10 @@ def _recompute_views(base: Tensor) -> None:
             _move(view, new._node, new._slot, new.stop_gradient)
 
 
-def _put_part(x: Any, value: Any, *, steps: Sequence[Step], index: Any = None) -> Any:
+def _put_part(x: Array, value: Array, *, steps: Sequence[Step], index: Index = None) -> Array:
     """A copy of `x` with the part selected by the steps and then the index replaced by `value`."""
-    out = part = x.copy()
+    out: Array = x.copy()
+    part = out
     for step in steps:
         part = step(part)
     part[... if index is None else index] = value
@@ -133,7 +136,7 @@ put_part = OpDef("put_part", _put_part, lambda x, value, **attributes: x)
 
 
 @put_part.gradient
-def _(value_like: Any, dout: Any, steps: Sequence[Step], index: Any) -> Any:
+def _(value_like: Value, dout: Value, steps: Sequence[Step], index: Index) -> Gradients:
     part = dout
     for step in steps:
         part = step(part)
@@ -147,7 +150,7 @@ def _(value_like: Any, dout: Any, steps: Sequence[Step], index: Any) -> Any:
 # Changes
 
 
-def check_changeable(tensor: Tensor, incoming: Any = None) -> None:
+def check_changeable(tensor: Tensor, incoming: Operand = None) -> None:
     """Raise an error if a leaf that requires a gradient would be changed while operators are recorded.
 
     The same holds for a view that a user's operator returned, if gradients are required, as these could not follow.
@@ -170,11 +173,11 @@ def check_changeable(tensor: Tensor, incoming: Any = None) -> None:
         )
 
 
-def _require_gradients(*values: Any) -> bool:
+def _require_gradients(*values: Operand) -> bool:
     return not all(getattr(value, "stop_gradient", True) for value in values)
 
 
-def write(tensor: Tensor, numbers: Any, index: Any = ...) -> None:
+def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
     """Write numbers to the memory of a Tensor, or to a part of it."""
     if not tensor._array.flags.writeable:  # a broadcast scalar, or memory of another owner
         tensor._array, tensor._view = tensor._array.copy(), None
@@ -183,7 +186,7 @@ def write(tensor: Tensor, numbers: Any, index: Any = ...) -> None:
     note_change(tensor._array)
 
 
-def set_value(tensor: Tensor, value: Any) -> None:
+def set_value(tensor: Tensor, value: Operand) -> None:
     """Replace the elements of a Tensor; no gradient flows through this."""
     tracer = modes().tracer
     if tracer is not None:
@@ -219,7 +222,7 @@ def become(tensor: Tensor, result: Any) -> Any:
     return tensor
 
 
-def set_item(tensor: Tensor, index: Any, value: Any) -> None:
+def set_item(tensor: Tensor, index: Index, value: Any) -> None:
     """Write a value to a part of a Tensor."""
     check_changeable(tensor, value)
     here = modes()
@@ -235,33 +238,34 @@ def set_item(tensor: Tensor, index: Any, value: Any) -> None:
     _record_change_of_part(view, advanced, value)
 
 
-def _index_of_arrays(index: Any) -> Any:
+def _index_of_arrays(index: Index) -> Index:
     if isinstance(index, tuple):
         return tuple(getattr(i, "_array", i) for i in index)
     return getattr(index, "_array", index)
 
 
-def _steps_to_part(index: Any) -> tuple[tuple[Step, ...], Any]:
+def _steps_to_part(index: Index) -> tuple[tuple[Step, ...], Index]:
     """The step to a part that is a view; for an index with arrays, no step and the index itself."""
     arrays, items = index_items(index)
     return ((), _index_of_arrays(index)) if arrays else ((Step(take_items, {"items": items}, 0),), None)
 
 
-def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_place_method(name: str, function: Callable[..., Applied]) -> Callable[..., Tensor]:
     if isinstance(function, OpDef) and function.views:
         return _reshaping_method(name, function)
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.become(function(self, *args, **kwargs))
+    def method(self: Tensor, *args: Operand | Setting, **kwargs: Operand | Setting) -> Tensor:
+        changed: Tensor = self.become(function(self, *args, **kwargs))
+        return changed
 
     method.__name__, method.__doc__ = name, f"`{name[:-1]}` in place."
     return method
 
 
-def _reshaping_method(name: str, function: OpDef) -> Callable[..., Any]:
+def _reshaping_method(name: str, function: OpDef) -> Callable[..., Tensor]:
     """An in-place method that changes the shape only."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: Operand | Setting, **kwargs: Operand | Setting) -> Tensor:
         check_changeable(self)
         self.take_place_of(function(self, *args, **kwargs))
         note_change(self._array)

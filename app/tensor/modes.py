@@ -25,7 +25,7 @@ class Modes:
         self.on = on
         """Whether operators are recorded."""
         self.tracer = tracer
-        """While a function is traced into a Program, the tracer, which gets the operators instead of running them."""
+        """While a function is traced into a Program, the `app.jit.tracer.Tracer` that gets the operators; else None."""
         self.direct = not on and tracer is None
         """Whether operators run without being recorded or traced."""
         other = Modes(not on, tracer, self) if other is None else other
@@ -62,7 +62,7 @@ class set_grad_enabled:  # noqa: N801 - Paddle's name
     def __enter__(self) -> None:
         _switch(self._mode)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         _switch(self._outside)
 
 
@@ -95,7 +95,7 @@ class _Switched(ContextDecorator):
         now = modes()
         self._entered.append(set_modes(now.recorded if self._mode else now.unrecorded))
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for token in self._entered[::-1]:
             try:
                 reset_modes(token)

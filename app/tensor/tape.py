@@ -10,7 +10,7 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,6 +19,7 @@ import numpy as np
 from app.errors import InPlaceError, OperatorError
 from app.ops.definition import OpDef
 from app.ops.size import Shape
+from app.ops.values import Array, Attributes
 
 if TYPE_CHECKING:
     from app.tensor.tensor import Tensor
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     Key: TypeAlias = "tuple[Node, int] | Tensor"
     """The key of a gradient: an output of a node, or a leaf."""
 
-Hook = Callable[[Any], Any]
-Hooks = dict[Any, Hook]
+Hook: TypeAlias = "Callable[[Any], Tensor | None]"
+"""A function of a gradient, a Tensor or a Variable, that may return another gradient."""
+Hooks: TypeAlias = "dict[HookHandle | str, Hook]"
 """Functions that are called with a complete gradient, by the handles that remove them."""
 
 # Versions of memory
@@ -145,7 +147,7 @@ class Node:
         sources: Sequence[Key | None],
         arrays: Sequence[Any],
         outputs: Sequence[np.ndarray],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         needs: Sequence[bool],
     ):
         self.order = next(clock)
@@ -175,7 +177,7 @@ class Node:
         self._outputs = [a if j in reads.outputs else None for j, a in enumerate(outputs)] if reads.outputs else []
 
     @property
-    def input_keys(self) -> Sequence[Any]:
+    def input_keys(self) -> Sequence[Key | None]:
         return self.sources
 
     @property
@@ -238,7 +240,7 @@ _ZEROS = bytes(16)
 """The memory of arrays of which only the shape and the type are read."""
 
 
-def on_tape(kind: Callable[..., Any], array: Any, source: Key | None) -> Any:
+def on_tape(kind: Callable[..., Tensor], array: Array, source: Key | None) -> Tensor:
     """A Tensor of an array with the tape position `source`; with None, one without a gradient."""
     if source is not None and not isinstance(source, tuple) and source._array is array:
         return source
@@ -251,7 +253,7 @@ def on_tape(kind: Callable[..., Any], array: Any, source: Key | None) -> Any:
 class DifferentiableNode:
     """A node that returns its saved values as Tensors on the tape, so that gradients can be differentiated again."""
 
-    def __init__(self, node: Node, kind: Callable[..., Any]):
+    def __init__(self, node: Node, kind: Callable[..., Tensor]):
         """`kind` is the class of these Tensors."""
         self.node = node
         self.definition = node.definition
@@ -265,23 +267,23 @@ class DifferentiableNode:
         self.output_specs = node.output_specs
         self._kind = kind
 
-    def input(self, index: int) -> Any:
+    def input(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.input(index), self.node.sources[index])
 
-    def output(self, index: int) -> Any:
+    def output(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.output(index), (self.node, index))
 
-    def like(self, index: int) -> Any:
+    def like(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.like(index), None)
 
-    def zeros(self, index: int) -> Any:
+    def zeros(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.zeros(index), None)
 
 
 _order = attrgetter("order")
 
 
-def reachable(sources: Iterable[Any], blocked: Container[Key] = ()) -> list[Node]:
+def reachable(sources: Iterable[Key | None], blocked: Container[Key] = ()) -> list[Node]:
     """The nodes that gradients can reach from `sources` without passing through `blocked`, the latest first."""
     found: set[Node] = set()
     waiting = list(sources)
@@ -295,7 +297,7 @@ def reachable(sources: Iterable[Any], blocked: Container[Key] = ()) -> list[Node
     return sorted(found, key=_order, reverse=True)
 
 
-def leading_to(targets: Container[Any], nodes: Sequence[Node]) -> list[Node]:
+def leading_to(targets: Container[Key | None], nodes: Sequence[Node]) -> list[Node]:
     """The nodes, the latest first, from which gradients can reach one of `targets`."""
     found: set[Node] = set()
     for node in reversed(nodes):

@@ -5,27 +5,32 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from app.device import no_gpu
 from app.errors import ShapeError
 from app.graph import names
 from app.ops.creation import assign
 from app.ops.definition import REGISTRY
-from app.ops.dtype import canonical, get_default_dtype, name_of
+from app.ops.dtype import DTypeLike, canonical, get_default_dtype, name_of
 from app.ops.joining import stack
 from app.ops.methods import ValueMethods
+from app.ops.values import Applied, Operand
 from app.tensor import inplace
-from app.tensor.backward import run_backward
+from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
 from app.tensor.inplace import View, add_methods, write
 from app.tensor.modes import modes
-from app.tensor.tape import HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
+from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
+
+if TYPE_CHECKING:
+    from app.tensor.tape import Key
 
 
-def _in_place(name: str) -> Any:
+def _in_place(name: str) -> Callable[[Any, Operand], Tensor]:
     definition = REGISTRY[name]
     return lambda self, other: self.become(definition(self, other))
 
@@ -105,7 +110,7 @@ class Tensor(RunsOperators):
         return self._node is None
 
     @property
-    def source(self) -> Any:
+    def source(self) -> Key:
         """The key of its gradient: the node that computed it and the number of the output, or the Tensor itself."""
         return self if self._node is None else (self._node, self._slot)
 
@@ -140,7 +145,7 @@ class Tensor(RunsOperators):
     def tolist(self) -> Any:
         return self._read().tolist()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         array = self._read()
         if copy is False and dtype in (None, array.dtype):
             return array
@@ -173,7 +178,9 @@ class Tensor(RunsOperators):
 
     # Gradients
 
-    def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:
+    def backward(
+        self, grad_tensor: Start = None, retain_graph: bool | None = False, create_graph: bool = False
+    ) -> None:
         """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
         run_backward([self], [grad_tensor], retain_graph, create_graph)
 
@@ -196,7 +203,7 @@ class Tensor(RunsOperators):
         """The gradient as a NumPy array, or None."""
         return None if self.grad is None else self.grad.numpy()
 
-    def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
+    def register_hook(self, hook: Hook) -> HookHandle:
         """Register a function that is called with the gradient in each backward pass and may replace it."""
         return add_hook(self, hook)
 
@@ -212,7 +219,7 @@ class Tensor(RunsOperators):
             return variable
         return self.result_class(self._array)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         """A leaf with copied elements and its own name, without the gradient and the hooks."""
         copied = self.__class__.__new__(self.__class__)
         memo[id(self)] = copied
@@ -229,7 +236,7 @@ class Tensor(RunsOperators):
         """This Tensor itself, which is on the CPU already."""
         return self
 
-    def cuda(self, device_id: Any = None, blocking: bool = True) -> Tensor:
+    def cuda(self, device_id: object = None, blocking: bool = True) -> Tensor:
         """Raise an error: there is no GPU."""
         raise no_gpu("cuda()")
 
@@ -247,12 +254,12 @@ class Tensor(RunsOperators):
 
     set_value, become, __setitem__ = inplace.set_value, inplace.become, inplace.set_item
 
-    def copy_(self, other: Any, blocking: bool = True) -> Tensor:
+    def copy_(self, other: Operand, blocking: bool = True) -> Tensor:
         """Copy the elements of another value, broadcast to this shape."""
         self[...] = other
         return self
 
-    def fill_(self, value: Any) -> Tensor:
+    def fill_(self, value: Operand) -> Tensor:
         """Fill this Tensor with a number."""
         self[...] = value
         return self
@@ -283,7 +290,7 @@ def _restored(
     return restored
 
 
-def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
+def to_tensor(data: Any, dtype: DTypeLike | None = None, place: object = None, stop_gradient: bool = True) -> Tensor:
     """Create a Tensor from numbers, lists or arrays; Python floats get the default type, arrays keep theirs.
 
     A Variable, or a Tensor while a function is traced, is copied in the Program; a list of them is stacked.
@@ -303,7 +310,7 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     return Tensor(array.astype(canonical(dtype or array.dtype), copy=False), stop_gradient)
 
 
-def _is_symbolic(data: Any) -> bool:
+def _is_symbolic(data: object) -> bool:
     """Whether some elements are known only when a Program runs."""
     if isinstance(data, Tensor):
         return modes().tracer is not None
@@ -312,7 +319,7 @@ def _is_symbolic(data: Any) -> bool:
     return isinstance(data, ValueMethods)
 
 
-def _copied(data: Any, dtype: Any) -> Any:
+def _copied(data: Any, dtype: DTypeLike | None) -> Applied:
     if isinstance(data, ValueMethods):
         value = as_applied(data)
         return assign(value) if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
@@ -331,7 +338,7 @@ class Parameter(Tensor):
         self.persistable = True
         self.attr: Any = None  # the ParamAttr that it was created with
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         copied = super().__deepcopy__(memo)
         copied.attr = getattr(self, "attr", None)  # type: ignore[attr-defined]
         return copied
