@@ -75,10 +75,10 @@ class Executor:
         engine = self._engine_of(program)
         program = getattr(program, "program", program) or default_main_program()
         scope = scope or global_scope()
-        asked = _flat(fetch_list)
-        fetch = [_fetch_name(program, item) for item in asked if not isinstance(item, Operator)]
+        requested = _flat(fetch_list)
+        fetch = [_fetch_name(program, item) for item in requested if not isinstance(item, Operator)]
         if use_prune:
-            wanted = tuple(item for item in asked if isinstance(item, Operator))
+            wanted = tuple(item for item in requested if isinstance(item, Operator))
             program = _pruned.get(program, (tuple(fetch), wanted), lambda: _prune(program, fetch, wanted))
         fed = _checked_feed(program, feed or {})
         return [np.array(value) for value in _run_once(engine, program, fed, fetch, scope)]

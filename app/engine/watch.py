@@ -53,16 +53,16 @@ def watch_program(program: Program, feed: Mapping[str, np.ndarray], scope: Scope
     If an operator fails after an earlier one returned an unexpected shape, the error names the earlier one first.
     """
     block = program.global_block()
-    values, surprise = Values(block, dict(feed), scope), ""
+    values, shape_error = Values(block, dict(feed), scope), ""
     rows = next((value.shape[0] for value in feed.values() if value.ndim), UNKNOWN)
     for operator in block.ops:
         read = [(name, np.asarray(values[name])) for name in operator.inputs if name is not None]
         try:
             run_operator(operator, values)
         except AppError as error:
-            raise type(error)(f"{surprise}{error}") from error
+            raise type(error)(f"{shape_error}{error}") from error
         made = [(name, np.asarray(values[name])) for name in operator.outputs]
-        surprise = surprise or _unexpected_shape(program, operator, made, rows)
+        shape_error = shape_error or _unexpected_shape(program, operator, made, rows)
         yield OperatorRun(operator.definition.label, read, made)
 
 

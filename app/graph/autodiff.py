@@ -36,15 +36,15 @@ def reverse_walk(
     returns the gradient to use. At the end, `gradients` has those of the values that no call computed.
     """
     for call in calls:
-        douts, arrived = [], False
+        douts, has_gradient = [], False
         for key in call.output_keys:
             gradient = gradients.pop(key, None)
             if gradient is not None:
                 if complete is not None:
                     gradient = complete(key, gradient)
-                arrived = arrived or gradient is not None
+                has_gradient = has_gradient or gradient is not None
             douts.append(gradient)
-        if not arrived:
+        if not has_gradient:
             continue
         keys = call.input_keys
         for place, gradient in enumerate(call.definition.differentiate(call, douts)):

@@ -209,20 +209,20 @@ def append_cond(pred: Variable, true: Traced, false: Traced) -> list[Variable]:
     for given, side in zip(outputs, sides, strict=True):
         new = {i for i, name in enumerate(given) if name not in side.block.vars and not _has_value(block, str(name))}
         given[:] = [None if i in new else name for i, name in enumerate(given)]
-    taken = _unique(n for side, given in zip(sides, outputs, strict=True) for n in side.reads_from_outside(given))
+    captured = _unique(n for side, given in zip(sides, outputs, strict=True) for n in side.reads_from_outside(given))
     for side in sides:
-        side.declare(taken, block)
-    bodies = [Body(side.block, taken, given) for side, given in zip(sides, outputs, strict=True)]
+        side.declare(captured, block)
+    bodies = [Body(side.block, captured, given) for side, given in zip(sides, outputs, strict=True)]
     attributes = {"true": bodies[0], "false": bodies[1], "results": len(outputs[0])}
     specs = cond.infer_outputs([], attributes)
     flags = [all(v is None or v.stop_gradient for v in (b.output(i) for b in bodies)) for i in range(len(specs))]
-    fresh = [
+    created = [
         block.create_var(_output_name(cond), spec.shape, spec.dtype, stop_gradient=flag)
         for spec, flag in zip(specs[: len(true.results)], flags, strict=False)
     ]
-    written = [block.var(name) for name in changed]
-    inputs = [pred, *(block.var(name) for name in taken)]
-    return block.append_op(cond, inputs, attributes, [*fresh, *written])[: len(fresh)]
+    overwritten = [block.var(name) for name in changed]
+    inputs = [pred, *(block.var(name) for name in captured)]
+    return block.append_op(cond, inputs, attributes, [*created, *overwritten])[: len(created)]
 
 
 def append_while(
@@ -250,11 +250,11 @@ def append_while(
             constants.pop(name, None)
     outputs = body.close(given_names, changed)
     condition_outputs = condition.close(given_names, ())
-    taken = _unique((*condition.reads_from_outside(condition_outputs), *body.reads_from_outside(outputs)))
-    taken = [*changed, *(name for name in taken if name not in changed)]
+    captured = _unique((*condition.reads_from_outside(condition_outputs), *body.reads_from_outside(outputs)))
+    captured = [*changed, *(name for name in captured if name not in changed)]
     for side in (condition, body):
-        side.declare(taken, block)
-    inputs = [*given_names, *taken]
+        side.declare(captured, block)
+    inputs = [*given_names, *captured]
     repeated = Body(body.block, inputs, outputs)
     attributes: dict[str, Body | int] = {
         "cond": Body(condition.block, inputs, condition_outputs),
@@ -262,18 +262,18 @@ def append_while(
         "results": len(outputs),
         "counter": -1,
     }
-    values = [*initial, *(block.var(name) for name in taken)]
+    values = [*initial, *(block.var(name) for name in captured)]
     active = active_carried(repeated, [not v.stop_gradient for v in values], len(outputs))
     for side in (condition, body):
         for name in given_names:
             side.block.var(name).stop_gradient = name not in active
     specs = while_loop.infer_outputs([], attributes)
-    fresh = [
+    created = [
         block.create_var(_output_name(while_loop), spec.shape, spec.dtype, stop_gradient=name not in active)
         for spec, name in zip(specs, given_names, strict=False)
     ]
-    written = [block.var(name) for name in changed]
-    return block.append_op(while_loop, values, attributes, [*fresh, *written])[: len(fresh)]
+    overwritten = [block.var(name) for name in changed]
+    return block.append_op(while_loop, values, attributes, [*created, *overwritten])[: len(created)]
 
 
 @contextmanager

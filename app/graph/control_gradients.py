@@ -344,9 +344,9 @@ class _BackwardLoop:
 
     def _one_iteration(self, index: Variable, *values: Variable) -> list[Variable]:
         body = self.body
-        arriving, sums = values[: len(self.carried)], values[len(self.carried) :]
+        upstream, sums = values[: len(self.carried)], values[len(self.carried) :]
         seeds: dict[Hashable, Variable] = {}
-        for i, gradient in zip(self.carried, arriving, strict=True):
+        for i, gradient in zip(self.carried, upstream, strict=True):
             _add_gradient(seeds, body.outputs[i], gradient)
         for i in self.stacked:
             _add_gradient(seeds, body.outputs[i], gather(self.douts[i], index))
@@ -354,7 +354,7 @@ class _BackwardLoop:
         found = _gradients_of_body(body, seeds, sources, IterationValues(self.call, index))
         before = [
             found[body.inputs[i]] if body.inputs[i] in found else zeros_like(gradient)
-            for i, gradient in zip(self.carried, arriving, strict=True)
+            for i, gradient in zip(self.carried, upstream, strict=True)
         ]
         added = [
             add(total, found[body.inputs[i]]) if body.inputs[i] in found else total

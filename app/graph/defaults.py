@@ -32,12 +32,12 @@ def default_startup_program() -> Program:
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
     """Inside the block, use these as the default Programs of this thread."""
-    outside = _building.get()
-    _building.set((main_program, startup_program or outside[1]))
+    previous = _building.get()
+    _building.set((main_program, startup_program or previous[1]))
     try:
         yield
     finally:
-        _building.set(outside)
+        _building.set(previous)
 
 
 def enable_static() -> None:
@@ -70,12 +70,12 @@ def in_dynamic_mode() -> bool:
 
 @contextmanager
 def _mode(static: bool) -> Iterator[None]:
-    outside = _static_here.get()
+    previous = _static_here.get()
     _static_here.set(static)
     try:
         yield
     finally:
-        _static_here.set(outside)
+        _static_here.set(previous)
 
 
 def static_mode() -> AbstractContextManager[None]:

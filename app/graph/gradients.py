@@ -135,18 +135,18 @@ def gradients(
         for op, replaced in zip(block.ops, _replaced_since(block), strict=True)
         if any(name in active for name in op.outputs)
     ]
-    asked = {v.name for v in inputs}
+    requested = {v.name for v in inputs}
     before = set(block.vars)
     found: dict[Hashable, Variable] = {}
 
     def complete(key: Hashable, gradient: Variable) -> Variable:
-        if key in found and key in asked:
+        if key in found and key in requested:
             raise InPlaceError(
                 f"{', '.join(v.name for v in targets)} depends on {key} both as it was before an operator wrote to it "
                 "and as it is now, so its gradient is ambiguous; use the gradient of a copy (app.assign) of either"
             )
         variable = block.var(str(key))
-        found[key] = _rename_gradient(gradient, variable.grad_name, key in asked, gradient.name not in before)
+        found[key] = _rename_gradient(gradient, variable.grad_name, key in requested, gradient.name not in before)
         variable.gradient = variable.gradient or found[key].name
         return found[key]
 
@@ -182,7 +182,7 @@ def _check_path(block: Block, active: set[str], targets: set[str], inputs: Seque
         )
 
 
-def _rename_gradient(gradient: Variable, name: str, asked: bool, made: bool) -> Variable:
+def _rename_gradient(gradient: Variable, name: str, requested: bool, made: bool) -> Variable:
     """Rename a gradient to the name of its variable with @GRAD.
 
     If it is already the gradient of another variable, or existed before this backward pass, it keeps its name, or is
@@ -194,7 +194,7 @@ def _rename_gradient(gradient: Variable, name: str, asked: bool, made: bool) -> 
     if made and not gradient.name.endswith("@GRAD"):
         block.rename_var(gradient.name, name)
         return gradient
-    if not asked:
+    if not requested:
         return gradient
     return block.append_op(assign, [gradient], {}, [block.create_var(name, gradient.shape, gradient.dtype)])[0]
 

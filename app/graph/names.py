@@ -28,20 +28,20 @@ def generate(key: str) -> str:
 @contextmanager
 def guard() -> Iterator[None]:
     """Count from 0 inside the block, in this thread, so that a Program that is built twice gets the same names."""
-    outside = _counters.get()
+    previous = _counters.get()
     _counters.set(Counter())
     try:
         yield
     finally:
-        _counters.set(outside)
+        _counters.set(previous)
 
 
 @contextmanager
 def prefixed(prefix: str) -> Iterator[None]:
     """Prefix every name that this thread generates inside the block; nested prefixes are concatenated."""
-    outside = _prefix.get()
-    _prefix.set(outside + prefix)
+    previous = _prefix.get()
+    _prefix.set(previous + prefix)
     try:
         yield
     finally:
-        _prefix.set(outside)
+        _prefix.set(previous)

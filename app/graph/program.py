@@ -285,12 +285,12 @@ class Block:
 
 def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
     """The operators of the forward pass, without those that depend on the backward pass or the update."""
-    gone: set[str] = set()
+    removed: set[str] = set()
     for op in block.ops:
-        if op.role == FORWARD and gone.isdisjoint(filter(None, op.inputs)):
+        if op.role == FORWARD and removed.isdisjoint(filter(None, op.inputs)):
             yield op
         else:
-            gone.update(name for name in op.outputs if not block.var(name).persistable)
+            removed.update(name for name in op.outputs if not block.var(name).persistable)
 
 
 class Schedule(Protocol):

@@ -72,9 +72,9 @@ def global_scope() -> Scope:
 @contextmanager
 def scope_guard(scope: Scope) -> Iterator[None]:
     """Inside the block, use `scope` as the global one of this thread."""
-    outside = _scope.get()
+    previous = _scope.get()
     _scope.set(scope)
     try:
         yield
     finally:
-        _scope.set(outside)
+        _scope.set(previous)

@@ -53,8 +53,8 @@ class Statement:
         place = f"{Path(self.file).name}:{self.line}"
         first, *more = self.text.splitlines() or [""]
         lines = [*self.startup.lines("startup"), *self.main.lines("main")]
-        written = [f"{place}  {first}".rstrip(), *(" " * (len(place) + 2) + line for line in more)]
-        return "\n".join([*written, *("    " + line for line in lines)])
+        lines_of_statement = [f"{place}  {first}".rstrip(), *(" " * (len(place) + 2) + line for line in more)]
+        return "\n".join([*lines_of_statement, *("    " + line for line in lines)])
 
 
 class Watched:

@@ -29,9 +29,9 @@ def einsum(equation: str, *operands: Value) -> Applied:
     for position, (other, more) in enumerate(terms[1:], 2):
         later = output + "".join(n for _, n in terms[position:])
         value, names = _contract(value, names, other, more, later)
-    gone = tuple(i for i, c in enumerate(names) if c not in output)
-    if gone:
-        value, names = sum_(value, axis=gone), "".join(c for c in names if c in output)
+    summed_axes = tuple(i for i, c in enumerate(names) if c not in output)
+    if summed_axes:
+        value, names = sum_(value, axis=summed_axes), "".join(c for c in names if c in output)
     if sorted(names) != sorted(output):
         raise ShapeError(f"einsum {equation!r}: the result has a letter twice, or one that no value has")
     return value if names == output else transpose(value, perm=[names.index(c) for c in output])

@@ -71,9 +71,9 @@ def _matmul_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, transpose_x: bo
     left = onnx.Unsqueeze(x, [0]) if x.rank == 1 else _transposed_in_onnx(onnx, x, transpose_x)
     right = onnx.Unsqueeze(y, [1]) if y.rank == 1 else _transposed_in_onnx(onnx, y, transpose_y)
     rank = max(x.rank, y.rank, 2)
-    gone = [*([rank - 2] if x.rank == 1 else []), *([rank - 1] if y.rank == 1 else [])]
+    dropped = [*([rank - 2] if x.rank == 1 else []), *([rank - 1] if y.rank == 1 else [])]
     product = onnx.MatMul(left, right)
-    return onnx.Squeeze(product, gone) if gone else product
+    return onnx.Squeeze(product, dropped) if dropped else product
 
 
 def _transposed_in_onnx(onnx: OnnxNodes, x: OnnxValue, transpose: bool) -> OnnxValue:

@@ -59,7 +59,7 @@ class ValueMethods:
     """The base of Tensor and Variable. Everything is done by operators, so it works in both modes."""
 
     __slots__ = ()
-    __array_priority__ = 100.0  # so that NumPy returns NotImplemented for `array + value`
+    __array_priority__ = 100.0  # operators of a value take precedence over those of an array on the left
     shape: Any
     apply_operator: Callable[..., Applied]
 

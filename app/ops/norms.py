@@ -39,19 +39,19 @@ def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False
 @p_norm.gradient
 def _(x: Value, out: Value, dout: Value, p: float, axis: Axis, keepdim: bool) -> Gradients:
     whole = spread(out, x, axis=axis, keepdim=keepdim)
-    arriving = spread(dout, x, axis=axis, keepdim=keepdim)
+    upstream = spread(dout, x, axis=axis, keepdim=keepdim)
     if p == 0:
-        return arriving * 0.0
+        return upstream * 0.0
     if math.isinf(p):
         chosen = cast_like(abs_(x) == whole, x)
-        return arriving * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
+        return upstream * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
     if p == 1:
-        return arriving * sign(x)
+        return upstream * sign(x)
     safe = where(whole == 0, 1.0, whole)  # at zero the gradient is zero
     if p == 2:
-        return where(whole == 0, 0.0, arriving * x / safe)
+        return where(whole == 0, 0.0, upstream * x / safe)
     ratio = where(x == 0, 1.0, abs_(x)) / safe
-    return where(x == 0, 0.0, arriving * sign(x) * ratio ** (p - 1.0))
+    return where(x == 0, 0.0, upstream * sign(x) * ratio ** (p - 1.0))
 
 
 @p_norm.in_onnx

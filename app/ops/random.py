@@ -40,12 +40,12 @@ class Streams:
     @contextmanager
     def drawing(self, advance: bool = True) -> Iterator[None]:
         """Draw from these streams inside the block; unless they `advance`, the next block draws the same again."""
-        outside = _drawn_from.get()
+        previous = _drawn_from.get()
         _drawn_from.set(self if advance else Streams(*self.place))
         try:
             yield
         finally:
-            _drawn_from.set(outside)
+            _drawn_from.set(previous)
 
 
 _of_process = Streams(secrets.randbits(32))

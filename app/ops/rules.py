@@ -46,7 +46,7 @@ class Call(Protocol):
         """Zeros with the shape and type of output `index`, for an output without a gradient."""
 
 
-_TAKEN = {
+_ARGUMENTS = {
     "dout": "douts[{}]",
     "input": "call.input({})",
     "output": "call.output({})",
@@ -76,9 +76,9 @@ class Rule:
         self.targets = targets
         names = inspect.signature(function).parameters if parameters is None else parameters
         self.sources = [_source(definition, name) for name in names]
-        taken = ", ".join([_TAKEN[kind].format(key) for kind, key in self.sources])
+        arguments = ", ".join([_ARGUMENTS[kind].format(key) for kind, key in self.sources])
         # compiled once, because every backward pass runs every rule
-        self._run = eval(f"lambda call, douts: function({taken})", {"function": function})
+        self._run = eval(f"lambda call, douts: function({arguments})", {"function": function})
 
     def __call__(self, call: Call, douts: Sequence[Gradient]) -> Sequence[Gradient]:
         result = self._run(call, douts)

@@ -293,15 +293,15 @@ def length_of_slice(size: AnySize, item: slice) -> AnySize:
     from_end = stop is None or stop < 0
     end = size if stop is None else size + stop
     if start is None or start == 0:
-        taken = larger(end, 0) if from_end else smaller(stop, size)
+        length = larger(end, 0) if from_end else smaller(stop, size)
     elif start > 0:
-        taken = larger(end - start, 0) if from_end else larger(smaller(stop, size) - start, 0)
+        length = larger(end - start, 0) if from_end else larger(smaller(stop, size) - start, 0)
     elif stop is None:
-        taken = smaller(-start, size)
+        length = smaller(-start, size)
     else:
         first = larger(size + start, 0)
-        taken = larger((larger(end, 0) if from_end else smaller(stop, size)) - first, 0)
-    return quotient(taken + step - 1, step) if step > 1 else taken
+        length = larger((larger(end, 0) if from_end else smaller(stop, size)) - first, 0)
+    return quotient(length + step - 1, step) if step > 1 else length
 
 
 def _backwards(size: Size, item: slice, step: int) -> AnySize:

@@ -164,7 +164,7 @@ def unique(
 ) -> Applied:
     """Sorted unique elements, or slices along an axis; on request with indices, inverse indices and counts."""
     out, *more = different(x, axis=axis)
-    asked = [
+    extras = [
         m.astype(dtype) for m, wanted in zip(more, (return_index, return_inverse, return_counts), strict=True) if wanted
     ]
-    return (out, *asked) if asked else out
+    return (out, *extras) if extras else out

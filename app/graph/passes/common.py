@@ -18,11 +18,11 @@ def common(program: Program, keep: Collection[str]) -> Program:
     operators: list[Operator] = []
     replaced: dict[str, str] = {}
     seen: dict[Hashable, tuple[str, ...]] = {}
-    written = writes(block.ops)
-    versions = dict.fromkeys(written, 0)
+    write_counts = writes(block.ops)
+    versions = dict.fromkeys(write_counts, 0)
     for op in block.ops:
         op = renamed(op, replaced)
-        shareable = is_pure(block, op) and all(written[name] == 1 for name in op.outputs)
+        shareable = is_pure(block, op) and all(write_counts[name] == 1 for name in op.outputs)
         key = _key(op, versions) if shareable else None
         if key in seen and not any(name in keep for name in op.outputs):
             replaced.update(zip(op.outputs, seen[key], strict=True))

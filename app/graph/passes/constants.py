@@ -20,11 +20,11 @@ LARGEST = 64
 def constants(program: Program, keep: Collection[str]) -> Program:
     """The Program with operators on constants replaced by their results, if all elements of a result are equal."""
     block = program.global_block()
-    written = writes(block.ops)
+    write_counts = writes(block.ops)
     known: dict[str, np.ndarray] = {}
     operators = []
     for op in block.ops:
-        value = _value(block, op, known) if op.outputs and written[op.outputs[0]] == 1 else None
+        value = _value(block, op, known) if op.outputs and write_counts[op.outputs[0]] == 1 else None
         if value is None:
             operators.append(op)
             continue

@@ -69,9 +69,9 @@ def _without_unread_inputs(op: Operator) -> Operator:
     changed = Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
     changed.inputs = (*op.inputs[:first], *_at(op.inputs[first:], kept))
     for name, body in bodies.items():
-        gone = {*body.inputs} - {*_at(body.inputs, kept)}
+        removed = {*body.inputs} - {*_at(body.inputs, kept)}
         changed.attributes[name] = Body(body.block, _at(body.inputs, kept), body.outputs)
-        for unread in gone:
+        for unread in removed:
             body.block.vars.pop(unread, None)
     return changed
 

@@ -17,7 +17,7 @@ def steps(program: Program, keep: Collection[str]) -> Program:
     or at that of the update, if an operator in between reads the old value.
     """
     operators = program.global_block().ops
-    read, written = reads(operators), writes(operators)
+    read_counts, write_counts = reads(operators), writes(operators)
     made = {op.outputs[0]: (index, op) for index, op in enumerate(operators) if op.definition.step is not None}
     readings, writings = _positions(operators, "inputs"), _positions(operators, "outputs")
 
@@ -28,7 +28,7 @@ def steps(program: Program, keep: Collection[str]) -> Program:
     result: list[Operator | None] = list(operators)
     for index, op in enumerate(operators):
         term = _term(op)
-        if term not in made or read[term] != 1 or written[term] != 1 or term in keep:
+        if term not in made or read_counts[term] != 1 or write_counts[term] != 1 or term in keep:
             continue
         place, product = made[term]
         joined = _joined(op, product)
