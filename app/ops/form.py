@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
-if TYPE_CHECKING:
-    from app.ops.size import Shape
-    from app.ops.values import Attributes, Element, Number
+from app.ops.size import Shape
+from app.ops.values import Attributes, Element, Number
 
-Axes: TypeAlias = "Callable[[Attributes, Sequence[Shape]], Sequence[int]]"
+Axes = Callable[[Attributes, Sequence[Shape]], Sequence[int]]
 """A function of attributes and input shapes that returns the axes of the first shape to reduce."""
 
 
