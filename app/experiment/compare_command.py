@@ -7,16 +7,13 @@ import re
 from collections.abc import Sequence
 
 from app.errors import ConfigError
-from app.run.config import CONFIGS, Config, config_name, load_config, operators_typed
-from app.run.console import add_console, console
-from app.run.trust import Trust, add_custom_op
+from app.run.config import Config, config_name, load_config, operators_typed
+from app.run.options import add_config, add_custom_op, add_output, add_overrides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command line may say."""
-    parser.add_argument(
-        "--config", default=str(CONFIGS / "default.yaml"), help="the YAML file to train by (%(default)s)"
-    )
+    add_config(parser)
     parser.add_argument(
         "--with",
         dest="operators",
@@ -32,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="train each with so many seeds, from the configuration's on (5)",
     )
     add_custom_op(parser)
-    add_console(parser)
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="change a setting, such as train.epochs=3")
+    add_output(parser)
+    add_overrides(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,7 +42,10 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--seeds={options.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
     operators = _named(options.operators) if options.operators is not None else _of(config)
     typed = operators_typed(options.overrides)
-    from app.experiment.api import compare  # imported late, so that a mistyped command is told at once
+    # Imported after the command line is read, so that a mistyped command is told at once.
+    from app.experiment.api import compare
+    from app.run.console import console
+    from app.run.trust import Trust
 
     trust = Trust(options.custom_op, operators if options.operators is not None else typed, options.config)
     with console(options.quiet, options.json) as said:

@@ -23,9 +23,8 @@ from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.events import METRICS
 from app.run.former import former_settings, updated, without_former
+from app.run.options import CONFIGS
 from app.run.yaml_text import Document
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 # What each description says is what an error tells the user to expect.
 Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]

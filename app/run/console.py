@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import stat
 import statistics
@@ -195,13 +194,6 @@ class Json(Quiet):
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
         print(json_line({**outcome, "folder": folder}), file=self._out, flush=True)
-
-
-def add_console(parser: argparse.ArgumentParser) -> None:
-    """Declare how a user chooses what is printed."""
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--quiet", action="store_true", help="print the end of the run alone: its summary and folder")
-    choice.add_argument("--json", action="store_true", help="print the metrics as they come, an object a line")
 
 
 @contextmanager

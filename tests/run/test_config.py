@@ -18,7 +18,6 @@ from ruamel.yaml import YAML
 from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.config import (
-    CONFIGS,
     Config,
     DataConfig,
     config_name,
@@ -28,6 +27,7 @@ from app.run.config import (
     with_absolute_paths,
 )
 from app.run.config_errors import wrong_value
+from app.run.options import CONFIGS
 
 
 @pytest.fixture(scope="module")
