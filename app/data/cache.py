@@ -83,9 +83,10 @@ def read_if_there(file: File, folder: Path) -> NDArray[np.uint8] | None:
     except DataError as error:
         path = folder / file.name
         raise OccupiedError(
-            f"{path} is not MNIST's file of that name: {error}. It is your own, or was changed or damaged "
-            "since it was fetched, so it was left as it is. MNIST is kept in that folder: name another one (data.folder=FOLDER, or `data fetch --folder FOLDER`), or remove the file "
-            f"to have MNIST's fetched. To train on your own data set in that folder, write data.source={folder}"
+            f"{path} is not MNIST's file of that name: {error}. It is your own, or was changed or damaged since it was "
+            "fetched, so it was left as it is. MNIST is kept in that folder: name another one (data.folder=FOLDER, or "
+            "`data fetch --folder FOLDER`), or remove the file to have MNIST's fetched. To train on your own data set "
+            f"in that folder, write data.source={folder}"
         ) from error
 
 
