@@ -23,8 +23,8 @@ train: $(READY)  ## train with the custom operator and the built-in one, and com
 quick: $(READY)  ## the same on the committed sample, in seconds
 	$(RUN) train.py --config configs/quick.yaml $(ARGS)
 
-compare: $(READY)  ## hold several operators against each other, over several seeds (ARGS="--with relu,my_ops.py:swish")
-	$(RUN) -m app compare --with relu,custom.relu,custom.swish,tanh $(ARGS)
+compare: $(READY)  ## hold several operators against each other, over several seeds (ARGS="--workers 2 --with relu,my_ops.py:swish")
+	$(RUN) -m app compare --config configs/compare.yaml $(ARGS)
 
 demo: $(READY)  ## open a page on which one draws digits, and the newest run's networks read them (ARGS="RUN --port N")
 	$(RUN) -m app demo $(ARGS)

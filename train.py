@@ -1,15 +1,20 @@
 """Train MNIST with a custom operator and compare it with the built-in one: `python train.py --help`."""
 
-import signal
 import sys
+from importlib.util import find_spec
 
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # importing takes long enough to be interrupted
 
-try:
+def main() -> int:
+    """Train as the command line says; gives the exit status."""
+    for name in ("numpy", "msgspec", "numba"):
+        if find_spec(name) is None:  # as of a Python that is not the one of .venv
+            sys.exit(
+                f"error: {sys.executable} has no package {name}: run `make train`, or .venv/bin/python after `make`"
+            )
     from app.experiment.train_command import main
-except ModuleNotFoundError as error:  # as of a Python that is not the one of .venv
-    sys.exit(f"error: {sys.executable} has no package {error.name}: run `make train`, or .venv/bin/python after `make`")
+
+    return main()
+
 
 if __name__ == "__main__":
     sys.exit(main())

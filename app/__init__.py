@@ -1,153 +1,140 @@
-"""A small deep-learning framework for custom operators. Public names follow Paddle 2 wherever it has one."""
+"""A small deep-learning framework for custom operators. Public names follow Paddle 2 wherever it has one.
 
-from app import working_folder as working_folder  # before all others: it sees to where they are found
+A public name is imported when it is first used, so that `import app` takes no time.
+"""
+
+from app import working_folder as working_folder  # before all others: it changes where they are found
 
 # isort: split
+from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from app import (
-    _importing as _importing,
-)
-from app import (
-    autograd,
-    device,
-    distributed,
-    errors,
-    io,
-    jit,
-    linalg,
-    metric,
-    nn,
-    onnx,
-    optimizer,
-    regularizer,
-    static,
-    vision,
-)
-from app.creation import (
-    arange,
-    broadcast_shape,
-    clone,
-    empty,
-    eye,
-    full,
-    is_tensor,
-    linspace,
-    logspace,
-    meshgrid,
-    normal,
-    ones,
-    rand,
-    randint,
-    randint_like,
-    randn,
-    randperm,
-    standard_normal,
-    tolist,
-    tril_indices,
-    triu_indices,
-    uniform,
-    zeros,
-)
-from app.custom import custom_op
-from app.device import CPUPlace, get_device, is_compiled_with_cuda, set_device
-from app.graph import disable_static, enable_static, in_dynamic_mode
-from app.limits import finfo, iinfo
-from app.model import Model, callbacks, summary
-from app.nn import ParamAttr, create_parameter
-from app.nn.parallel import DataParallel
-from app.ops.dtype import NAMES as _DTYPES
-from app.ops.dtype import get_default_dtype, set_default_dtype
-from app.ops.gone import INSTEAD as _INSTEAD
-from app.ops.gone import OF_PACKAGE as _OF_PACKAGE
-from app.ops.gone import without as _without
-from app.ops.public import PUBLIC as _PUBLIC
-from app.ops.random import get_rng_state, seed, set_rng_state
-from app.saving import load, save
-from app.tensor import Tensor, enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled, to_tensor
+from app import numba_cache as _numba_cache
+
+if _TYPE_CHECKING:  # for type checkers and editors: the names of the table below
+    from app import autograd as autograd
+    from app import device as device
+    from app import distributed as distributed
+    from app import errors as errors
+    from app import io as io
+    from app import jit as jit
+    from app import linalg as linalg
+    from app import metric as metric
+    from app import nn as nn
+    from app import onnx as onnx
+    from app import optimizer as optimizer
+    from app import regularizer as regularizer
+    from app import static as static
+    from app import vision as vision
+    from app.creation import arange as arange
+    from app.creation import broadcast_shape as broadcast_shape
+    from app.creation import clone as clone
+    from app.creation import empty as empty
+    from app.creation import eye as eye
+    from app.creation import full as full
+    from app.creation import is_tensor as is_tensor
+    from app.creation import linspace as linspace
+    from app.creation import logspace as logspace
+    from app.creation import meshgrid as meshgrid
+    from app.creation import normal as normal
+    from app.creation import ones as ones
+    from app.creation import rand as rand
+    from app.creation import randint as randint
+    from app.creation import randint_like as randint_like
+    from app.creation import randn as randn
+    from app.creation import randperm as randperm
+    from app.creation import standard_normal as standard_normal
+    from app.creation import tolist as tolist
+    from app.creation import tril_indices as tril_indices
+    from app.creation import triu_indices as triu_indices
+    from app.creation import uniform as uniform
+    from app.creation import zeros as zeros
+    from app.custom import custom_op as custom_op
+    from app.device import CPUPlace as CPUPlace
+    from app.device import get_device as get_device
+    from app.device import is_compiled_with_cuda as is_compiled_with_cuda
+    from app.device import set_device as set_device
+    from app.graph import disable_static as disable_static
+    from app.graph import enable_static as enable_static
+    from app.graph import in_dynamic_mode as in_dynamic_mode
+    from app.limits import finfo as finfo
+    from app.limits import iinfo as iinfo
+    from app.model import Model as Model
+    from app.model import callbacks as callbacks
+    from app.model import summary as summary
+    from app.nn import ParamAttr as ParamAttr
+    from app.nn import create_parameter as create_parameter
+    from app.nn.parallel import DataParallel as DataParallel
+    from app.ops.dtype import get_default_dtype as get_default_dtype
+    from app.ops.dtype import set_default_dtype as set_default_dtype
+    from app.ops.random import get_rng_state as get_rng_state
+    from app.ops.random import seed as seed
+    from app.ops.random import set_rng_state as set_rng_state
+    from app.saving import load as load
+    from app.saving import save as save
+    from app.tensor import Tensor as Tensor
+    from app.tensor import enable_grad as enable_grad
+    from app.tensor import grad as grad
+    from app.tensor import is_grad_enabled as is_grad_enabled
+    from app.tensor import no_grad as no_grad
+    from app.tensor import set_grad_enabled as set_grad_enabled
+    from app.tensor import to_tensor as to_tensor
 
 __version__ = "0.1.0"
 
-globals().update({name: entry.function for name, entry in _PUBLIC.items()})
-globals().update({name: name for name in _DTYPES})  # app.float32, app.int64 …
+_NAMES = {
+    "app": "autograd device distributed errors io jit linalg metric nn onnx optimizer regularizer static vision",
+    "app.creation": (
+        "arange broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid normal ones rand "
+        "randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"
+    ),
+    "app.custom": "custom_op",
+    "app.device": "CPUPlace get_device is_compiled_with_cuda set_device",
+    "app.graph": "disable_static enable_static in_dynamic_mode",
+    "app.limits": "finfo iinfo",
+    "app.model": "Model callbacks summary",
+    "app.nn": "ParamAttr create_parameter",
+    "app.nn.parallel": "DataParallel",
+    "app.ops.dtype": "get_default_dtype set_default_dtype",
+    "app.ops.random": "get_rng_state seed set_rng_state",
+    "app.saving": "load save",
+    "app.tensor": "Tensor enable_grad grad is_grad_enabled no_grad set_grad_enabled to_tensor",
+}
+"""The public names, by the module that each is imported from. The public operators declare themselves."""
+
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+_numba_cache.install()  # before anybody imports Numba
 
 
 def __getattr__(name: str) -> _Any:
-    raise AttributeError(_without("app", name, _INSTEAD | _OF_PACKAGE))
+    if name == "__all__":
+        value: _Any = [*_HOME, *_operators()]
+    elif name in _HOME:
+        home = _HOME[name]
+        value = _import_module(f"app.{name}") if home == "app" else getattr(_import_module(home), name)
+    elif name.startswith("__") or _find_spec(f"app.{name}") is not None:  # `from app import files` imports it next
+        raise AttributeError(f"module 'app' has no attribute {name!r}")
+    elif name in (operators := _operators()):
+        value = operators[name]
+    else:
+        from app.ops.gone import INSTEAD, OF_PACKAGE, without
+
+        raise AttributeError(without("app", name, INSTEAD | OF_PACKAGE))
+    globals()[name] = value
+    return value
+
+
+def _operators() -> dict[str, _Any]:
+    """The public operators by their names, and the element types: `app.float32` is "float32"."""
+    _import_module("app.creation")  # the last module that declares some
+    from app.ops.dtype import NAMES
+    from app.ops.public import PUBLIC
+
+    return {name: entry.function for name, entry in PUBLIC.items()} | {name: name for name in NAMES}
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
-
-
-__all__ = [
-    "Tensor",
-    "vision",
-    "summary",
-    "set_device",
-    "save",
-    "regularizer",
-    "metric",
-    "load",
-    "is_tensor",
-    "is_compiled_with_cuda",
-    "io",
-    "get_device",
-    "device",
-    "create_parameter",
-    "DataParallel",
-    "distributed",
-    "errors",
-    "callbacks",
-    "ParamAttr",
-    "Model",
-    "CPUPlace",
-    "arange",
-    "autograd",
-    "broadcast_shape",
-    "clone",
-    "custom_op",
-    "disable_static",
-    "empty",
-    "enable_grad",
-    "enable_static",
-    "eye",
-    "finfo",
-    "full",
-    "get_default_dtype",
-    "get_rng_state",
-    "grad",
-    "iinfo",
-    "in_dynamic_mode",
-    "is_grad_enabled",
-    "jit",
-    "linalg",
-    "linspace",
-    "logspace",
-    "meshgrid",
-    "nn",
-    "no_grad",
-    "normal",
-    "ones",
-    "onnx",
-    "optimizer",
-    "rand",
-    "randint",
-    "randint_like",
-    "randn",
-    "randperm",
-    "seed",
-    "set_default_dtype",
-    "set_grad_enabled",
-    "set_rng_state",
-    "standard_normal",
-    "static",
-    "to_tensor",
-    "tolist",
-    "tril_indices",
-    "triu_indices",
-    "uniform",
-    "zeros",
-    *_PUBLIC,
-    *_DTYPES,
-]
+    return sorted([*__getattr__("__all__"), "__version__"])

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from app import __version__
 from app.command_line import Parser, run
+from app.ranks import ending
 from app.signals import ends_at_once
 
 
@@ -66,10 +67,12 @@ TRAIN = "train the custom operator of a configuration beside the built-in one, a
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name; gives the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["train"]:  # which may be one of many ranks, and ends in its own way
+    if given[:1] == ["train"]:
         from app.experiment.train_command import main as train
 
         return train(given[1:], "opsmith train")
+    if given[:1] == ["compare"]:  # which may be one of many ranks, as training may
+        return ending.run(lambda: _run(given))
     return run(lambda: _run(given))
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -93,19 +91,13 @@ def _failed(message: str, status: int) -> int:
 
 
 def begin() -> None:
-    """Make the streams and Ctrl-C what a command expects.
-
-    Every text can be printed, whatever the locale, a stream that the caller closed is a place to lose it in, and
-    Ctrl-C, which ends a program that is still importing at once, raises KeyboardInterrupt again.
-    """
+    """Make the streams what a command expects: every text can be printed, and what a closed stream is given is lost."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _drain(stream: TextIO) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from app.data import Batches, epoch_order
-from app.run.config import CONFIGS, load_config
+from app.run.config import load_config
 from app.run.learners import make_learner
 from app.run.network import find_activation
+from app.run.options import CONFIGS
 from app.run.trust import Trust
 from benchmarks.work import PIXELS, run_epochs
 

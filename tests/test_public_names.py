@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -131,3 +135,28 @@ def test_what_to_write_instead_of_an_operator_gives_the_same():
     loss = app.nn.functional.binary_cross_entropy(x / 5, label, reduction="none")
     assert loss.tolist() == REGISTRY["binary_cross_entropy"](x / 5, label).tolist()
     assert app.view_as(x, added.flatten()).tolist() == REGISTRY["reshape_like"](x, added.flatten()).tolist()
+
+
+def test_type_checkers_see_the_names_that_are_imported_when_they_are_used():
+    tree = ast.parse(Path(app.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        (node.module, alias.name)
+        for node in ast.walk(block)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == {(home, name) for name, home in app._HOME.items()}
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [(["-c", "import app"], 12), (["train.py", "--help"], 20)],
+    ids=["import app", "train.py --help"],
+)
+def test_what_is_not_used_is_not_imported(words: list[str], loaded: int):
+    command = [sys.executable, "-X", "importtime", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert not modules & {"numpy", "numba", "llvmlite", "msgspec", "scipy", "matplotlib", "requests", "tqdm"}
+    assert len([name for name in modules if name.partition(".")[0] == "app"]) < loaded

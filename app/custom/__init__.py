@@ -4,8 +4,5 @@ from app.custom.custom_op import custom_op
 from app.custom.gradcheck import gradcheck
 from app.custom.py_func import py_func
 from app.custom.pylayer import Function, PyLayer
-from app.engine.compiled.on_disk import install
-
-install()
 
 __all__ = ["Function", "PyLayer", "custom_op", "gradcheck", "py_func"]

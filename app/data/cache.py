@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.data.files import FILES, File
 from app.errors import DataError, FileError
-from app.files import open_file, read_file, write_whole
+from app.files import open_file, write_whole
 
 # The top-level data/ of the checkout that this package lies in: the home of the sample.
 CHECKOUT = Path(__file__).resolve().parents[2] / "data"
@@ -82,47 +82,18 @@ def read_if_there(file: File, folder: Path) -> NDArray[np.uint8] | None:
         return read(file, folder)
     except DataError as error:
         path = folder / file.name
-        known = _note(file, folder).is_file()
-        whose = (
-            f"It was fetched from {origin(file, folder)}, and has been changed or damaged since"
-            if known
-            else "It was not fetched by this program"
-        )
         raise OccupiedError(
-            f"{path} is not MNIST's file of that name: {error}. {whose}, so it was left as it is. MNIST is kept in "
-            "that folder: name another one (data.folder=FOLDER, or `data fetch --folder FOLDER`), or remove the file "
-            f"to have MNIST's fetched. To train on your own data set in that folder, write data.source={folder}"
+            f"{path} is not MNIST's file of that name: {error}. It is your own, or was changed or damaged since it was "
+            "fetched, so it was left as it is. MNIST is kept in that folder: name another one (data.folder=FOLDER, or "
+            "`data fetch --folder FOLDER`), or remove the file to have MNIST's fetched. To train on your own data set "
+            f"in that folder, write data.source={folder}"
         ) from error
 
 
-def keep(content: bytes, file: File, folder: Path, origin: str) -> None:
-    """Put a verified file in its place, if nothing is there, and beside it a note of where it came from."""
+def keep(content: bytes, file: File, folder: Path) -> None:
+    """Put a verified file in its place, if nothing is there."""
     try:
         if read_if_there(file, folder) is None:
             write_whole(folder / file.name, content)
-            if _may_be_written(_note(file, folder)):
-                write_whole(_note(file, folder), f"{origin}\n".encode(errors="backslashreplace"))
     except (FileError, ValueError, OccupiedError) as error:
         raise DataError(f"{file.name} cannot be kept: {error}") from error
-
-
-def _may_be_written(note: Path) -> bool:
-    """Whether a note is not there yet, or is one: a single line."""
-    try:
-        return read_file(note, 4096).count(b"\n") <= 1
-    except FileNotFoundError:
-        return True
-    except (OSError, FileError):
-        return False
-
-
-def origin(file: File, folder: Path) -> str:
-    """Where a file in the cache came from, as `keep` noted it."""
-    try:
-        return read_file(_note(file, folder), 4096).decode(errors="replace").strip()
-    except (OSError, FileError):
-        return "an origin that was not noted"
-
-
-def _note(file: File, folder: Path) -> Path:
-    return folder / f"{file.name}.from"

@@ -55,21 +55,21 @@ def _show(folder: Path) -> bool:
     for file, (_, words) in zip(FILES, states, strict=True):
         say(f"  {file.name:<23} {words}")
     print(f"The sample, in {home()}")
-    print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home(), origin='the repository')[1]}")
+    print(f"  {SAMPLE.name:<23} {_state(SAMPLE, home())[1]}")
     whole = all(good for good, _ in states)
     if not whole:
         print("`python -m app data fetch` fetches what is missing. A damaged file has to be removed first.")
     return whole
 
 
-def _state(file: File, folder: Path, origin: str | None = None) -> tuple[bool, str]:
+def _state(file: File, folder: Path) -> tuple[bool, str]:
     if not cache.holds(file, folder):
         return False, "not there"
     try:
         cache.read(file, folder)
     except DataError as error:
         return False, f"damaged: {error}"
-    return True, f"{file.size:>10,} bytes, verified, from {origin or cache.origin(file, folder)}"
+    return True, f"{file.size:>10,} bytes, verified"
 
 
 def _make_sample(folder: Path) -> int:

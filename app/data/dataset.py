@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,38 @@ class Dataset:
     origin: str
     verified: bool  # is every byte of it known to be MNIST's own?
     is_sample: bool = False
+    final_images: NDArray[np.uint8] | None = None
+    """The test images of a data set whose `test_images` were held back from the training images."""
+    final_labels: NDArray[np.int64] | None = None
+
+    @property
+    def tested_on(self) -> str:
+        """What to call the images that networks are tested on after every epoch: "test", or "validation"."""
+        return "test" if self.final_images is None else "validation"
+
+    def hold_back(self, count: int, seed: int) -> Dataset:
+        """This data set with so many training images, drawn by the seed, in the place of the test images.
+
+        The order of the other training images stays.
+        """
+        images = len(self.train_images)
+        if not 0 < count < images:
+            raise DataError(
+                f"data.validation={count}: between 1 and {images - 1:,} of {images:,} images can be held back"
+            )
+        # A spawn key, so that the draw is independent of the seed's other uses.
+        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 0)))
+        held = np.zeros(images, bool)
+        held[random.permutation(images)[:count]] = True
+        return replace(
+            self,
+            train_images=self.train_images[~held],
+            train_labels=self.train_labels[~held],
+            test_images=self.train_images[held],
+            test_labels=self.train_labels[held],
+            final_images=self.test_images,
+            final_labels=self.test_labels,
+        )
 
     @classmethod
     def of(cls, arrays: Sequence[NDArray[np.uint8]], origin: str, verified: bool, is_sample: bool = False) -> Dataset:

@@ -39,7 +39,7 @@ def fetch(
             else:
                 contents[file] = np.frombuffer(bytearray(fetched), np.uint8)
                 say(f"  {file.name}: {file.size:,} bytes, verified")
-                _keep(fetched, file, folder, str(source), say)
+                _keep(fetched, file, folder, say)
     missing = [file for file in files if file not in contents]
     if missing:
         asked = ", ".join(str(source) for source in sources) or "none, since none is listed"
@@ -50,9 +50,9 @@ def fetch(
     return [contents[file] for file in files]
 
 
-def _keep(content: bytes, file: File, folder: Path, origin: str, say: Callable[[str], None]) -> None:
+def _keep(content: bytes, file: File, folder: Path, say: Callable[[str], None]) -> None:
     try:
-        cache.keep(content, file, folder, origin)
+        cache.keep(content, file, folder)
     except DataError as error:
         say(f"  {error}; so it is there for this run alone")
 

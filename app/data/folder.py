@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from app.data import idx_file
+from app.data import idx
 from app.data.dataset import Dataset
 from app.data.files import FILES
 from app.errors import DataError
@@ -21,7 +21,7 @@ def read_folder(folder: Path) -> Dataset:
             f"there is no data folder {str(folder)!r}: the source of data is `auto`, `sample`"
             f" or a folder that holds {', '.join(file.name for file in FILES)}"
         )
-    arrays = [idx_file.read(_find(folder, file.name), file.dimensions) for file in FILES]
+    arrays = [idx.read(_find(folder, file.name), file.dimensions) for file in FILES]
     return Dataset.of(arrays, origin=f"the folder {folder}", verified=False)
 
 

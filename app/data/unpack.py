@@ -1,4 +1,4 @@
-"""Unpacking what a stranger packed: never more of it than is expected, whatever it claims to be."""
+"""Unpack files from others: never more of them than is expected, whatever they claim to be."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def unpack(packed: bytes, limit: int) -> bytes:
         return packed
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
-            return read_at_most(stream.read, limit + 1)
+            return bytes(read_at_most(stream.read, limit + 1))
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"the gzip file is damaged: {error}") from error
 
 
-def read_at_most(read: Callable[[int], bytes], limit: int) -> bytes:
+def read_at_most(read: Callable[[int], bytes], limit: int) -> bytearray:
     """Up to `limit` bytes, in pieces: `read(limit)` would allocate them all before it has seen one."""
     content = bytearray()
     while len(content) < limit and (piece := read(min(_PIECE, limit - len(content)))):
         content += piece
-    return bytes(content)
+    return content

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 
 from app.errors import ConfigError
-from app.ranks.current import place
-from app.run.config import Config, operators_of
+from app.ranks.current import place, using
+from app.ranks.world import World
+from app.run.config import CompareConfig, Config, operators_of
 from app.run.console import Console
 from app.run.folder import RunFolder, remove_sums
 from app.run.network import find_activations
 from app.run.resume import interrupted_run, where_it_goes_on
 from app.run.run import Result, Run
 from app.run.trust import NOBODY, Trust
+from app.run.workers import OpenExecutor
 
 
 def train(config: Config, name: str, console: Console | None = None, trust: Trust = NOBODY) -> Result:
     """Train the operator of a configuration beside its baseline, into a new folder named after `name`."""
     activations = find_activations(operators_of(config), trust)  # before data is fetched in vain
     run = Run(config, activations, console or Console(), write_report=_write_report)
-    return run.go(lambda: RunFolder.new(config, name))
+    return run.go(lambda config: RunFolder.new(config, name))
 
 
 def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = None, trust: Trust = NOBODY) -> Result:
@@ -32,7 +35,7 @@ def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = 
     with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
         config, found = interrupted_run(path, overrides, console.warn)
 
-        def reopened() -> RunFolder:
+        def reopened(config: Config) -> RunFolder:
             assert folder is not None, "only rank 0 writes"
             remove_sums(path)
             folder.go_on(config, b"" if found is None else found.metrics.tobytes())
@@ -45,22 +48,43 @@ def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = 
 
 
 def compare(
-    config: Config,
-    operators: Sequence[str],
-    seeds: int,
+    config: CompareConfig,
     name: str,
     console: Console | None = None,
     trust: Trust = NOBODY,
+    executor: Executor | OpenExecutor | None = None,
 ) -> Result:
-    """Train several operators alike, each with so many seeds, and test how the others differ from the first."""
+    """Train several operators alike, each with so many seeds, and test how the others differ from the first.
+
+    An `executor` of `concurrent.futures`, or of a cluster, runs the trainings side by side; its workers find the
+    operators' files and the data under the same paths.
+    """
     if config.dist.shape != "none":
         raise ConfigError(f"a comparison is made by one process, and dist.shape={config.dist.shape} is for several")
+    if config.seed + config.seeds > 2**63:
+        raise ConfigError(f"seeds={config.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
+    operators = _operators_of(config)
     model = msgspec.structs.replace(config.model, activation=operators[1])
-    config = msgspec.structs.replace(config, model=model, baseline=operators[0])
+    config = msgspec.structs.replace(config, model=model, baseline=operators[0], operators=operators)
     activations = find_activations(operators, trust)
-    chosen = range(config.seed, config.seed + seeds)
-    run = Run(config, activations, console or Console(), seeds=chosen, write_report=_write_report)
-    return run.go(lambda: RunFolder.new(config, f"compare-{name}"))
+    chosen = range(config.seed, config.seed + config.seeds)
+    workers = (lambda: nullcontext(executor)) if isinstance(executor, Executor) else executor
+    with using(World()):
+        run = Run(config, activations, console or Console(), seeds=chosen, workers=workers, write_report=_write_report)
+        return run.go(lambda config: RunFolder.new(config, f"compare-{name}"))
+
+
+def _operators_of(config: CompareConfig) -> tuple[str, ...]:
+    names = config.operators
+    if names is None:
+        names = tuple(name for name in (config.baseline, config.model.activation) if name)
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ConfigError(f"{twice[0]} is named twice, and a comparison is between operators that differ")
+    if len(names) < 2:
+        found = f"only {names[0]} is named" if names else "no operator is named"
+        raise ConfigError(f"{found}; a comparison needs two or more operators: --with relu,custom.relu")
+    return names
 
 
 def _write_report(folder: Path) -> Path:

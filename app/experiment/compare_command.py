@@ -4,69 +4,73 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
 
 from app.errors import ConfigError
-from app.run.config import CONFIGS, Config, config_name, load_config, operators_typed
-from app.run.console import add_console, console
-from app.run.trust import Trust, add_custom_op
+from app.run.options import add_config, add_custom_op, add_output, add_overrides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command line may say."""
-    parser.add_argument(
-        "--config", default=str(CONFIGS / "default.yaml"), help="the YAML file to train by (%(default)s)"
-    )
+    add_config(parser)
     parser.add_argument(
         "--with",
         dest="operators",
         metavar="OPERATOR,…",
         help="the operators, the others held against the first: relu,custom.relu,my_ops.py:swish "
-        "(the configuration's baseline and activation)",
+        "(the configuration's operators, or its baseline and activation)",
     )
     parser.add_argument(
-        "--seeds",
-        type=int,
-        default=5,
+        "--seeds", type=int, metavar="N", help="train each with so many seeds, from the configuration's on (5)"
+    )
+    parser.add_argument(
+        "--workers",
+        default="1",
         metavar="N",
-        help="train each with so many seeds, from the configuration's on (5)",
+        help="train on so many processes of this machine, side by side; or `mpi`: on the ranks that mpiexec started",
     )
     add_custom_op(parser)
-    add_console(parser)
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="change a setting, such as train.epochs=3")
+    add_output(parser)
+    add_overrides(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Train and compare; gives the exit status."""
-    if options.seeds < 1:
-        raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
-    config = load_config(options.config, options.overrides)
-    if config.seed + options.seeds > 2**63:
-        raise ConfigError(f"--seeds={options.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
-    operators = _named(options.operators) if options.operators is not None else _of(config)
-    typed = operators_typed(options.overrides)
-    from app.experiment.api import compare  # imported late, so that a mistyped command is told at once
+    # Imported after the command line is read, so that --help and a misspelt option take no time.
+    from app.run.config import config_name, load_compare_config, operators_typed
 
-    trust = Trust(options.custom_op, operators if options.operators is not None else typed, options.config)
+    if options.seeds is not None and options.seeds < 1:
+        raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
+    typed = operators_typed(options.overrides)
+    overrides = [*options.overrides, *([] if options.seeds is None else [f"seeds={options.seeds}"])]
+    if options.operators is not None:
+        typed = _parted(options.operators)
+        overrides.append(f"operators={_as_yaml(typed)}")
+    config = load_compare_config(options.config, overrides)
+
+    from app.experiment.api import compare
+    from app.ranks.current import place
+    from app.run.console import console
+    from app.run.trust import Trust
+    from app.run.workers import executor_of, ranks
+
+    executor = executor_of(options.workers)
+    if options.workers == "mpi" and place()[1] < 2:
+        raise ConfigError("--workers mpi is for several ranks: mpiexec -n 3 opsmith compare --workers mpi")
+    if options.workers != "mpi" and place()[1] > 1:
+        raise ConfigError(f"mpiexec started {place()[1]} ranks: add --workers mpi, or start one process")
+    if place()[0]:
+        with ranks():
+            return 0
+    trust = Trust(options.custom_op, typed, options.config)
     with console(options.quiet, options.json) as said:
-        compare(config, operators, options.seeds, config_name(options.config), said, trust)
+        compare(config, config_name(options.config), said, trust, executor)
     return 0
 
 
-def _of(config: Config) -> list[str]:
-    return _several([name for name in (config.baseline, config.model.activation) if name], "the configuration")
+def _parted(text: str) -> list[str]:
+    """The operators of a list such as `relu,custom.leaky_relu(slope=0.2,other=1)`."""
+    return [name for part in re.split(r",(?![^(]*\))", text) if (name := part.strip())]
 
 
-def _named(text: str) -> list[str]:
-    parts = re.split(r",(?![^(]*\))", text)  # not at the commas between the settings of an operator
-    return _several([name for part in parts if (name := part.strip())], "--with")
-
-
-def _several(names: Sequence[str], where: str) -> list[str]:
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ConfigError(f"{where} names {twice[0]} twice, and a comparison is between operators that differ")
-    if len(names) < 2:
-        found = f"only {names[0]}" if names else "no operator"
-        raise ConfigError(f"{where} names {found}; a comparison needs two or more: --with relu,custom.relu")
-    return list(names)
+def _as_yaml(names: list[str]) -> str:
+    return "[" + ", ".join("'" + name.replace("'", "''") + "'" for name in names) + "]"

@@ -1,4 +1,4 @@
-"""`train.py`: its command line."""
+"""The command line of `train.py` and of `opsmith train`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.command_line import Parser
-from app.experiment.api import resume, train
 from app.ranks import ending
-from app.ranks.current import place
-from app.run.config import CONFIGS, config_name, load_config, operators_typed
-from app.run.console import add_console, console
-from app.run.trust import Trust, add_custom_op
-from app.signals import ends_at_once
+from app.run.options import add_config, add_custom_op, add_output, add_overrides
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
@@ -22,14 +17,26 @@ def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
+    # Imported after the command line is read, so that --help and a misspelt option take no time.
+    from app.ranks.current import place
+    from app.run.config import config_name, load_config, operators_typed
+    from app.signals import ends_at_once
+
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
-    trust = Trust(options.custom_op, operators_typed(overrides), options.resume or options.config)
+    config = None if options.resume is not None else load_config(options.config, overrides)
+    typed = operators_typed(overrides)
     last_words = b"" if place()[0] else b"interrupted\n"
-    with ends_at_once(last_words=last_words), console(options.quiet, options.json) as said:
-        if options.resume is not None:
-            resume(Path(options.resume), overrides, said, trust)
-            return 0
-        train(load_config(options.config, overrides), config_name(options.config), said, trust)
+    with ends_at_once(last_words=last_words):
+        from app.experiment.api import resume, train
+        from app.run.console import console
+        from app.run.trust import Trust
+
+        trust = Trust(options.custom_op, typed, options.resume or options.config)
+        with console(options.quiet, options.json) as said:
+            if config is None:
+                resume(Path(options.resume), overrides, said, trust)
+            else:
+                train(config, config_name(options.config), said, trust)
     return 0
 
 
@@ -41,12 +48,10 @@ def _parser(name: str) -> argparse.ArgumentParser:
         epilog=f"example: {typed} --config configs/quick.yaml train.epochs=3 model.activation=tanh",
     )
     begin = parser.add_mutually_exclusive_group()
-    begin.add_argument(
-        "--config", default=str(CONFIGS / "default.yaml"), help="the YAML file to train by (%(default)s)"
-    )
+    add_config(begin)
     begin.add_argument("--resume", metavar="FOLDER", help="go on with a run that was interrupted, such as runs/NAME")
     parser.add_argument("--no-baseline", action="store_true", help="train the one network alone, as baseline=null does")
     add_custom_op(parser)
-    add_console(parser)
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="change a setting, such as train.epochs=3")
+    add_output(parser)
+    add_overrides(parser)
     return parser

@@ -12,7 +12,7 @@ from app.inspection.picture import draw
 from app.inspection.stages import ALL, NAMES, Stages
 from app.inspection.subject import Subject, of_configuration, of_function, of_model
 from app.printing import say
-from app.run.config import CONFIGS
+from app.run.options import DEFAULT
 from app.static.model_file import paths_of
 from app.use.models import add_trust_arguments, read_named_model
 
@@ -59,7 +59,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     others = [word for word in options.words if not SETTING.match(word)]
     settings = [word for word in options.words if SETTING.match(word)]
     if not others:
-        path = options.config or str(CONFIGS / "default.yaml")
+        path = options.config or str(DEFAULT)
         return of_configuration(path, settings, options.ranks, options.rank, options.custom_op)
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]

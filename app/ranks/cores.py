@@ -21,8 +21,12 @@ def share(world: Any) -> str:
     host, cores = world.host, sorted(_cores())
     ranks = [set(theirs) for there, theirs in world.gather((host, cores)) if there == host]
     mine = max(1, int(sum(Fraction(1, sum(core in theirs for theirs in ranks)) for core in cores)))
-    threads = f"{_limit('BLAS', BLAS, mine)}, {_limit('Numba', NUMBA, mine)}"
-    return _said(world.gather((host, os.getpid(), len(cores), threads)))
+    return _said(world.gather((host, os.getpid(), len(cores), limit(mine))))
+
+
+def limit(threads: int) -> str:
+    """Limit the threads of this process, now and in what is loaded later; says to what."""
+    return f"{_limit('BLAS', BLAS, threads)}, {_limit('Numba', NUMBA, threads)}"
 
 
 def _cores() -> set[int]:

@@ -20,7 +20,6 @@ from typing import NoReturn
 from app import command_line
 from app.ranks.current import current, entered
 from app.ranks.launch import launched
-from app.ranks.mpi import MPIWorld
 from app.ranks.world import RankError
 
 _STOPPED = (command_line.INTERRUPTED, command_line.TERMINATED)
@@ -105,6 +104,8 @@ def _trace(error: BaseException, at: TracebackType | None) -> str:
 
 def _end(error: BaseException, message: str, status: int) -> NoReturn:
     """Print a message and end all ranks, or have rank 0 do so."""
+    from app.ranks.mpi import MPIWorld  # imported late, as few processes need it
+
     world = entered()
     if isinstance(world, MPIWorld) and world.rank:
         if not isinstance(error, RankError) and status not in _STOPPED:

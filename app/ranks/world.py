@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from app.errors import AppError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Reduction = Literal["sum", "avg", "prod", "max", "min"]
 

@@ -32,6 +32,7 @@ class Record:
     start: events.Start | None = None
     iterations: list[events.Iteration] = field(default_factory=list)
     epochs: list[events.Epoch] = field(default_factory=list)
+    tested: list[events.Tested] = field(default_factory=list)
     activations: list[events.Activations] = field(default_factory=list)
     costs: list[events.Cost] = field(default_factory=list)
     answers: Answers | None = None
@@ -48,6 +49,15 @@ class Record:
             [*(event.operator for event in self.iterations), *(event.operator for event in self.epochs)]
         )
         return list(seen) or list(dict.fromkeys(name for name in named if name))
+
+    @property
+    def tested_on(self) -> str:
+        """What to call the images that networks were tested on after every epoch: "test", or "validation"."""
+        return "validation" if self.start is not None and self.start.data.validation else "test"
+
+    def test_accuracies(self, operator: str) -> list[float]:
+        """The accuracies on the test images, where they were looked at once, at the end."""
+        return [event.accuracy for event in self.tested if event.operator == operator]
 
     @property
     def seeds(self) -> int:
@@ -77,6 +87,7 @@ def read(folder: Path) -> Record:
     lists: dict[type, list[Any]] = {
         events.Iteration: record.iterations,
         events.Epoch: record.epochs,
+        events.Tested: record.tested,
         events.Activations: record.activations,
         events.Cost: record.costs,
     }

@@ -42,7 +42,9 @@ def _accuracy(record: Record) -> Iterator[str]:
     reached = {o: _spread(accuracies) for o in record.operators if (accuracies := _accuracies(record, o))}
     if not reached:
         return
-    images = f"{record.start.data.test:,} test digits" if record.start is not None else "test digits"
+    images = f"{record.tested_on} digits"
+    if record.start is not None:
+        images = f"{record.start.data.validation or record.start.data.test:,} {images}"
     over = f", the mean over {record.seeds} seeds and their spread" if record.seeds > 1 else ""
     if len(reached) > 1 and len(set(reached.values())) == 1:
         both = " both" if len(reached) == 2 else ""
@@ -111,4 +113,5 @@ def _dead(record: Record) -> Iterator[str]:
         if any(dead):
             shares.setdefault(share(statistics.mean(dead), 1), []).append(operator)
     for dead_share, operators in shares.items():
-        yield f"With {listed(operators)} {dead_share} of the hidden units are dead: zero on every test image."
+        image = f"{record.tested_on} image"
+        yield f"With {listed(operators)} {dead_share} of the hidden units are dead: zero on every {image}."

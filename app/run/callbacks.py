@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.run.events import Epoch
+from app.run.events import Epoch, Tested
 from app.run.learners import Learner
 from app.run.network import Activation
 
@@ -18,6 +18,8 @@ class Contestant:
     operator: str
     learner: Learner
     epochs: list[Epoch] = field(default_factory=list)
+    tested: Tested | None = None
+    """The result on the test images, where validation images were held back; None before the end."""
     activation: Activation | None = None
     """The operator itself, where something may ask about it."""
 

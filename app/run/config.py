@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -23,14 +23,14 @@ from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.events import METRICS
 from app.run.former import former_settings, updated, without_former
+from app.run.options import CONFIGS
 from app.run.yaml_text import Document
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 # What each description says is what an error tells the user to expect.
 Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
 Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
 Bytes = Annotated[int, Meta(ge=0, description="a whole number of bytes, of at least 0")]
+Held = Annotated[int, Meta(ge=0, description="a whole number of images, of at least 0")]
 Rate = Annotated[float, Meta(gt=0, description="a number greater than 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="a number of at least 0 and less than 1")]
 Decay = Annotated[float, Meta(ge=0, description="a number of at least 0")]
@@ -52,6 +52,8 @@ Activation = Annotated[
     ),
 ]
 
+Operators = Annotated[tuple[Activation, ...], Meta(description="a list of operators, such as [relu, tanh]")]
+
 
 class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which images are trained on and how their pixels are scaled."""
@@ -59,6 +61,7 @@ class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     source: Source = "auto"
     sources: Origins = SOURCES
     folder: Folder | None = None
+    validation: Held | None = None
     pixel_range: Interval = (-1.0, 1.0)
 
 
@@ -111,13 +114,33 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     output: Folder | None = None
 
 
+class CompareConfig(Config, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A comparison: which operators are trained, with how many seeds, and how."""
+
+    operators: Operators | None = None
+    """The others are held against the first; None stands for the baseline and the activation."""
+    seeds: Count = 5
+
+
+C = TypeVar("C", bound=Config)
+
+
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
     """The configuration in a YAML file, changed by overrides such as `train.epochs=3`."""
+    return _load(Config(), path, overrides)
+
+
+def load_compare_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> CompareConfig:
+    """The configuration of a comparison. The YAML file need not have operators and seeds of its own."""
+    return _load(CompareConfig(), path, overrides)
+
+
+def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) -> C:
     where = os.path.expanduser(path)
     document, folder = _read(where), Path(where).parent
     if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
         document = replace(document, data=_found_from(document.data, folder))
-    return _overridden(_changed(Config(), document), overrides)
+    return _overridden(_changed(default, document), overrides)
 
 
 def load_kept_config(
@@ -133,10 +156,12 @@ def load_kept_config(
             f"note: the run was begun with {former}, which is not supported any more; what comes now is the same to "
             "rounding"
         )
-    return _overridden(_changed(Config(), replace(document, data=updated(document.data))), overrides)
+    data = updated(document.data)
+    default = CompareConfig() if isinstance(data, dict) and "operators" in data else Config()
+    return _overridden(_changed(default, replace(document, data=data)), overrides)
 
 
-def _overridden(config: Config, overrides: Sequence[str]) -> Config:
+def _overridden(config: C, overrides: Sequence[str]) -> C:
     for override in overrides:
         config = _changed(config, _read_override(override))
     return config
@@ -174,6 +199,8 @@ def _found_from(data: Any, folder: Path) -> Any:
     model, images = data.get("model"), data.get("data")
     changed = {key: _from(data[key], folder) for key in ("output",) if key in data}
     changed |= {"baseline": _operator_from(data["baseline"], folder)} if "baseline" in data else {}
+    if isinstance(data.get("operators"), list):
+        changed["operators"] = [_operator_from(name, folder) for name in data["operators"]]
     if isinstance(model, dict) and "activation" in model:
         changed["model"] = model | {"activation": _operator_from(model["activation"], folder)}
     if isinstance(images, dict):
@@ -216,6 +243,8 @@ def operators_typed(overrides: Sequence[str]) -> list[str]:
     for override in overrides:
         data = _read_override(override).data
         model = data.get("model")
+        operators = data.get("operators")
+        found += operators if isinstance(operators, list) else []
         found += [data.get("baseline"), model.get("activation") if isinstance(model, dict) else None]
     return [operator for operator in found if isinstance(operator, str)]
 
@@ -250,9 +279,9 @@ def _read_override(override: str) -> Document:
     return Document(where, data)
 
 
-def _changed(config: Config, change: Document) -> Config:
+def _changed(config: C, change: Document) -> C:
     """`config` with one layer of plain data laid over it, checked."""
-    change = without_former(change)
+    change, kind = without_former(change), type(config)
     data = _laid_over(msgspec.to_builtins(config), change.data)
     for section, key in _NONE_IS_NULL:
         settings = data.get(section) if section and isinstance(data, dict) else data
@@ -260,7 +289,7 @@ def _changed(config: Config, change: Document) -> Config:
             settings[key] = None
     reason = ""
     try:
-        changed = msgspec.convert(data, Config)
+        changed = msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         problem_at = _path_in(str(error))
     else:
@@ -269,14 +298,15 @@ def _changed(config: Config, change: Document) -> Config:
             return changed
     from app.run import config_errors  # costs time, and is needed only now
 
-    unknown = config_errors.unknown_key(change.data, Config)
+    unknown = config_errors.unknown_key(change.data, kind)
     if unknown is not None:
         raise change.error(*unknown, of_key=True)
-    raise change.error(problem_at, config_errors.wrong_value(data, Config, problem_at) + reason)
+    raise change.error(problem_at, config_errors.wrong_value(data, kind, problem_at) + reason)
 
 
 _NONE_IS_NULL = (
     ("", "baseline"),
+    ("data", "validation"),
     ("train", "checkpoint_every"),
     ("train", "clip_norm"),
 )

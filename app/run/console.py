@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import stat
 import statistics
@@ -35,6 +34,7 @@ class Console(Callback):
         self._progress: dict[str, Progress] = {}
         self._width, self._epochs, self._drawn_at = 0, 0, 0.0
         self._every_epoch = True
+        self._tested_on = "test"
         self._tested: set[str] = set()
         self._wait: _Wait | None = None
 
@@ -58,20 +58,23 @@ class Console(Callback):
         finally:
             wait.end()
 
-    def start_training(self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "") -> None:
+    def start_training(
+        self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "", tested_on: str = "test"
+    ) -> None:
         """These operators begin to train. With a title it is one seed of several, of which each epoch is not said."""
         self._width, self._epochs = max(map(len, operators)), epochs
         self._progress = {operator: Progress(epochs, batch_size) for operator in operators}
         self._every_epoch = not title
+        self._tested_on = tested_on
         if title:
             self.say(title)
 
-    def end_seed(self, entered: Sequence[Contestant]) -> None:
+    def end_seed(self, entered: Sequence[Contestant], tested_on: str = "test") -> None:
         """All operators were trained with one seed of several."""
         width = max(len(contestant.operator) for contestant in entered)
         for contestant in entered:
             seconds = statistics.median(epoch.seconds for epoch in contestant.epochs)
-            accuracy = f"test accuracy {contestant.epochs[-1].test_accuracy:.4f}"
+            accuracy = f"{tested_on} accuracy {contestant.epochs[-1].test_accuracy:.4f}"
             self.say(f"  {contestant.operator:{width}}  {accuracy}  {seconds:.3f} s per epoch")
 
     def record(self, event: Event) -> None:
@@ -117,7 +120,8 @@ class Console(Callback):
         self._end_wait()
         if self._every_epoch:
             loss = float("nan") if result.test_loss is None else result.test_loss
-            figures = f"test accuracy {result.test_accuracy:.4f}  test loss {loss:.4f}  {result.seconds:.3f} s"
+            of = self._tested_on
+            figures = f"{of} accuracy {result.test_accuracy:.4f}  {of} loss {loss:.4f}  {result.seconds:.3f} s"
             self.say(f"{self._head(position)}  {figures}")
 
     def end(self) -> None:
@@ -195,13 +199,6 @@ class Json(Quiet):
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
         print(json_line({**outcome, "folder": folder}), file=self._out, flush=True)
-
-
-def add_console(parser: argparse.ArgumentParser) -> None:
-    """Declare how a user chooses what is printed."""
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--quiet", action="store_true", help="print the end of the run alone: its summary and folder")
-    choice.add_argument("--json", action="store_true", help="print the metrics as they come, an object a line")
 
 
 @contextmanager

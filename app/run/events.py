@@ -25,7 +25,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event"):
     """What is recorded while a run goes on. Its kind is the key `event` of its line."""
 
 
-class Data(msgspec.Struct, frozen=True):
+class Data(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a run was trained and tested on."""
 
     origin: str
@@ -34,6 +34,8 @@ class Data(msgspec.Struct, frozen=True):
     training: Index
     test: Index
     shape: list[Index]
+    validation: Index = 0
+    """How many training images were held back, on which networks were tested after every epoch."""
 
 
 class Start(Event, frozen=True, tag="start"):
@@ -57,7 +59,10 @@ class Iteration(Event, frozen=True, tag="iteration"):
 
 
 class Epoch(Event, frozen=True, tag="epoch"):
-    """The training time of an epoch, and the test accuracy and loss of the network after it."""
+    """The training time of an epoch, and the accuracy and loss of the network after it.
+
+    They are over the test images, or over the validation images where some were held back.
+    """
 
     operator: str
     epoch: Index
@@ -70,6 +75,15 @@ class Epoch(Event, frozen=True, tag="epoch"):
     def diverged(self) -> bool:
         """Whether the loss is NaN or infinite."""
         return self.test_loss is None or not math.isfinite(self.test_loss)
+
+
+class Tested(Event, frozen=True, tag="tested"):
+    """The test accuracy and loss of a trained network, whose epochs were tested on validation images."""
+
+    operator: str
+    accuracy: float
+    loss: Number
+    seed: int | None = None
 
 
 class Activations(Event, frozen=True, tag="activations"):
@@ -107,7 +121,7 @@ class Cost(Event, frozen=True, tag="cost"):
 
 Record = Callable[[Event], None]
 KINDS: dict[str, type[Event]] = {
-    str(kind.__struct_config__.tag): kind for kind in (Start, Iteration, Epoch, Activations, Nonfinite, Cost)
+    str(kind.__struct_config__.tag): kind for kind in (Start, Iteration, Epoch, Tested, Activations, Nonfinite, Cost)
 }
 """The kinds of events. A line of another kind, as a later release may write it, is passed over."""
 

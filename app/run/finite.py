@@ -110,7 +110,7 @@ class FiniteSteps(Steps):
         if not self._skip and not is_finite(losses):
             index = int(np.argmin(np.isfinite(losses)))
             what = self._blame(position, tests[index : index + 1], training=False)
-            where = f"{_became(float(losses[index]))} in batch {index} of the test images"
+            where = f"{_became(float(losses[index]))} in batch {index} of the images that it is tested on"
             self._happened(position, position.done, "stop", f"{where}, after epoch {position.epoch + 1}", what)
         return losses, accuracies
 

@@ -98,14 +98,14 @@ class TrainingLoop:
         for callback in self.callbacks:
             callback.test(position)
         tests = Batches(data.test_images, data.test_labels, None, self.config.train.eval_batch_size)
-        loss, accuracy = _overall(*self.steps.measure(position, tests), tests)
+        loss, accuracy = overall(*self.steps.measure(position, tests), tests)
         result = Epoch(contestant.operator, position.epoch, position.seconds, accuracy, loss)
         contestant.epochs.append(result)
         for callback in self.callbacks:
             callback.epoch(position, result)
 
 
-def _overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple[float, float]:
+def overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple[float, float]:
     """Loss and accuracy over all images, from those of the batches, of which the last may be smaller."""
     sizes = np.full(len(tests), tests.batch_size, dtype=np.float64)
     sizes[-1] = tests.count - tests.batch_size * (len(tests) - 1)

@@ -20,8 +20,9 @@ def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> Start:
         verified=dataset.verified,
         sample=dataset.is_sample,
         training=len(dataset.train_images),
-        test=len(dataset.test_images),
+        test=len(dataset.test_images if dataset.final_images is None else dataset.final_images),
         shape=list(dataset.image_shape),
+        validation=0 if dataset.final_images is None else len(dataset.test_images),
     )
     engines = {contestant.operator: contestant.learner.how() for contestant in entered}
     return Start(time.strftime("%Y-%m-%d %H:%M:%S"), machine.describe(), data, engines)

@@ -7,6 +7,7 @@ ends, it keeps and says what it has.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +25,8 @@ from app.errors import AppError, FileError, OperatorError
 from app.ranks.current import current
 from app.run.answers import answers, keep
 from app.run.callbacks import Callback, Contestant
-from app.run.checkpoints import Checkpoint, Checkpoints, RunState
-from app.run.config import Config
+from app.run.checkpoints import Checkpoint, Checkpoints, RunState, data_hash
+from app.run.config import Config, with_absolute_paths
 from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
 from app.run.events import Cost, Epoch, Event, Record, with_seed
@@ -41,6 +42,8 @@ from app.run.resume import check_sources, sources_of
 from app.run.statistics import Difference, Outcome, as_data, differences
 from app.run.steps import warm_up, warnings_off
 from app.run.summary import comparison, introduction, outcome, plain, summary, verdicts
+from app.run.training import Job, Trained, scores_of, test_at_end, train_one, trained
+from app.run.workers import OpenExecutor, died, run_all
 
 ReportWriter = Callable[[Path], Path]
 """Makes the report of what lies in a run's folder; gives the page."""
@@ -71,10 +74,13 @@ class Run:
         console: Console,
         *,
         seeds: Sequence[int] | None = None,
+        workers: OpenExecutor | None = None,
         found: Checkpoint | None = None,
         write_report: ReportWriter | None = None,
     ):
         self._config, self._activations, self._console = config, activations, console
+        self._workers = workers
+        """Where the trainings of a comparison run side by side; without, they run here."""
         self._compared = seeds is not None
         """Whether differences are tested; without, it is one run by the configuration's own seed."""
         self._seeds = [config.seed] if seeds is None else seeds
@@ -83,15 +89,25 @@ class Run:
         if found is not None:
             check_sources(found.operators, self._sources)
         self._world = ranks_of(config)
-        self._dataset = load(config.data.source, config.data.sources, config.data.folder)
+        self._dataset = self._data_set()
         begin_alike(self._world, config, self._dataset, activations, found)
-        self._outcomes = [Outcome(activation.name) for activation in activations]
-        self._finished = 0
+        self._trained: dict[int, dict[str, Trained]] = {}
+        """Of a comparison, the results with each seed by the operators' names."""
+        self._timed: dict[int, dict[str, list[Epoch]]] = {}
+        """For each seed the epochs whose times count, where trainings run side by side."""
         self._costs: list[Cost] = []
-        self._scores: dict[str, np.ndarray] = {}
-        """What the networks of the first seed answered to the test images."""
 
-    def go(self, open_folder: Callable[[], RunFolder], note: str = "") -> Result:
+    def _data_set(self) -> Dataset:
+        """The data set, with validation images held back: a twelfth of a comparison's, if that is not configured."""
+        data = self._config.data
+        dataset, held = load(data.source, data.sources, data.folder), data.validation
+        if held is None and self._compared:
+            held = len(dataset.train_images) // 12
+            data = msgspec.structs.replace(data, validation=held)
+            self._config = msgspec.structs.replace(self._config, data=data)
+        return dataset.hold_back(held, self._config.seed) if held else dataset
+
+    def go(self, open_folder: Callable[[Config], RunFolder], note: str = "") -> Result:
         """Train from the beginning, or from the checkpoint. Only rank 0 opens and writes the folder."""
         with Interruption() as self._interruption:
             first = self._enter(self._seeds[0])
@@ -101,7 +117,7 @@ class Run:
             if self._found is not None:
                 state.restore(self._found)
             with ExitStack() as kept:
-                folder = kept.enter_context(open_folder()) if self._world.rank == 0 else None
+                folder = kept.enter_context(open_folder(self._config)) if self._world.rank == 0 else None
                 if folder is not None:
                     kept.enter_context(self._ending(first, folder))
                 self._train_all(first, folder, state)
@@ -139,12 +155,15 @@ class Run:
 
         if self._found is None:
             record(start_event(self._dataset, first))
-        for seed in self._seeds:
-            entered = first
-            if self._finished:
-                entered = self._enter(seed)
-                self._warm_up(entered)
-            self._train(entered, seed, record, folder, state)
+        if self._workers is not None:
+            self._train_side_by_side(first, record)
+        else:
+            for seed in self._seeds:
+                entered = first
+                if self._finished:
+                    entered = self._enter(seed)
+                    self._warm_up(entered)
+                self._train(entered, seed, record, folder, state)
         if folder is not None:
             sizes, seconds = (COMPARED_SIZES, COMPARED_SECONDS) if self._compared else (SIZES, SECONDS)
             with self._console.busy("Timing the operators by themselves"):
@@ -154,7 +173,7 @@ class Run:
     def _train(
         self, entered: list[Contestant], seed: int, record: Record, folder: RunFolder | None, state: RunState
     ) -> None:
-        """Train every operator with one seed."""
+        """Train every operator with one seed, in turns."""
         if self._compared:
             run_record, record = record, lambda event: run_record(with_seed(event, seed))
         self._begin_seed(entered, seed)
@@ -165,23 +184,94 @@ class Run:
         if folder is not None and not self._compared:
             callbacks.append(self._checkpoints(folder, state))
         callbacks.append(self._interruption)
-        # Each seed begins with another operator: the first one may have it easier.
-        turn = self._finished % len(entered)
-        turns = [*entered[turn:], *entered[:turn]]
         start = Start() if self._found is None else self._found.start
+        turns = self._turns(entered, self._finished)
         TrainingLoop(self._with(seed), self._dataset, turns, callbacks, start, steps).run()
-        for result, contestant in zip(self._outcomes, entered, strict=True):
-            result.epochs.append(contestant.epochs)
-            if self._compared:
-                self._note(result, contestant)
-        self._finished += 1
+        for contestant in entered:
+            test_at_end(contestant, self._dataset, self._config, record)
         if self._compared:
-            self._console.end_seed(entered)
+            keep = seed == self._seeds[0]
+            self._trained[seed] = {c.operator: trained(c, self._dataset, self._config, keep) for c in entered}
+            self._console.end_seed(entered, self._dataset.tested_on)
+
+    @staticmethod
+    def _turns(entered: Sequence[Contestant], number: int) -> list[Contestant]:
+        """Each seed begins with another operator, as the first one may have it easier."""
+        turn = number % len(entered)
+        return [*entered[turn:], *entered[:turn]]
+
+    @property
+    def _finished(self) -> int:
+        """How many seeds were finished with all operators."""
+        return len(self._finished_seeds())
+
+    def _finished_seeds(self) -> list[int]:
+        return [seed for seed in self._seeds if len(self._trained.get(seed, {})) == len(self._activations)]
+
+    def _train_side_by_side(self, first: list[Contestant], record: Record) -> None:
+        """Train every operator with every seed on the workers, after an epoch of each was timed here, one at a time."""
+        width = max(len(activation.name) for activation in self._activations)
+        for number, seed in enumerate(self._seeds):
+            entered = first if not number else self._enter(seed)
+            with self._console.busy(f"Timing an epoch of each operator, one at a time (seed {seed})"):
+                if number:
+                    self._warm_up(entered)
+                self._time(entered, seed, number)
+        assert self._workers is not None
+        with self._workers() as executor:
+            assert executor is not None, "only rank 0 comes here"
+            jobs = self._jobs()
+            self._console.say(f"Training {len(jobs)} networks side by side")
+
+            def done(job: Job, found: Trained) -> None:
+                seed = job.config.seed
+                seconds = self._timed[seed][job.operator][0].seconds
+                found.epochs = [msgspec.structs.replace(epoch, seconds=seconds) for epoch in found.epochs]
+                for note in found.notes:
+                    self._console.warn(note)
+                for event in found.events:
+                    told = msgspec.structs.replace(event, seconds=seconds) if isinstance(event, Epoch) else event
+                    record(with_seed(told, seed))
+                self._trained.setdefault(seed, {})[job.operator] = found
+                accuracy = f"{self._dataset.tested_on} accuracy {found.epochs[-1].test_accuracy:.4f}"
+                self._console.say(f"  {job.operator:{width}}  seed {seed}  {accuracy}")
+
+            def lost(job: Job, error: BaseException, again: bool) -> None:
+                now = "it is run again" if again else f"lost twice, so seed {job.config.seed} counts for no operator"
+                which = f"{job.operator} with seed {job.config.seed}"
+                self._console.warn(f"note: the training of {which} was lost ({died(error)}): {now}")
+
+            run_all(executor, train_one, jobs, done, lost, self._interruption.check)
+
+    def _time(self, entered: Sequence[Contestant], seed: int, number: int) -> None:
+        """Time an epoch of every operator with one seed."""
+        config = self._with(seed)
+        once = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, epochs=1))
+        TrainingLoop(once, self._dataset, self._turns(entered, number), [self._interruption]).run()
+        self._timed[seed] = {contestant.operator: contestant.epochs for contestant in entered}
+
+    def _jobs(self) -> list[Job]:
+        data = data_hash(self._dataset)
+        return [
+            Job(
+                with_absolute_paths(self._with(seed)),
+                activation.name,
+                os.path.abspath(activation.home) if activation.home else "",
+                {activation.name: self._sources[activation.name]},
+                self._config.seed,
+                data,
+                seed == self._seeds[0],
+            )
+            for seed in self._seeds
+            for activation in self._activations
+        ]
 
     def _begin_seed(self, entered: Sequence[Contestant], seed: int) -> None:
         title = f"Seed {seed} ({self._finished + 1} of {len(self._seeds)})" if self._compared else ""
-        settings = self._config.train
-        self._console.start_training([c.operator for c in entered], settings.epochs, settings.batch_size, title)
+        settings, tested_on = self._config.train, self._dataset.tested_on
+        self._console.start_training(
+            [c.operator for c in entered], settings.epochs, settings.batch_size, title, tested_on
+        )
 
     def _checkpoints(self, folder: RunFolder, state: RunState) -> Checkpoints:
         def make(start: Start) -> Checkpoint:
@@ -190,20 +280,23 @@ class Run:
         every = self._config.train.checkpoint_every
         return Checkpoints(folder.path, make, len(self._activations), every, lambda: self._interruption.noted)
 
-    def _note(self, result: Outcome, contestant: Contestant) -> None:
-        """Keep what a trained network is worth, for the tests between operators."""
-        scores = self._scores_of(contestant)
-        result.right.append(scores.argmax(axis=1) == self._dataset.test_labels)
-        result.add_weights(contestant.learner.weights())
-        result.how = contestant.learner.how()
-        if not self._finished:
-            self._scores[contestant.operator] = scores
-
-    def _scores_of(self, contestant: Contestant) -> np.ndarray:
-        data = self._dataset
-        tests = Batches(data.test_images, data.test_labels, None, self._config.train.eval_batch_size)
-        with warnings_off():
-            return contestant.learner.scores(tests)
+    def _outcomes(self) -> list[Outcome]:
+        """Every operator's results, with those seeds that were finished with all of them."""
+        outcomes = []
+        for activation in self._activations:
+            results = [(seed, self._trained[seed][activation.name]) for seed in self._finished_seeds()]
+            outcomes.append(
+                Outcome(
+                    activation.name,
+                    results[0][1].how if results else "",
+                    [result.epochs for _, result in results],
+                    [result.right for _, result in results],
+                    [result.fingerprint for _, result in results],
+                    [self._timed[seed][activation.name] if self._timed else r.epochs for seed, r in results],
+                    [result.tested.accuracy for _, result in results if result.tested is not None],
+                )
+            )
+        return outcomes
 
     # The end
 
@@ -242,22 +335,20 @@ class Run:
         """What is said of the run at its end: for people, who have so many columns, and as data."""
         if not self._compared:
             return summary(self._config, self._dataset, entered, columns), outcome(self._config, entered)
-        for result in self._outcomes:  # a seed that was not finished with all operators counts for none
-            result.shorten(self._finished)
-        found = self._differences()
-        told = verdicts(found, self._finished)
-        text = comparison(self._outcomes, found, told, self._costs, len(self._seeds), columns)
-        data = as_data(self._outcomes, found, self._seeds[: self._finished], self._costs)
+        outcomes, found, tested_on = self._outcomes(), self._differences(), self._dataset.tested_on
+        told = verdicts(found, self._finished, tested_on)
+        text = comparison(outcomes, found, told, self._costs, len(self._seeds), columns)
+        data = as_data(outcomes, found, self._finished_seeds(), self._costs)
         return text, {"event": "comparison", **data, "verdicts": plain(told)}
 
     def _differences(self) -> list[Difference]:
-        return differences(self._outcomes) if self._compared and self._finished else []
+        return differences(self._outcomes()) if self._compared and self._finished else []
 
     def _keep(self, entered: Sequence[Contestant], folder: RunFolder, text: str, data: dict[str, Any]) -> list[str]:
         """Write what the run leaves behind; gives what there is to say about it at the very end."""
         folder.save_summary(text)
-        for contestant in entered:
-            folder.save_weights(contestant.operator, contestant.learner.weights())
+        for operator, weights in self._weights(entered).items():
+            folder.save_weights(operator, weights)
         if self._compared:
             kept = {key: value for key, value in data.items() if key != "event"}
             folder.save_text(COMPARISON, json.dumps(kept, indent=2, allow_nan=False) + "\n")
@@ -280,9 +371,24 @@ class Run:
             return [f"note: no model for `python -m app predict` was kept: {error}"]
         return []
 
+    def _weights(self, entered: Sequence[Contestant]) -> dict[str, dict[str, np.ndarray]]:
+        """The weights of the networks that were trained here, or with the first seed."""
+        if self._workers is None:
+            return {contestant.operator: contestant.learner.weights() for contestant in entered}
+        return {operator: found.weights for operator, found in self._of_first_seed().items()}
+
+    def _of_first_seed(self) -> dict[str, Trained]:
+        """What was finished with the first seed of a comparison."""
+        found = self._trained.get(self._seeds[0], {})
+        return {a.name: found[a.name] for a in self._activations if a.name in found}
+
     def _all_scores(self, entered: Sequence[Contestant]) -> dict[str, np.ndarray]:
-        """What the networks of the first seed answer to the test images."""
-        return self._scores or {contestant.operator: self._scores_of(contestant) for contestant in entered}
+        """What the networks of the first seed answer to the images that they were tested on."""
+        of_first = self._of_first_seed().items()
+        found = {operator: result.scores for operator, result in of_first if result.scores is not None}
+        if len(found) == len(entered) or self._workers is not None:
+            return found
+        return {c.operator: scores_of(c, self._dataset, self._config) for c in entered}
 
     def _writer(self) -> ReportWriter | None:
         return self._write_report if self._config.report else None
@@ -291,8 +397,10 @@ class Run:
         return Result(
             self._config,
             None if folder is None else folder.path,
-            {result.operator: result.epochs for result in self._outcomes},
-            {contestant.operator: contestant.learner.weights() for contestant in entered},
+            {outcome.operator: outcome.epochs for outcome in self._outcomes()}
+            if self._compared
+            else {contestant.operator: [contestant.epochs] for contestant in entered},
+            self._weights(entered),
             self._differences(),
         )
 
@@ -315,7 +423,8 @@ def report_run(
         with console.busy("Writing the report"):
             try:
                 with warnings_off():
-                    keep(answers(dataset, scores()), folder)
+                    if found := scores():
+                        keep(answers(dataset, found), folder)
             finally:
                 write_sums(folder)
             page = write(folder)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -124,32 +123,23 @@ class Outcome:
     """How the engine runs its network."""
     epochs: list[list[Epoch]] = field(default_factory=list)
     right: list[np.ndarray] = field(default_factory=list)
-    """Whether the trained network named each test image rightly."""
+    """Whether the trained network named each test image, or each validation image, correctly."""
     fingerprints: list[str] = field(default_factory=list)
     """Of the trained weights."""
-
-    def add_weights(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Remember the weights that another seed trained to, by their hash."""
-        digest = hashlib.sha256()
-        for path, array in sorted(weights.items()):
-            digest.update(f"{path} {array.dtype} {array.shape}\n".encode())
-            digest.update(array.tobytes())
-        self.fingerprints.append(digest.hexdigest())
-
-    def shorten(self, seeds: int) -> None:
-        """Forget what came of any seed after so many."""
-        for results in (self.epochs, self.right, self.fingerprints):
-            del results[seeds:]
+    timed: list[list[Epoch]] = field(default_factory=list)
+    """The epochs whose times count: all of them, unless trainings ran side by side."""
+    tested: list[float] = field(default_factory=list)
+    """The test accuracies of the trained networks, where `right` is about validation images."""
 
     @property
     def accuracies(self) -> list[float]:
-        """The test accuracy after the last epoch, with each seed."""
+        """The accuracy after the last epoch, with each seed."""
         return [epochs[-1].test_accuracy for epochs in self.epochs]
 
     @property
     def seconds(self) -> float:
         """The median time of an epoch."""
-        return statistics.median(epoch.seconds for epochs in self.epochs for epoch in epochs)
+        return statistics.median(epoch.seconds for epochs in self.timed for epoch in epochs)
 
 
 @dataclass
@@ -218,7 +208,7 @@ def _accuracy(first: Outcome, other: Outcome, level: float = LEVEL) -> Estimate:
 
 def _speed(first: Outcome, other: Outcome, level: float = LEVEL) -> Estimate:
     """The ratio of the times of paired epochs, over all seeds."""
-    return time_ratio(list(zip(other.epochs, first.epochs, strict=True)), level)
+    return time_ratio(list(zip(other.timed, first.timed, strict=True)), level)
 
 
 def time_ratio(pairs: Sequence[tuple[Sequence[Epoch], Sequence[Epoch]]], level: float = LEVEL) -> Estimate:
@@ -243,7 +233,7 @@ def as_data(
         "results": {
             outcome.operator: {
                 "engine": outcome.how,
-                "test_accuracies": outcome.accuracies,
+                **_accuracies(outcome),
                 "seconds_per_epoch": outcome.seconds if seeds else None,
             }
             for outcome in outcomes
@@ -251,6 +241,12 @@ def as_data(
         "differences": [_plain(difference) for difference in found],
         "costs": [msgspec.structs.asdict(cost) for cost in costs],
     }
+
+
+def _accuracies(outcome: Outcome) -> dict[str, list[float]]:
+    if outcome.tested:
+        return {"validation_accuracies": outcome.accuracies, "test_accuracies": outcome.tested}
+    return {"test_accuracies": outcome.accuracies}
 
 
 def _plain(difference: Difference) -> dict[str, Any]:

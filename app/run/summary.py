@@ -24,12 +24,15 @@ def introduction(
     `ranks` is a line about the ranks that share the work, if there are many.
     """
     train, test = len(dataset.train_images), len(dataset.test_images)
+    held = ""
+    if dataset.final_images is not None:
+        held, test = f", {test:,} validation", len(dataset.final_images)
     checked = "verified" if dataset.verified else "not verified"
     widths = "-".join(map(str, [dataset.train_images.shape[1], *config.model.hidden, CLASSES]))
     first, *others = (contestant.operator for contestant in entered)
     operators = first + (f" against {' and '.join(others)}" if others else "")
     lines = [
-        f"Data: {train:,} training and {test:,} test images, {dataset.origin} ({checked})",
+        f"Data: {train:,} training{held} and {test:,} test images, {dataset.origin} ({checked})",
         *_sample_note(dataset),
         f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
         *([ranks] if ranks else []),
@@ -81,15 +84,19 @@ def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant], col
     lost = [c.operator for c in entered if c.epochs and c.epochs[-1].diverged]
     if lost:
         notes.append(f"The loss of {' and '.join(lost)} became NaN or infinite: try a smaller train.learning_rate.")
-    return "\n".join([*_of_one_seed(entered, columns), *notes])
+    return "\n".join([*_of_one_seed(entered, dataset.tested_on, columns), *notes])
 
 
-def _of_one_seed(entered: Sequence[Contestant], columns: int | None) -> list[str]:
+def _of_one_seed(entered: Sequence[Contestant], tested_on: str, columns: int | None) -> list[str]:
     finished = [contestant for contestant in entered if contestant.epochs]
     if not finished:
         return ["No epoch was finished, so there is nothing to show."]
-    rows = [["operator", "test accuracy", "seconds per epoch (median)"]]
+    rows = [["operator", f"{tested_on} accuracy", "seconds per epoch (median)"]]
     rows += [[c.operator, f"{c.epochs[-1].test_accuracy:.4f}", f"{_median_seconds(c):.3f}"] for c in finished]
+    if any(c.tested for c in finished):
+        rows[0] = ["operator", "validation acc.", "test accuracy", "s per epoch (median)"]
+        for row, c in zip(rows[1:], finished, strict=True):
+            row.insert(2, f"{c.tested.accuracy:.4f}" if c.tested else "-")
     if len(finished) > 1:
         *others, baseline = finished
         ratios = ["ratio", *(_ratio_told(contestant, baseline) for contestant in others), "1.00"]
@@ -124,7 +131,11 @@ def _figures(contestant: Contestant, baseline: Contestant) -> dict[str, Any]:
     figures: dict[str, Any] = {"operator": contestant.operator, "epochs": len(contestant.epochs)}
     if contestant.epochs:
         last = contestant.epochs[-1]
-        figures |= {"test_accuracy": last.test_accuracy, "test_loss": None if last.diverged else last.test_loss}
+        accuracy, loss = last.test_accuracy, None if last.diverged else last.test_loss
+        if (tested := contestant.tested) is not None:
+            figures |= {"validation_accuracy": accuracy, "validation_loss": loss}
+            accuracy, loss = tested.accuracy, tested.loss
+        figures |= {"test_accuracy": accuracy, "test_loss": loss}
         figures["seconds"] = _median_seconds(contestant)
     if contestant.epochs and baseline.epochs and baseline is not contestant:
         figures["ratio"] = ratio(contestant, baseline)
@@ -176,7 +187,11 @@ def results_table(outcomes: Sequence[Outcome], found: Sequence[Difference], colu
     rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {outcomes[0].operator}"]]
     ratios = ["1.00", *(f"{d.speed.mean:.2f}{_between(d.speed, '.2f')}" for d in found)]
     for result, ratio in zip(outcomes, ratios, strict=True):
-        rows.append([result.operator, _accuracy(result), f"{result.seconds:.3f}", ratio])
+        rows.append([result.operator, _accuracy(result.accuracies), f"{result.seconds:.3f}", ratio])
+    if outcomes[0].tested:
+        rows[0][1:3] = ["validation acc.", "s per epoch"]
+        for row, cell in zip(rows, ["test accuracy", *(_accuracy(result.tested) for result in outcomes)], strict=True):
+            row.insert(2, cell)
     return table(rows, columns)
 
 
@@ -192,23 +207,24 @@ def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
     return ["The operator alone, on one thread: microseconds forward + backward", *table(rows, columns)]
 
 
-def verdicts(found: Sequence[Difference], seeds: int) -> list[Verdict]:
+def verdicts(found: Sequence[Difference], seeds: int, tested_on: str = "test") -> list[Verdict]:
     """In words, how each operator differs from the first, and how that was decided."""
     if not seeds:
         return []
-    told = [verdict for d in found for verdict in (_of_accuracy(d, seeds), _of_speed(d, seeds))]
-    over = "the seeds and the test images" if seeds > 1 else "the test images and the epochs of this one seed"
+    told = [verdict for d in found for verdict in (_of_accuracy(d, seeds, tested_on), _of_speed(d, seeds))]
+    images = f"the {tested_on} images"
+    over = f"the seeds and {images}" if seeds > 1 else f"{images} and the epochs of this one seed"
     how = f"Tested over {over}; family-wise error rate {LEVEL:.0%} (Holm), intervals adjusted alike."
     more = "One seed says nothing about others: use --seeds 5." if seeds == 1 else ""
     return [*told, *(Verdict("", sentence) for sentence in (how, more) if sentence)]
 
 
-def _of_accuracy(d: Difference, seeds: int) -> Verdict:
+def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
     if d.identical:
         return Verdict("same", f"{d.operator} trained to the weights of {d.first}, to the last bit")
     figures = f"{d.accuracy.mean:+.4f}{_between(d.accuracy, '+.4f')}, {_p(d.p_accuracy)}"
     if d.p_accuracy > LEVEL:
-        images = f"; over the test images alone, {_p(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
+        images = f"; over the {tested_on} images alone, {_p(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
         return Verdict(
             "unclear", f"{_cannot(seeds)} the accuracies of {d.operator} and {d.first} apart: {figures}{images}"
         )
@@ -238,9 +254,9 @@ def plain(told: Sequence[Verdict]) -> list[str]:
     return [f"{gist.capitalize()}: {sentence}." if gist else sentence for gist, sentence in told]
 
 
-def _accuracy(outcome: Outcome) -> str:
-    mean = f"{statistics.fmean(outcome.accuracies):.4f}"
-    return mean if len(outcome.accuracies) < 2 else f"{mean} ± {statistics.stdev(outcome.accuracies):.4f}"
+def _accuracy(values: Sequence[float]) -> str:
+    mean = f"{statistics.fmean(values):.4f}"
+    return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.4f}"
 
 
 def _between(estimate: Estimate, form: str) -> str:

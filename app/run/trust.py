@@ -6,7 +6,6 @@ a file is no reason to import it.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import shlex
 import sys
@@ -19,15 +18,6 @@ from app.errors import AppError
 from app.files import read_file
 from app.printing import escaped
 from app.ranks.launch import launched
-
-
-def add_custom_op(parser: argparse.ArgumentParser) -> None:
-    """Declare how a user says which operator files may run."""
-    about = (
-        "a file of operators of yours, such as my_ops.py or my_ops.py:swish, that the run or the configuration needs; "
-        "it is run, so name only what you trust"
-    )
-    parser.add_argument("--custom-op", action="append", default=[], metavar="FILE", help=about)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from app.engine import Executor, Scope
 from app.errors import AppError, MissingFileError
 from app.ops.spec import plain_sizes
 from app.run.folder import MODEL
-from app.run.trust import add_custom_op
+from app.run.options import add_custom_op
 from app.static.model_file import SavedModel, paths_of, read_model
 from app.vision.digits import SIZE
 

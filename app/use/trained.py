@@ -71,9 +71,9 @@ def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> Train
     if not kept:
         raise MissingFileError(f"{folder} has no {WEIGHTS}: no network of that run was kept")
     checked = check_sums(folder)
-    accuracies = {
-        event.operator: event.test_accuracy for event in events.read(folder) if isinstance(event, events.Epoch)
-    }
+    found = list(events.read(folder))
+    accuracies = {event.operator: event.test_accuracy for event in found if isinstance(event, events.Epoch)}
+    accuracies |= {event.operator: event.accuracy for event in found if isinstance(event, events.Tested)}
     networks = []
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
     for activation in find_activations(operators, Trust(custom_ops, by=str(folder))):

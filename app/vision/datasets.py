@@ -11,7 +11,7 @@ import numpy as np
 
 from app.data import Dataset as Pictures
 from app.data import load
-from app.data.idx_file import read
+from app.data.idx import read
 from app.errors import DataError
 from app.io import Dataset
 

@@ -9,17 +9,16 @@ from app.errors import DataError
 
 def test_what_is_kept_is_read_again_and_may_be_written_to(files, contents, tmp_path):
     for file in files:
-        cache.keep(contents[file.name], file, tmp_path, origin="npm:somewhere@1.0.0")
+        cache.keep(contents[file.name], file, tmp_path)
         content = cache.read(file, tmp_path)
         assert content.tobytes() == contents[file.name]
         assert content.flags.writeable
-        assert cache.origin(file, tmp_path) == "npm:somewhere@1.0.0"
 
 
 def test_keeping_makes_the_folder_and_leaves_nothing_else_in_it(files, contents, tmp_path):
     folder = tmp_path / "with spaces" / "zażółć gęślą 数字"
-    cache.keep(contents[files[0].name], files[0], folder, origin="here")
-    assert sorted(os.listdir(folder)) == [files[0].name, f"{files[0].name}.from"]
+    cache.keep(contents[files[0].name], files[0], folder)
+    assert sorted(os.listdir(folder)) == [files[0].name]
 
 
 def test_a_missing_file_is_named(files, tmp_path):
@@ -38,13 +37,13 @@ def test_a_damaged_file_is_not_read(files, contents, tmp_path):
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(files, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match=r"train-images-idx3-ubyte cannot be kept: .*file"):
-        cache.keep(b"", files[0], tmp_path / "file", origin="here")
+        cache.keep(b"", files[0], tmp_path / "file")
 
 
 def test_a_move_that_fails_leaves_no_temporary_file(files, tmp_path):
     (tmp_path / files[0].name).mkdir()
     with pytest.raises(DataError, match="cannot be kept"):
-        cache.keep(b"", files[0], tmp_path, origin="here")
+        cache.keep(b"", files[0], tmp_path)
     assert os.listdir(tmp_path) == [files[0].name]
 
 

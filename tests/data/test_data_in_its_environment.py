@@ -77,7 +77,7 @@ def test_a_process_killed_in_the_middle_of_a_file_leaves_what_was_whole_and_the_
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     whole = [file.name for file in files[:2]]
-    assert sorted(os.listdir(folder)) == sorted(name + end for name in whole for end in ("", ".from"))
+    assert sorted(os.listdir(folder)) == sorted(whole)
 
     server.requests.clear()
     server.answer = good

@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from app.data import idx_file
+from app.data import idx
 from app.data.folder import read_folder
 from app.errors import DataError
 
@@ -17,7 +17,7 @@ def folder(tmp_path, contents):
     return tmp_path
 
 
-def test_a_folder_of_idx_files_is_a_dataset(folder, contents):
+def test_a_folder_of_idxs_is_a_dataset(folder, contents):
     data = read_folder(folder)
     assert data.train_images.shape == (20, 6)
     assert data.test_images.shape == (10, 6)
@@ -80,7 +80,7 @@ def test_a_damaged_packed_file_is_named(folder):
 
 
 def test_a_bomb_is_named(folder, monkeypatch):
-    monkeypatch.setattr(idx_file, "_UNPACKED_AT_LEAST", 1000)
+    monkeypatch.setattr(idx, "_UNPACKED_AT_LEAST", 1000)
     path = folder / "train-images-idx3-ubyte"
     path.unlink()
     path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(idx_bytes(np.zeros((10_000, 100, 10)))))

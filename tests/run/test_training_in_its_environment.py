@@ -91,6 +91,8 @@ def test_an_installation_that_is_read_only_trains_without_a_home_in_any_path_and
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(site)
     before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
+    default = "from app.run.config import load_config; from app.run.options import DEFAULT; print(load_config(DEFAULT))"
+    assert "baseline='relu'" in printed(python(default, path=site, PYTHONDONTWRITEBYTECODE="1"))
     data = tmp_path / "dätä"
     shutil.copytree(images, data)
     operators = tmp_path / STRANGE / "meine ops äöü.py"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.experiment.train_command import main as train
-from app.run.config import CONFIGS
+from app.run.options import CONFIGS
 from app.use.demo.reading import Reader
 from app.use.demo.server import Server
 from app.use.trained import open_run

@@ -31,7 +31,7 @@ import numpy as np
 
 from app.engine.compiled import blas, numba_alone, runtime, stand_ins
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.on_disk import folder, note_unkept, why_no_folder
+from app.numba_cache import folder, note_unkept, why_no_folder
 
 numba_alone.load()
 

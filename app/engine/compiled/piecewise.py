@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from app.engine import reference
-from app.engine.compiled import cache, runtime
+from app.engine.compiled import blas, runtime
 from app.engine.compiled.memory import Workspace, fill_absent, persistable
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
-from app.engine.compiled.threads import raise_problem
+from app.engine.compiled.threads import run_part_on_threads, threads_worth
 from app.graph.interpret import run_operator
 from app.graph.scope import Scope
 
@@ -70,7 +70,7 @@ class PiecewiseRun:
             elif part is not None:
                 self._run_part(part)
                 function, arguments, _ = self._call_of(part)
-                made.append(partial(function, *arguments))
+                made.append(partial(function, 0, 1, runtime.sharing(1), *arguments))
         return made
 
     def _steps(self) -> Iterator[tuple[Step, Part | None]]:
@@ -101,16 +101,11 @@ class PiecewiseRun:
 
     def _run_part(self, part: Part) -> None:
         function, arguments, _alive = self._call_of(part)
-        raised: list[tuple[int, BaseException]] = []
-        try:
-            cache.ready(self._module, function, arguments)
-            function(*arguments)
-        except BaseException as error:
-            raised.append((0, error))
-        raise_problem(self._lowered, raised, arguments[2])
+        threads = threads_worth([step for _, step in part.steps], self._workspace.rows, blas.threads())
+        run_part_on_threads(threads, self._module, function, arguments, self._lowered)
 
     def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...], list[Any]]:
-        """The function of a part, its arguments, and what has to stay alive while it runs."""
+        """The function of a part, its arguments after those of its thread, and what has to stay alive meanwhile."""
         lowered, workspace = self._lowered, self._workspace
         arrays, alive = [], []
         for name in part.arguments:
@@ -126,5 +121,5 @@ class PiecewiseRun:
                 array = np.ascontiguousarray(self.values[lowered.root(name)], lowered.dtype(name))
                 array = array.reshape(lowered.shape_at(name, workspace.rows))
             arrays.append(array.reshape(-1) if lowered.comes_flat(name) or array.ndim == 0 else array)
-        arguments = 0, 1, runtime.sharing(1), part.first, _ALL_ROWS, workspace.rows, *arrays
+        arguments = part.first, _ALL_ROWS, workspace.rows, *arrays
         return getattr(self._module, part.name), arguments, alive

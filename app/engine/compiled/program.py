@@ -97,7 +97,7 @@ class CompiledProgram:
         def array(name: str, n: int) -> np.ndarray:
             return scope.values[name] if self.lowered.persists(name) else workspace.view(name, n)
 
-        threads = threads_worth(self.lowered, min(batch, order.size), blas.threads())
+        threads = threads_worth(self.lowered.steps, min(batch, order.size), blas.threads())
         arguments = (order, first, last, batch, *arrays)
         run_on_threads(threads, self.module, self.module.train, arguments, self.lowered, array)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import _thread
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.engine.compiled import blas, cache, runtime
-from app.engine.compiled.steps import Lowered
+from app.engine.compiled.steps import Lowered, Step
 from app.errors import AppError, OperatorError
 
 FOR_EACH = 750_000
@@ -24,15 +24,15 @@ FOR_EACH = 750_000
 network of seed.yaml, where one and two threads were measured to take as long with 8."""
 
 
-def threads_worth(lowered: Lowered, n: int, most: int) -> int:
-    """The number of threads, up to `most`, for batches of n rows: in a small one, meeting the others takes longer than
-    doing their share.
+def threads_worth(steps: Sequence[Step], n: int, most: int) -> int:
+    """The number of threads, up to `most`, that steps are worth in batches of n rows.
 
-    What a function that is called costs is not known: all threads are worth it.
+    In a small batch, meeting the others takes longer than doing their share. What a function that is called costs is
+    not known: all threads are worth it.
     """
-    if most == 1 or any(not (step.has_known_cost or step.is_alone) for step in lowered.steps):
+    if most == 1 or any(not (step.has_known_cost or step.is_alone) for step in steps):
         return most
-    operations = sum(step.operations(n) for step in lowered.steps if not step.is_free)
+    operations = sum(step.operations(n) for step in steps if not step.is_free)
     return min(most, max(1, operations // FOR_EACH))
 
 
@@ -48,6 +48,30 @@ def run_on_threads(
     """Run a generated function on threads; `array` gives the variables of a step for which it calls Python."""
     shared = runtime.sharing(threads)
     raised: list[tuple[int, BaseException]] = []
+    with runtime.calling_back(shared, _Callbacks(lowered, array, raised)):
+        _run(threads, module, function, arguments, shared, raised)
+    raise_problem(lowered, raised, shared)
+
+
+def run_part_on_threads(
+    threads: int, module: ModuleType, function: Any, arguments: tuple[Any, ...], lowered: Lowered
+) -> None:
+    """Run the function of a part, which calls no Python, on threads."""
+    shared = runtime.sharing(threads)
+    raised: list[tuple[int, BaseException]] = []
+    _run(threads, module, function, arguments, shared, raised)
+    raise_problem(lowered, raised, shared)
+
+
+def _run(
+    threads: int,
+    module: ModuleType,
+    function: Any,
+    arguments: tuple[Any, ...],
+    shared: np.ndarray,
+    raised: list[tuple[int, BaseException]],
+) -> None:
+    """Run a generated function on threads, with BLAS on one thread inside each."""
 
     def work(number: int) -> None:
         try:
@@ -57,11 +81,10 @@ def run_on_threads(
             raised.append((number, error))
             shared[runtime.ABORTED] = 1
 
-    with blas.single(), runtime.calling_back(shared, _Callbacks(lowered, array, raised)):
+    with blas.single():
         cache.ready(module, function, (0, threads, shared, *arguments))
         with helping(work, threads - 1):
             work(0)
-    raise_problem(lowered, raised, shared)
 
 
 def raise_problem(lowered: Lowered, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:

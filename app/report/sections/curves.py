@@ -11,7 +11,7 @@ from app.report.record import Record, over_seeds
 from app.report.sections.section import Section
 
 _ABOUT = (
-    "The test figures are those after each epoch, and the faint curves single batches in training. Drag over a chart "
+    "The {} figures are those after each epoch, and the faint curves single batches in training. Drag over a chart "
     "to enlarge a part of it; a double click shows all again."
 )
 
@@ -26,7 +26,9 @@ def section(record: Record) -> Section | None:
         _over_time(record),
     ]
     seeds = f" Each is the mean over {record.seeds} seeds, with all of them in its band." if record.seeds > 1 else ""
-    return Section("training", "Training", _ABOUT + seeds, [chart for chart in charts if chart.lines])
+    return Section(
+        "training", "Training", _ABOUT.format(record.tested_on) + seeds, [chart for chart in charts if chart.lines]
+    )
 
 
 def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, unit: str = "") -> Chart:
@@ -38,7 +40,7 @@ def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, u
         lines.append(Line(f"{operator}, training", seen, colour, faint=True))
     for colour, operator in enumerate(record.operators):
         tested = over_seeds(record.epochs_of(operator), lambda e: e.epoch + 1, _value(test))
-        lines.append(Line(f"{operator}, test", tested, colour))
+        lines.append(Line(f"{operator}, {record.tested_on}", tested, colour))
     return Chart(name, title, "epoch", name, [line for line in lines if line.points], y_unit=unit)
 
 
@@ -51,7 +53,9 @@ def _over_time(record: Record) -> Chart:
         points: list[Point] = [(at, *point[1:]) for at, point in zip(took, tested, strict=True)]
         lines.append(Line(operator, points, colour))
     shown = [line for line in lines if line.points]
-    return Chart("time", "Accuracy against time", "time of training", "test accuracy", shown, "seconds", "share")
+    return Chart(
+        "time", "Accuracy against time", "time of training", f"{record.tested_on} accuracy", shown, "seconds", "share"
+    )
 
 
 def _iterations_per_epoch(record: Record) -> int:

@@ -25,7 +25,7 @@ def section(record: Record) -> Section | None:
     ]
     if len(found.predicted) > 1:
         parts.append(_disputed(found))
-    about = f"Counted over {count(len(found.labels), 'test image')}."
+    about = f"Counted over {count(len(found.labels), f'{record.tested_on} image')}."
     if record.seeds > 1:
         about += " These are the networks of the first seed."
     if any(_apart(record, found, operator) for operator in found.predicted):

@@ -30,10 +30,12 @@ def _card(record: Record, operator: str, colour: int) -> Element:
     last = record.last(operator)
     accuracy = [epoch.test_accuracy for epoch in last if epoch.test_accuracy is not None]
     losses = [epoch.test_loss for epoch in last if epoch.test_loss is not None]
+    at_end = record.test_accuracies(operator)
     times = [epoch.seconds for epoch in record.epochs_of(operator) if epoch.seconds is not None]
     facts = {
-        "test loss": number(statistics.mean(losses)) if losses else "–",
+        f"{record.tested_on} loss": number(statistics.mean(losses)) if losses else "–",
         "an epoch": seconds(statistics.median(times)) if times else "–",
+        **({"test accuracy, at the end": share(statistics.mean(at_end))} if at_end else {}),
         "epochs": f"{record.finished(operator)} of {record.config.train.epochs}",
     }
     how = record.start.engines.get(operator) if record.start is not None else None
@@ -41,7 +43,7 @@ def _card(record: Record, operator: str, colour: int) -> Element:
         "div",
         tag("h3", tag("code", operator)),
         tag("p", share(statistics.mean(accuracy)) if accuracy else "–", class_="figure"),
-        tag("p", "of the test digits read right", class_="note"),
+        tag("p", f"of the {record.tested_on} digits read right", class_="note"),
         tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()]),
         tag("p", f"Engine: {how}.", class_="note") if how else None,
         class_=f"card c{colour % 8}",

@@ -16,7 +16,8 @@ def section(record: Record) -> Section:
     parts = []
     if record.start is not None:
         data, shape = record.start.data, " × ".join(map(str, record.start.data.shape))
-        images = f"{count(data.training, 'training image')}, {count(data.test, 'test image')} of {shape} pixels"
+        held = f"{count(data.validation, 'validation image')}, " if data.validation else ""
+        images = f"{count(data.training, 'training image')}, {held}{count(data.test, 'test image')} of {shape} pixels"
         checked = "verified" if data.verified else "not verified"
         parts += [_listed("Data", {"origin": f"{data.origin} ({checked})", "images": images})]
         parts += [_listed("Machine", {**record.start.machine, "begun": record.start.at})]

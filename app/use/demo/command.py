@@ -9,9 +9,9 @@ from pathlib import Path
 from app.errors import AppError, MissingFileError
 from app.experiment.api import train
 from app.printing import say
-from app.run.config import CONFIGS, load_config
+from app.run.config import load_config
 from app.run.folder import CONFIG, UNCHECKED, WEIGHTS
-from app.run.trust import add_custom_op
+from app.run.options import CONFIGS, add_custom_op
 from app.use.demo.reading import Reader, advice
 from app.use.demo.server import Server
 from app.use.trained import TrainedRun, open_run

@@ -24,8 +24,8 @@ from numba import njit, types, vectorize
 from numba.core import caching
 
 import app
-from app import static
-from app.engine.compiled import cache, on_disk
+from app import numba_cache, static
+from app.engine.compiled import cache
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.program import CompiledProgram
@@ -197,7 +197,7 @@ def test_another_library_or_cpu_is_another_file(monkeypatch: pytest.MonkeyPatch)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a test, with nothing said yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
-    monkeypatch.setattr(on_disk, "_noted", set())
+    monkeypatch.setattr(numba_cache, "_noted", set())
     monkeypatch.setattr(cache, "_loaded", {})
     return tmp_path / "kept"
 
@@ -245,8 +245,8 @@ def test_a_folder_where_a_file_should_be_costs_the_cache(kept: Path, capsys: pyt
 def test_a_disk_that_is_full_costs_the_cache(
     kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    assert on_disk.folder() == kept
-    monkeypatch.setattr(on_disk, "_usable", lambda path: True)  # a file of no bytes finds its place
+    assert numba_cache.folder() == kept
+    monkeypatch.setattr(numba_cache, "_usable", lambda path: True)  # a file of no bytes finds its place
     monkeypatch.setattr(tempfile, "mkstemp", refusing(errno.ENOSPC))
     monkeypatch.setattr(caching.IndexDataCacheFile, "_save_index", refusing(errno.ENOSPC))
     assert cache.remembered("key", lambda: 5) == 5
@@ -256,7 +256,7 @@ def test_a_disk_that_is_full_costs_the_cache(
 
 
 def test_a_folder_that_is_removed_meanwhile_costs_the_cache(kept: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(on_disk, "_usable", lambda path: True)  # it was a moment ago
+    monkeypatch.setattr(numba_cache, "_usable", lambda path: True)  # it was a moment ago
     assert not kept.exists()
     assert cache.remembered("key", lambda: 5) == 5
     assert loaded("def f():\n    return 5\n").f() == 5
@@ -311,28 +311,28 @@ def test_damaged_files_of_numbas_are_compiled_anew(damage: Any, suffix: str, tmp
 
 
 def test_a_folder_of_somebody_else_is_not_used(kept: Path, monkeypatch: pytest.MonkeyPatch):
-    assert on_disk.folder() == kept
+    assert numba_cache.folder() == kept
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert on_disk.folder() is None
+    assert numba_cache.folder() is None
 
 
 def test_a_folder_that_others_may_write_is_closed_to_them_unless_they_have_been_there(kept: Path):
     kept.mkdir()
     kept.chmod(0o777)
-    assert on_disk.folder() == kept
+    assert numba_cache.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o755
     (kept / "__pycache__").mkdir()
     (kept / "__pycache__").chmod(0o777)
     left = kept / "__pycache__" / "left.nbc"
     left.touch()
     left.chmod(0o666)
-    assert on_disk.folder() is None
+    assert numba_cache.folder() is None
     left.chmod(0o644)
-    assert on_disk.folder() == kept
+    assert numba_cache.folder() == kept
 
 
 def test_a_new_folder_is_the_users_own(kept: Path, tmp_path: Path):
-    assert on_disk.folder() == kept
+    assert numba_cache.folder() == kept
     assert kept.stat().st_mode & 0o777 == 0o700
 
 

@@ -12,6 +12,7 @@ import app
 from app import static
 from app.autograd import PyLayer
 from app.custom import custom_op
+from app.engine.compiled import blas, threads
 from app.engine.compiled.engine import compile_program
 from app.errors import OperatorError
 from app.ops.spec import spec_of
@@ -238,3 +239,21 @@ def test_where_compiling_is_switched_off_the_reference_engine_runs(monkeypatch: 
     y = app.tanh(x)
     agree([y], x=X)
     assert compile_program(static.default_main_program(), [y.name]) == "NUMBA_DISABLE_JIT switches compiling off"
+
+
+def test_pieces_share_out_the_batch_and_keep_blas_on_the_thread_that_calls_it(monkeypatch: pytest.MonkeyPatch):
+    """With BLAS's own threads, which wait by spinning, an epoch took many times as long on a busy machine."""
+    seen = []
+
+    def helping(job: Any, count: int) -> Any:
+        seen.append((count, {info["num_threads"] for info in blas._controller().info()}))
+        return threads_helping(job, count)
+
+    threads_helping = threads.helping
+    monkeypatch.setattr(threads, "helping", helping)
+    monkeypatch.setattr(blas, "threads", lambda: 3)
+    x = static.data("x", [None, 2])
+    hidden = static.py_func(relu, fc := static.nn.fc(x, 4), spec_of(fc), relu_grad)
+    agree([hidden * 2.0], x=X)
+    assert seen
+    assert all(found == (2, {1}) for found in seen)

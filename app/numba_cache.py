@@ -40,7 +40,7 @@ def folder() -> Path | None:
     What lies there is run, so the folder has to be the user's own, and nobody else may write into it.
     """
     wanted = os.environ.get("OPSMITH_CACHE")
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[1]
     candidates = [Path(wanted)] if wanted else [_in_checkout(checkout), _of_user()]
     return next((path for path in candidates if path is not None and _usable(path)), None)
 

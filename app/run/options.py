@@ -1,0 +1,37 @@
+"""What several commands take on their command lines: a configuration and its settings, operator files, the output."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = (_ROOT if (_ROOT / "pyproject.toml").is_file() else Path(__file__).resolve().parents[1]) / "configs"
+"""The shipped configurations: those of the checkout, or those in the installed package."""
+DEFAULT = CONFIGS / "default.yaml"
+
+
+def add_config(parser: argparse._ActionsContainer) -> None:
+    """Declare `--config`."""
+    parser.add_argument("--config", default=str(DEFAULT), help="the YAML file to train by (%(default)s)")
+
+
+def add_overrides(parser: argparse._ActionsContainer) -> None:
+    """Declare the words `key=value`."""
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="change a setting, such as train.epochs=3")
+
+
+def add_custom_op(parser: argparse._ActionsContainer) -> None:
+    """Declare how a user says which operator files may run; see `app.run.trust`."""
+    about = (
+        "a file of your operators, such as my_ops.py or my_ops.py:swish, that the run or the configuration needs; "
+        "it is run, so name only what you trust"
+    )
+    parser.add_argument("--custom-op", action="append", default=[], metavar="FILE", help=about)
+
+
+def add_output(parser: argparse._ActionsContainer) -> None:
+    """Declare how a user chooses what is printed; see `app.run.console`."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--quiet", action="store_true", help="print only the end of the run: its summary and folder")
+    choice.add_argument("--json", action="store_true", help="print the metrics as they come, one JSON object a line")

@@ -1,0 +1,159 @@
+"""Comparisons whose trainings run side by side: the same figures whatever runs them, and a lost worker costs little."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.errors import ConfigError, OperatorError
+from app.experiment.api import compare
+from app.run.config import load_compare_config
+from app.run.console import Quiet
+from app.run.workers import Processes, executor_of, run_all
+
+ROOT = Path(__file__).parents[2]
+QUICK = (
+    *("data.source=sample", "engine=reference", "model.hidden=[4]", "costs=false", "report=false", "train.epochs=1"),
+    *("train.batch_size=250", "operators=[relu, custom.relu, tanh]", "seeds=2", "data.validation=500"),
+)
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    """All of a comparison that is not a time."""
+    found = json.loads((folder / "comparison.json").read_text())
+    for result in found["results"].values():
+        del result["seconds_per_epoch"]
+    found["differences"] = [{key: d[key] for key in ("operator", "identical")} for d in found["differences"]]
+    del found["verdicts"]
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    kept = [line for line in lines if line["event"] in ("iteration", "epoch", "tested", "activations")]
+    found["events"] = sorted(json.dumps({k: v for k, v in line.items() if k != "seconds"}) for line in kept)
+    found["weights"] = {file.name: file.read_bytes() for file in sorted(folder.glob("weights-*"))}
+    return found
+
+
+def compared(folder: Path, executor: Executor) -> dict[str, Any]:
+    config = load_compare_config(ROOT / "configs" / "quick.yaml", [*QUICK, f"output={folder}"])
+    compare(config, "test", Quiet(), executor=executor)
+    return figures(folder)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The figures of one worker, a thread of this process."""
+    with ThreadPoolExecutor(1) as executor:
+        return compared(tmp_path_factory.mktemp("one") / "run", executor)
+
+
+def test_processes_give_the_same(expected: dict[str, Any], tmp_path: Path):
+    with Processes(2) as executor:
+        assert compared(tmp_path / "run", executor) == expected
+    assert expected["seeds"] == [0, 1]
+    assert len(expected["weights"]) == 3
+    assert len(expected["results"]["tanh"]["test_accuracies"]) == 2
+
+
+def test_ranks_of_mpi_give_the_same(expected: dict[str, Any], tmp_path: Path):
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    command = [mpiexec, "-n", "3", sys.executable, "-m", "app", "compare", "--workers", "mpi"]
+    words = ["--config", "configs/quick.yaml", *QUICK, f"output={tmp_path / 'run'}"]
+    subprocess.run([*command, *words], cwd=ROOT, check=True, capture_output=True, timeout=100)
+    assert figures(tmp_path / "run") == expected
+
+
+def test_a_cluster_of_dask_gives_the_same(expected: dict[str, Any], tmp_path: Path):
+    distributed = pytest.importorskip("distributed", reason="Dask is a development dependency")
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        assert compared(tmp_path / "run", client.get_executor()) == expected
+
+
+def test_times_are_measured_one_at_a_time_here(expected: dict[str, Any], tmp_path: Path):
+    with ThreadPoolExecutor(2) as executor:
+        compared(tmp_path / "run", executor)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    found = json.loads((tmp_path / "run" / "comparison.json").read_text())["results"]
+    seconds = {name: [e["seconds"] for e in lines if e["event"] == "epoch" and e["operator"] == name] for name in found}
+    for name, result in found.items():
+        assert len(seconds[name]) == 2
+        assert result["seconds_per_epoch"] == pytest.approx(sum(seconds[name]) / 2)
+
+
+# Workers that are lost
+
+
+def dying(job: str) -> str:
+    """The job; the worker of one that has `dies` in it dies the first time, or every time."""
+    marker = Path(job)
+    if marker.name.startswith("dies") and (job.endswith("always") or not marker.exists()):
+        marker.touch()
+        os._exit(3)
+    return marker.name
+
+
+def run(executor: Executor, work: Callable[[str], str], jobs: list[str]) -> tuple[set[str], list[tuple[str, bool]]]:
+    done: set[str] = set()
+    lost: list[tuple[str, bool]] = []
+    run_all(
+        executor,
+        work,
+        jobs,
+        lambda job, result: done.add(result),
+        lambda job, error, again: lost.append((Path(job).name, again)),
+        lambda: None,
+    )
+    return done, lost
+
+
+def test_a_worker_that_dies_costs_its_own_training(tmp_path: Path):
+    jobs = [str(tmp_path / name) for name in ("a", "dies-once", "b", "dies-always", "c")]
+    with Processes(2) as executor:
+        done, lost = run(executor, dying, jobs)
+    assert done == {"a", "dies-once", "b", "c"}
+    assert sorted(lost) == [("dies-always", False), ("dies-always", True), ("dies-once", True)]
+
+
+def failing(job: str) -> str:
+    """Raise an error of ours, or one of a user's function."""
+    raise OperatorError("no") if job == "ours" else RuntimeError("lost")
+
+
+def test_an_error_of_ours_ends_all_trainings():
+    with ThreadPoolExecutor(1) as executor, pytest.raises(OperatorError, match="no"):
+        run(executor, failing, ["ours", "other"])
+
+
+def test_a_seed_that_was_lost_twice_counts_for_no_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    from app.run import run as run_module
+
+    real = run_module.train_one
+
+    def sometimes(job: Any) -> Any:
+        if (job.operator, job.config.seed) == ("tanh", 0):
+            raise RuntimeError("the machine is gone")
+        return real(job)
+
+    monkeypatch.setattr(run_module, "train_one", sometimes)
+    with ThreadPoolExecutor(1) as executor:
+        found = compared(tmp_path / "run", executor)
+    assert found["seeds"] == [1]
+    told = "note: the training of tanh with seed 0 was lost (RuntimeError: the machine is gone): "
+    err = capsys.readouterr().err
+    assert f"{told}it is run again\n" in err
+    assert f"{told}lost twice, so seed 0 counts for no operator\n" in err
+
+
+@pytest.mark.parametrize("words", ["0", "-1", "many", "1.5", ""])
+def test_workers_are_a_number_or_mpi(words: str):
+    with pytest.raises(
+        ConfigError, match=f"--workers takes a number of processes of at least 1, or mpi; found '{words}'"
+    ):
+        executor_of(words)
