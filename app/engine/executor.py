@@ -32,23 +32,31 @@ class Engine(Protocol):
         """Run a Program on each batch of a dataset; returns the values of each fetched variable at all batches."""
 
 
-def _compiled() -> Engine:
+def _reference(sparse: bool = True) -> Engine:
+    return reference.ReferenceEngine()
+
+
+def _compiled(sparse: bool = True) -> Engine:
     from app.engine.compiled.engine import CompiledEngine  # imported late: Numba takes a third of a second
 
-    return CompiledEngine()
+    return CompiledEngine(sparse)
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"reference": reference.ReferenceEngine, "compiled": _compiled}
+ENGINES: dict[str, Callable[..., Engine]] = {"reference": _reference, "compiled": _compiled}
 """The engines by name."""
 
 
 class Executor:
-    """Runs Programs with the engine of that name; the results are the same with every engine."""
+    """Runs Programs with the engine of that name; the results are the same with every engine, but for rounding.
 
-    def __init__(self, place: Any = None, engine: str = "reference"):
+    Unless `sparse` is False, an engine may pass over bytes of a dataset that are 0 where it multiplies matrices.
+    """
+
+    def __init__(self, place: Any = None, engine: str = "reference", sparse: bool = True):
         if engine not in ENGINES:
             raise ProgramError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
-        self._engine = ENGINES[engine]()
+        self._settings = {} if sparse else {"sparse": False}
+        self._engine = ENGINES[engine](**self._settings)
         self._others: dict[str, Engine] = {}
 
     def run(
@@ -87,7 +95,7 @@ class Executor:
         if name is None:
             return self._engine
         if name not in self._others:
-            self._others[name] = ENGINES[name]()
+            self._others[name] = ENGINES[name](**self._settings)
         return self._others[name]
 
     def train_from_dataset(

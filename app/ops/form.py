@@ -77,6 +77,22 @@ class Product:
 
 
 @dataclass(frozen=True)
+class TurnedBytes:
+    """The bytes of a batch column by column, in blocks of 64 rows, of which the last is filled up with zeros."""
+
+
+@dataclass(frozen=True)
+class ByteProduct:
+    """`(scale * bytes + shift) @ y`, with the bytes of a batch, or `turned` ones, first among the matrices.
+
+    `scale` and `shift` are attributes. With `step`, `c - rate * product` of the inputs (c, rate, bytes, y).
+    """
+
+    turned: bool = False
+    step: bool = False
+
+
+@dataclass(frozen=True)
 class Filling:
     """`function` takes the inputs, then arrays to fill with the outputs; False means that `problem` was met."""
 

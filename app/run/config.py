@@ -104,6 +104,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
     engine: Literal["compiled", "reference", "eager"] = "compiled"
+    sparse: Literal["auto", "off"] = "auto"
     baseline: Activation | None = "relu"
     costs: Switch = True
     report: Switch = True

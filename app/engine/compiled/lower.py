@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_turned_bytes
 from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_filling, lower_returning
 from app.engine.compiled.kinds.control import lower_choice
 from app.engine.compiled.kinds.control import lower_loop as lower_while
@@ -18,6 +19,7 @@ from app.engine.compiled.steps import Lowered, Step
 from app.graph.program import Operator, Program
 from app.ops.form import (
     Alias,
+    ByteProduct,
     Choice,
     Constant,
     Elementwise,
@@ -29,6 +31,7 @@ from app.ops.form import (
     Reduction,
     Returning,
     Spread,
+    TurnedBytes,
 )
 
 KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
@@ -37,6 +40,8 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     Spread: lower_loop,
     Reduction: lower_reduction,
     Product: lower_product,
+    ByteProduct: lower_byte_product,
+    TurnedBytes: lower_turned_bytes,
     Filling: lower_filling,
     Returning: lower_returning,
     InPlace: lower_callback,

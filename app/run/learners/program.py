@@ -72,7 +72,7 @@ class ProgramLearner:
         _, drawn = self.startup.next_seed() or (0, 1)
         self._streams = random.Streams(config.seed, drawn - 1)  # those after the ones of the initial weights
         self._native = config.engine == "compiled"
-        self._executor = RankExecutor(self._world, config.engine)
+        self._executor = RankExecutor(self._world, config.engine, sparse=config.sparse == "auto")
         self._executor.start(self.startup, self.main_here, self._scope)
 
     def warm_up(self, batches: Batches) -> None:
