@@ -7,12 +7,12 @@ of each are made of the other two, and derivatives of any order follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from app.errors import DtypeError, ShapeError
+from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS
 from app.ops.elementwise import floats
@@ -46,7 +46,7 @@ def _infer_conv2d(
     groups: int = 1,
 ) -> Spec:
     check_images(x)
-    if len(weight.shape) != 4 or UNKNOWN in weight.shape[2:]:
+    if len(weight.shape) != 4 or 0 in weight.shape[2:]:
         wanted = "[outputs, channels of a group, height, width]"
         raise ShapeError(f"expected a weight of shape {wanted}, found shape {list(weight.shape)}")
     _check_types(x, weight)
@@ -58,7 +58,7 @@ def _infer_conv2d(
         raise ShapeError(
             f"the weight {weight} takes images of {inner}{times} channels, found {x.shape[1]} channels in {x}"
         )
-    check_windows(kernel, stride, padding, dilation)
+    check_windows(stride, padding, dilation)
     return Spec((x.shape[0], outer, *counts_of(x.shape, kernel, stride, padding, dilation)), x.dtype)
 
 
@@ -226,3 +226,53 @@ def _(x_like: Value, y: Value, dout: Value, call: Call) -> Gradients:
 @conv2d_weight.gradient_of("y")
 def _(x: Value, dout: Value, call: Call) -> Gradients:
     return conv2d(x, dout, **call.attributes)
+
+
+# In ONNX
+
+
+def _pairs(shape: Any, kernel: Any, stride: Pair, padding: Padding, dilation: Pair) -> list[Pair]:
+    """The padding of rows and columns, which depends on the sizes if it is "same"."""
+    if padding == "same" and UNKNOWN in shape[2:]:
+        raise OperatorError(f'with padding "same" the height and width must be known, found shape {list(shape)}')
+    return [padding_along(padding, a, shape[2 + a], kernel[a], stride[a], dilation[a]) for a in (0, 1)]
+
+
+def _settings_in_onnx(stride: Pair, pairs: Sequence[Pair], dilation: Pair, groups: int) -> dict[str, Any]:
+    pads = [pair[end] for end in (0, 1) for pair in pairs]
+    return {"strides": stride, "pads": pads, "dilations": dilation, "group": groups}
+
+
+@conv2d.in_onnx
+def _(onnx: Any, x: Any, weight: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    pairs = _pairs(x.shape, weight.shape[2:], stride, padding, dilation)
+    return onnx.Conv(x, weight, **_settings_in_onnx(stride, pairs, dilation, groups))
+
+
+@conv2d_input.in_onnx
+def _(
+    onnx: Any, y: Any, weight: Any, like: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
+) -> Any:  # fmt: skip
+    kernel = weight.shape[2:]
+    befores = [before for before, _ in _pairs(like.shape, kernel, stride, padding, dilation)]
+    padded = onnx.ConvTranspose(y, weight, **_settings_in_onnx(stride, [(0, 0), (0, 0)], dilation, groups))
+    # At its end there may be rows and columns that no window reached
+    longer = onnx.Pad(padded, [0] * 6 + [step - 1 for step in stride])
+    ends = [onnx.length(like, 2 + a) + np.array([befores[a]]) for a in (0, 1)]
+    return onnx.Slice(longer, befores, onnx.listed(*ends), [2, 3])
+
+
+@conv2d_weight.in_onnx
+def _(
+    onnx: Any, x: Any, y: Any, like: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
+) -> Any:  # fmt: skip
+    """A convolution whose images are the channels, and whose channels are the images; a stride is its dilation."""
+    inner, kernel = like.shape[1], like.shape[2:]
+    pairs = _pairs(x.shape, kernel, stride, padding, dilation)
+    apart = onnx.Reshape(x, onnx.listed([-1, groups, inner], onnx.Shape(x, start=2)))
+    channels = onnx.Reshape(
+        onnx.Transpose(apart, perm=[2, 1, 0, 3, 4]), onnx.listed([inner, -1], onnx.Shape(x, start=2))
+    )
+    images = onnx.Transpose(y, perm=[1, 0, 2, 3])
+    found = onnx.Conv(channels, images, **_settings_in_onnx(dilation, pairs, stride, groups))
+    return onnx.Transpose(onnx.Slice(found, [0, 0], list(kernel), [2, 3]), perm=[1, 0, 2, 3])

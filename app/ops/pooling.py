@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import DtypeError, ShapeError
+from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS
 from app.ops.elementwise import floats
 from app.ops.form import Pooling
 from app.ops.rules import Call
-from app.ops.spec import Spec
+from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import Array, Gradients, Results, Value
 from app.ops.windows import (
     Padding,
@@ -53,7 +53,8 @@ def _infer_pool(
         if 0 in x.shape[2:]:
             raise ShapeError(f"images without elements cannot be divided into parts, found {x}")
         return Spec((*x.shape[:2], *output_size), x.dtype)
-    check_windows(kernel, stride, padding)
+    check_pair("kernel", kernel)
+    check_windows(stride, padding)
     for axis, length in enumerate(kernel):
         if padding != "same" and max(padding[axis]) >= length:
             raise ShapeError(f"padding must be less than the kernel {kernel}, found {padding}: a window would be empty")
@@ -255,3 +256,139 @@ def _(x_like: Value, dout: Value, call: Call) -> Gradients:
 @avg_pool2d_spread.gradient_of("y")
 def _(dout: Value, call: Call) -> Gradients:
     return avg_pool2d(dout, **call.attributes)
+
+
+# In ONNX
+
+
+def _known_sizes(x: Any) -> tuple[int, int]:
+    if UNKNOWN in x.shape[2:]:
+        raise OperatorError(f"the height and width of its images must be known, found shape {list(x.shape)}")
+    height, width = x.shape[2:]
+    return height, width
+
+
+def _settings_in_onnx(
+    x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
+) -> dict[str, Any] | None:
+    """ONNX's settings for the same windows; None where they are of several sizes."""
+    if output_size is not None:
+        sizes = _known_sizes(x)
+        kernel = (sizes[0] // output_size[0], sizes[1] // output_size[1])
+        even = all(length * count == size for length, count, size in zip(kernel, output_size, sizes, strict=True))
+        return {"kernel_shape": kernel, "strides": kernel} if even else None
+    if padding == "same" or ceil_mode:
+        counts = counts_of(x.shape, kernel, stride, padding, (1, 1), ceil_mode)
+        ends = []
+        for a, size in enumerate(_known_sizes(x)):
+            before, _ = padding_along(padding, a, size, kernel[a], stride[a])
+            ends.append((before, max((int(counts[a]) - 1) * stride[a] + kernel[a] - size - before, 0)))
+        padding = (ends[0], ends[1])
+    pads = [pair[end] for end in (0, 1) for pair in padding]
+    return {"kernel_shape": kernel, "strides": stride, "pads": pads}
+
+
+def _parts(onnx: Any, x: Any, windows: _Windows, fill: Any) -> Any:
+    """The elements of each window, along a new last axis: [images, channels, windows, elements], `fill` for padding."""
+    height, width = _known_sizes(x)
+    index = np.full((len(list(windows)), *windows.counts), height * width)
+    places = np.arange(height * width).reshape(height, width)
+    for k, (outer, inner) in enumerate(windows):
+        index[k][outer] = places[inner]
+    flat = onnx.Pad(onnx.Reshape(x, [0, 0, height * width]), [0, 0, 0, 0, 0, 1], fill)
+    return onnx.Gather(flat, np.moveaxis(index, 0, -1).reshape(-1, len(index)), axis=2)
+
+
+def _windows_in(x: Any, *settings: Any) -> _Windows:
+    _known_sizes(x)
+    return _Windows(x.shape, *settings)
+
+
+def _pooled_shape(onnx: Any, x: Any, windows: _Windows) -> Any:
+    return onnx.listed(onnx.Shape(x, start=0, end=2), windows.counts)
+
+
+@max_pool2d.in_onnx
+def _(
+    onnx: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
+) -> Any:
+    settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
+    if settings is not None:
+        return onnx.MaxPool(x, **settings)
+    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    greatest = onnx.ReduceMax(_parts(onnx, x, windows, -np.inf), [-1], keepdims=0)
+    return onnx.Reshape(greatest, _pooled_shape(onnx, x, windows), allowzero=1)
+
+
+def _pick_in_onnx(onnx: Any, values: Any, x: Any, windows: _Windows) -> Any:
+    places = onnx.ArgMax(_parts(onnx, x, windows, -np.inf), axis=-1)
+    picked = onnx.GatherElements(_parts(onnx, values, windows, 0), places, axis=-1)
+    return onnx.Reshape(picked, _pooled_shape(onnx, x, windows), allowzero=1)
+
+
+@max_pool2d_pick.in_onnx
+def _(
+    onnx: Any,
+    values: Any,
+    x: Any,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+) -> Any:
+    return _pick_in_onnx(onnx, values, x, _windows_in(x, kernel, stride, padding, ceil_mode, output_size))
+
+
+@max_pool2d_scatter.in_onnx
+def _(
+    onnx: Any, y: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
+) -> Any:
+    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    return onnx.placed(y, x, lambda places: _pick_in_onnx(onnx, places, x, windows), add=True)
+
+
+def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Array]:
+    """For rows and for columns, which of them belong to each window: [windows, rows]."""
+    found = [np.zeros((count, size), dtype) for count, size in zip(windows.counts, sizes, strict=True)]
+    for matrix, taps in zip(found, windows.along, strict=True):
+        for outer, inner in taps:
+            matrix[np.arange(len(matrix))[outer], np.arange(matrix.shape[1])[inner]] = 1
+    return found
+
+
+@avg_pool2d.in_onnx
+def _(
+    onnx: Any,
+    x: Any,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+    exclusive: bool,
+) -> Any:
+    settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
+    if settings is not None and exclusive:
+        return onnx.AveragePool(x, count_include_pad=0, **settings)
+    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    rows, columns = _matrices(windows, _known_sizes(x), x.dtype)
+    sums = onnx.MatMul(onnx.MatMul(rows, x), columns.T)
+    return sums / windows.numbers(exclusive).astype(x.dtype)
+
+
+@avg_pool2d_spread.in_onnx
+def _(
+    onnx: Any,
+    y: Any,
+    like: Any,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+    exclusive: bool,
+) -> Any:
+    windows = _windows_in(like, kernel, stride, padding, ceil_mode, output_size)
+    rows, columns = _matrices(windows, _known_sizes(like), y.dtype)
+    return onnx.MatMul(onnx.MatMul(rows.T, y / windows.numbers(exclusive).astype(y.dtype)), columns)

@@ -37,10 +37,10 @@ def check_pair(name: str, sizes: object) -> None:
         raise ShapeError(f"{name} must be two whole numbers above 0, found {sizes!r}")
 
 
-def check_windows(kernel: Sequence[AnySize], stride: Pair, padding: Padding, dilation: Pair = (1, 1)) -> None:
+def check_windows(stride: Pair, padding: Padding, dilation: Pair = (1, 1)) -> None:
     """Refuse settings that describe no windows."""
-    for name, sizes in (("kernel", kernel), ("stride", stride), ("dilation", dilation)):
-        check_pair(name, sizes)
+    check_pair("stride", stride)
+    check_pair("dilation", dilation)
     if padding == "same":
         return
     if isinstance(padding, str) or len(padding) != 2 or not all(map(_are_whole, padding)):
@@ -76,7 +76,7 @@ def window_count(
 
     In `ceil_mode` a last window may reach over the end, as long as it begins before it.
     """
-    if size == UNKNOWN:
+    if size == UNKNOWN or (kernel == UNKNOWN and padding != "same"):
         return UNKNOWN
     if padding == "same":
         return quotient(size + (stride - 1), stride)
