@@ -158,6 +158,16 @@ class Code:
     def select(self, condition: Value, x: Value, y: Value) -> Value:
         return Value(self, self.builder.select(condition.ir, x.ir, y.ir))
 
+    def is_greater(self, x: Value, y: Value) -> Value:
+        """Which numbers of x are greater than those of y; NaN counts as the greatest."""
+        greater = self.builder.fcmp_unordered(">", x.ir, y.ir)
+        return Value(self, self.builder.and_(greater, self.builder.fcmp_ordered("ord", y.ir, y.ir)))
+
+    def is_same(self, x: Value, y: Value) -> Value:
+        """Which numbers of x are those of y, where y is NaN if x is."""
+        same = self.builder.fcmp_ordered("==", x.ir, y.ir)
+        return Value(self, self.builder.or_(same, self.builder.fcmp_unordered("uno", x.ir, x.ir)))
+
     def as_float(self, number: Value) -> Value:
         """A whole number that is not negative, in single precision."""
         return Value(self, self.builder.uitofp(number.ir, FLOAT))
