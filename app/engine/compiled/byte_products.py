@@ -107,10 +107,7 @@ def turned_code(size: int) -> Code:
         with code.loop(first, whole, SQUARE) as column:
             loads = (code.load(kind, data, row + column) for row in rows)
             vectors = [code.select(is_, v, code.value(0, kind)) for is_, v in zip(are_there, loads, strict=True)]
-            for _ in range(SQUARE.bit_length() - 1):
-                pairs = [code.interleaved(vectors[k], vectors[k + SQUARE // 2]) for k in range(SQUARE // 2)]
-                vectors = [vector for pair in pairs for vector in pair]
-            for k, vector in enumerate(vectors):
+            for k, vector in enumerate(code.turned(vectors)):
                 code.store(vector, target, (column + k) * BLOCK)
         with code.loop(whole, last) as column:
             for k in range(SQUARE):

@@ -8,6 +8,7 @@ from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_tur
 from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_filling, lower_returning
 from app.engine.compiled.kinds.control import lower_choice
 from app.engine.compiled.kinds.control import lower_loop as lower_while
+from app.engine.compiled.kinds.convolution import lower_convolution, lower_pooling
 from app.engine.compiled.kinds.loop import lower_loop
 from app.engine.compiled.kinds.native import LowerOne, NotNativeError
 from app.engine.compiled.kinds.product import lower_product
@@ -22,11 +23,13 @@ from app.ops.form import (
     ByteProduct,
     Choice,
     Constant,
+    Convolution,
     Elementwise,
     Filling,
     Fused,
     InPlace,
     Loop,
+    Pooling,
     Product,
     Reduction,
     Returning,
@@ -42,6 +45,8 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     Product: lower_product,
     ByteProduct: lower_byte_product,
     TurnedBytes: lower_turned_bytes,
+    Convolution: lower_convolution,
+    Pooling: lower_pooling,
     Filling: lower_filling,
     Returning: lower_returning,
     InPlace: lower_callback,

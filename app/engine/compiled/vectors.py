@@ -185,7 +185,45 @@ class Code:
         function = known or ir.Function(self.module, ir.FunctionType(kind, [a.ir.type for a in arguments]), name)
         return Value(self, self.builder.call(function, [a.ir for a in arguments]))
 
+    def masked(self, value: Value, count: Operand) -> Value:
+        """A vector with zeros in place of all numbers but the first `count`."""
+        kind = ir.VectorType(INT, self.lanes)
+        lane = Value(self, ir.Constant(kind, list(range(self.lanes))))
+        limit = self.builder.insert_element(ir.Constant(kind, ir.Undefined), self.value(count).ir, _INT32(0))
+        none = ir.Constant(ir.VectorType(_INT32, self.lanes), [0] * self.lanes)
+        limits = Value(self, self.builder.shuffle_vector(limit, ir.Constant(kind, ir.Undefined), none))
+        return self.select(lane < limits, value, self.zeros)
+
+    def total(self, vector: Value) -> Value:
+        """The sum of a vector's numbers, each half added to the other."""
+        count, found = self.lanes, vector.ir
+        while count > 1:
+            count //= 2
+            kind = ir.VectorType(_INT32, count)
+            low, high = (ir.Constant(kind, list(range(start, start + count))) for start in (0, count))
+            parts = [self.builder.shuffle_vector(found, ir.Constant(found.type, ir.Undefined), m) for m in (low, high)]
+            found = self.builder.fadd(*parts)
+        return Value(self, self.builder.extract_element(found, _INT32(0)))
+
+    def together(self, numbers: Sequence[Value]) -> Value:
+        """A vector of so many numbers."""
+        vector = ir.Constant(self.floats, ir.Undefined)
+        for lane, number in enumerate(numbers):
+            vector = self.builder.insert_element(vector, number.ir, _INT32(lane))
+        return Value(self, vector)
+
+    def apart(self, vector: Value) -> list[Value]:
+        """The numbers of a vector."""
+        return [Value(self, self.builder.extract_element(vector.ir, _INT32(k))) for k in range(self.lanes)]
+
     # Memory
+
+    def table(self, numbers: Sequence[int]) -> Value:
+        """Whole numbers that are known, in memory."""
+        kind = ir.ArrayType(INT, len(numbers))
+        array = ir.GlobalVariable(self.module, kind, f"table_{len(self.module.globals)}")
+        array.initializer, array.global_constant, array.linkage = ir.Constant(kind, list(numbers)), True, "internal"
+        return Value(self, self.builder.bitcast(array, POINTER))
 
     def room(self, size: int) -> Value:
         """Memory of the function's own, of so many bytes."""
@@ -241,6 +279,16 @@ class Code:
         known = self.module.globals.get(name)
         kind = ir.FunctionType(ir.VoidType(), [POINTER, _INT32, _INT32, _INT32])
         self.builder.call(known or ir.Function(self.module, kind, name), arguments)
+
+    def turned(self, vectors: Sequence[Value]) -> list[Value]:
+        """As many vectors as each has elements, with rows and columns changed."""
+        count = found_count = len(vectors)
+        found = list(vectors)
+        while found_count > 1:
+            found_count //= 2
+            pairs = [self.interleaved(found[k], found[k + count // 2]) for k in range(count // 2)]
+            found = [vector for pair in pairs for vector in pair]
+        return found
 
     def interleaved(self, x: Value, y: Value) -> tuple[Value, Value]:
         """Two vectors with the elements of both in turn: the first halves, and the second halves."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import types
+from machine_calls import function
 
 import app
 from app import static
@@ -18,19 +17,10 @@ from app.data import Batches
 from app.engine import Executor, Scope
 from app.engine.compiled import byte_products, machine_code, program
 from app.engine.compiled.engine import are_sparse, compile_program
-from app.engine.compiled.vectors import Code, lanes_of_machine
+from app.engine.compiled.vectors import lanes_of_machine
 from app.graph import names
 
-KINDS = {types.uintp: ctypes.c_void_p, types.int64: ctypes.c_int64, types.float32: ctypes.c_float}
 SCALE, SHIFT = np.float32(1 / 127.5), np.float32(-1)
-
-
-def function(code: Code, target: Any) -> Callable[..., None]:
-    """A function of machine code, to be called with arrays and numbers."""
-    address = machine_code.loaded(machine_code.compiled(code.text(), target), code.name, target)
-    kinds = [KINDS[machine_code._TYPES[str(value.ir.type)]] for value in code.parameters.values()]
-    called = ctypes.CFUNCTYPE(None, *kinds)(address)
-    return lambda *values: called(*(v.ctypes.data if isinstance(v, np.ndarray) else v for v in values))
 
 
 def some_bytes(rows: int, size: int, density: float, seed: int = 0) -> np.ndarray:
