@@ -206,7 +206,7 @@ def convolution_code(name: str, windows: Windows, weight: Weight, lanes: int) ->
     x, w, first, last, out = code.parameters.values()
     height, width = weight.kernel
     weights = _Strides(weight.of_output * weight.outputs_of_group, weight.of_output, height * width, width, 1, 0)
-    _convolve(code, windows, weight, weights, windows.places(), (x, w, first, last, out))
+    _convolve(code, windows, windows.padded, weight, weights, windows.places(), (x, w, first, last, out))
     return code
 
 
@@ -216,31 +216,18 @@ def input_code(name: str, windows: Windows, weight: Weight, lanes: int) -> Code:
     code = Code(name, lanes, y=POINTER, weight=POINTER, first=INT, last=INT, out=POINTER)
     y, w, first, last, out = code.parameters.values()
     (height, width), d = weight.kernel, windows.dilation
-    before = tuple(d[a] * (weight.kernel[a] - 1) - windows.before[a] for a in (0, 1))
-    around = Windows(weight.outputs, windows.counts, windows.sizes, weight.kernel, (1, 1), (before[0], before[1]), d)
-    padded = tuple(windows.sizes[a] + d[a] * (weight.kernel[a] - 1) for a in (0, 1))
-    spread = _Spread(around, (padded[0], padded[1]))
+    top, left = (d[a] * (weight.kernel[a] - 1) - windows.before[a] for a in (0, 1))
+    rows, columns = (windows.sizes[a] + d[a] * (weight.kernel[a] - 1) for a in (0, 1))
+    around = Windows(weight.outputs, windows.counts, windows.sizes, weight.kernel, (1, 1), (top, left), d)
     places = [
-        (c * padded[0] + i * windows.stride[0] + before[0]) * padded[1] + j * windows.stride[1] + before[1]
+        (c * rows + i * windows.stride[0] + top) * columns + j * windows.stride[1] + left
         for c, i, j in product(range(weight.outputs), range(windows.counts[0]), range(windows.counts[1]))
     ]
     swapped = Weight(weight.inputs * weight.groups, weight.outputs_of_group, weight.groups, weight.kernel)
     size = height * width
     weights = _Strides(weight.of_output * weight.outputs_of_group, size, weight.of_output, -width, -1, size - 1)
-    _convolve(code, spread, swapped, weights, places, (y, w, first, last, out))
+    _convolve(code, around, (rows, columns), swapped, weights, places, (y, w, first, last, out))
     return code
-
-
-class _Spread(Windows):
-    """Windows on images whose numbers lie apart."""
-
-    def __init__(self, like: Windows, padded: Pair):
-        super().__init__(like.channels, like.sizes, like.counts, like.kernel, like.stride, like.before, like.dilation)
-        object.__setattr__(self, "_padded", padded)
-
-    @property
-    def padded(self) -> Pair:
-        return self._padded  # type: ignore[attr-defined, no-any-return]
 
 
 @dataclass(frozen=True)
@@ -255,11 +242,18 @@ class _Strides:
     begin: int
 
 
-def _convolve(code: Code, windows: Windows, weight: Weight, strides: _Strides, places: Sequence[int],
-              arguments: Sequence[Value]) -> None:  # fmt: skip
+def _convolve(
+    code: Code,
+    windows: Windows,
+    padded: Pair,
+    weight: Weight,
+    strides: _Strides,
+    places: Sequence[int],
+    arguments: Sequence[Value],
+) -> None:
     x, w, first, last, out = arguments
-    (rows, columns), (height, width) = windows.counts, windows.padded
-    tile, made = _Tile(code, windows.numbers), _Tile(code, weight.outputs * rows * columns)
+    (rows, columns), (height, width) = windows.counts, padded
+    tile, made = _Tile(code, windows.channels * height * width), _Tile(code, weight.outputs * rows * columns)
     tile.fill(0.0)
     (sh, sw), (dh, dw) = windows.stride, windows.dilation
     outputs, inputs = weight.outputs_of_group, weight.inputs

@@ -164,7 +164,7 @@ class Code:
         return Value(self, self.builder.and_(greater, self.builder.fcmp_ordered("ord", y.ir, y.ir)))
 
     def is_same(self, x: Value, y: Value) -> Value:
-        """Which numbers of x are those of y, where y is NaN if x is."""
+        """Which numbers of x are those of y, of which each is NaN that is NaN in x."""
         same = self.builder.fcmp_ordered("==", x.ir, y.ir)
         return Value(self, self.builder.or_(same, self.builder.fcmp_unordered("uno", x.ir, x.ir)))
 
@@ -282,11 +282,9 @@ class Code:
 
     def turned(self, vectors: Sequence[Value]) -> list[Value]:
         """As many vectors as each has elements, with rows and columns changed."""
-        count = found_count = len(vectors)
-        found = list(vectors)
-        while found_count > 1:
-            found_count //= 2
-            pairs = [self.interleaved(found[k], found[k + count // 2]) for k in range(count // 2)]
+        found, half = list(vectors), len(vectors) // 2
+        for _ in range(len(found).bit_length() - 1):
+            pairs = [self.interleaved(found[k], found[k + half]) for k in range(half)]
             found = [vector for pair in pairs for vector in pair]
         return found
 

@@ -73,20 +73,16 @@ def _operations(n: int, windows: Windows, weight: Weight | None) -> int:
 def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a convolution, or of one of its gradients."""
     form: Convolution = op.definition.form
-    names = {"y": (op.inputs[0], op.inputs[1], op.outputs[0])}
-    names["x"] = (op.outputs[0], op.inputs[1], op.inputs[0])
-    names["weight"] = (op.inputs[0], op.outputs[0], op.inputs[1])
-    x, weight, y = names[form.gives]
+    one, other, made = str(op.inputs[0]), str(op.inputs[1]), op.outputs[0]
+    x, weight, y = {"y": (one, other, made), "x": (made, other, one), "weight": (one, made, other)}[form.gives]
     _require_single_precision(op, lowered)
     (channels, *sizes), counts = _known(lowered, x)[1:], _known(lowered, y)[2:]
-    outputs, inputs, *kernel = lowered.shapes[str(weight)]
-    settings = op.attributes
+    outputs, inputs, *last = lowered.shapes[weight]
+    kernel, settings = _pair(last), op.attributes
     stride, dilation, groups = settings["stride"], settings["dilation"], settings["groups"]
-    before = tuple(
-        padding_along(settings["padding"], a, sizes[a], kernel[a], stride[a], dilation[a])[0] for a in (0, 1)
-    )
-    windows = Windows(channels, _pair(sizes), _pair(counts), _pair(kernel), stride, _pair(before), dilation)
-    of = Weight(int(outputs), int(inputs), groups, _pair(kernel))
+    before = [padding_along(settings["padding"], a, sizes[a], kernel[a], stride[a], dilation[a])[0] for a in (0, 1)]
+    windows = Windows(channels, _pair(sizes), _pair(counts), kernel, stride, _pair(before), dilation)
+    of = Weight(int(outputs), int(inputs), groups, kernel)
     if form.gives == "x" and not convolutions.has_input_code(windows):
         raise NotNativeError("its windows reach over more padding than they have elements")
     room = convolutions.convolution_room(windows, of, form.gives, lanes_of_machine())
@@ -105,10 +101,11 @@ def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     if settings["output_size"] is not None:
         raise NotNativeError("windows that divide images into parts are not compiled")
     _require_single_precision(op, lowered)
-    x, y = (op.inputs[0], op.outputs[0]) if form.does == "max" else (op.outputs[0], op.inputs[0])
+    ends = str(op.inputs[0]), op.outputs[0]
+    x, y = ends if form.does == "max" else reversed(ends)
     (channels, *sizes), counts = _known(lowered, x)[1:], _known(lowered, y)[2:]
     kernel, stride = settings["kernel"], settings["stride"]
-    before = tuple(padding_along(settings["padding"], a, sizes[a], kernel[a], stride[a])[0] for a in (0, 1))
+    before = [padding_along(settings["padding"], a, sizes[a], kernel[a], stride[a])[0] for a in (0, 1)]
     windows = Windows(channels, _pair(sizes), _pair(counts), _pair(kernel), stride, _pair(before))
     if form.does == "scatter" and windows.padded != windows.sizes:
         raise NotNativeError("the gradient of windows with padding is not compiled")
@@ -126,10 +123,10 @@ def _require_room(room: int) -> None:
         raise NotNativeError(f"{lanes_of_machine()} of its images do not fit into the second-level cache")
 
 
-def _known(lowered: Lowered, name: str | None) -> Sequence[int]:
+def _known(lowered: Lowered, name: str) -> Sequence[int]:
     """The shape of images, whose sizes have to be numbers but for how many images there are."""
-    shape = lowered.shapes[str(name)]
-    if not lowered.has_batch_in_front(str(name)) or not all(isinstance(size, int) for size in shape[1:]):
+    shape = lowered.shapes[name]
+    if not lowered.has_batch_in_front(name) or not all(isinstance(size, int) for size in shape[1:]):
         raise NotNativeError("its images are not a batch of images of a known size")
     return shape  # type: ignore[return-value]
 
