@@ -43,13 +43,13 @@ FLOAT_BYTES = 4
 ORDER_BYTES = 8
 
 
-def product_code(size: int, columns: int, lanes: int) -> Code:
+def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
     """Rows `first` to `last` of `(scale * data + shift) @ w`, where a row of the data has `size` bytes.
 
     Which row of the data is which row of the batch is in `order`.
     """
     code = Code(
-        f"opsmith_byte_product_{size}_{columns}", lanes, data=POINTER, order=POINTER, first=INT, last=INT,
+        name, lanes, data=POINTER, order=POINTER, first=INT, last=INT,
         scale=FLOAT, shift=FLOAT, w=POINTER, out=POINTER,
     )  # fmt: skip
     data, order, first, last, scale, shift, w, out = code.parameters.values()
@@ -92,11 +92,9 @@ def product_code(size: int, columns: int, lanes: int) -> Code:
     return code
 
 
-def turned_code(size: int) -> Code:
+def turned_code(name: str, size: int) -> Code:
     """The columns `first` to `last` of the bytes of a batch, in blocks of 64 rows, each filled up with zeros."""
-    code = Code(
-        f"opsmith_turned_bytes_{size}", SQUARE, data=POINTER, order=POINTER, n=INT, first=INT, last=INT, out=POINTER
-    )
+    code = Code(name, SQUARE, data=POINTER, order=POINTER, n=INT, first=INT, last=INT, out=POINTER)
     data, order, n, first, last, out = code.parameters.values()
     kind = ir.VectorType(BYTE, SQUARE)
     with code.loop(0, n, BLOCK) as block, code.loop(0, BLOCK, SQUARE) as part:
@@ -116,13 +114,13 @@ def turned_code(size: int) -> Code:
     return code
 
 
-def turned_product_code(columns: int, lanes: int, adds: bool) -> Code:
+def turned_product_code(name: str, columns: int, lanes: int, adds: bool) -> Code:
     """Rows `first` to `last` of `factor * (scale * data + shift).T @ y`, added to those of `out` if it `adds`.
 
     The bytes were turned; a row of them has `size` bytes.
     """
     code = Code(
-        f"opsmith_turned_byte_{'step' if adds else 'product'}_{columns}", lanes, turned=POINTER, size=INT, n=INT,
+        name, lanes, turned=POINTER, size=INT, n=INT,
         first=INT, last=INT, factor=FLOAT, scale=FLOAT, shift=FLOAT, y=POINTER, out=POINTER,
     )  # fmt: skip
     turned, size, n, first, last, factor, scale, shift, y, out = code.parameters.values()
@@ -215,7 +213,8 @@ class _Group:
 @lru_cache(maxsize=64)
 def product_function(size: int, columns: int) -> Any:
     """Fills rows of the product of bytes with a matrix."""
-    run = linked(product_code(size, columns, lanes_of_machine()))
+    name = f"opsmith_byte_product_{size}_{columns}"
+    run = linked(name, lambda: product_code(name, size, columns, lanes_of_machine()))
 
     @njit(nogil=True)
     def byte_product(data: Any, rows: Any, first: int, last: int, scale: Any, shift: Any, w: Any, out: Any) -> None:
@@ -227,7 +226,8 @@ def product_function(size: int, columns: int) -> Any:
 @lru_cache(maxsize=64)
 def turned_function(size: int) -> Any:
     """Fills columns of the bytes of a batch, turned."""
-    run = linked(turned_code(size))
+    name = f"opsmith_turned_bytes_{size}"
+    run = linked(name, lambda: turned_code(name, size))
 
     @njit(nogil=True)
     def turned_bytes(data: Any, rows: Any, first: int, last: int, out: Any) -> None:
@@ -239,7 +239,8 @@ def turned_function(size: int) -> Any:
 @lru_cache(maxsize=64)
 def turned_product_function(columns: int, adds: bool) -> Any:
     """Fills rows of the product of turned bytes with a matrix, or adds a multiple of them."""
-    run = linked(turned_product_code(columns, lanes_of_machine(), adds))
+    name = f"opsmith_turned_byte_{'step' if adds else 'product'}_{columns}"
+    run = linked(name, lambda: turned_product_code(name, columns, lanes_of_machine(), adds))
 
     @njit(nogil=True)
     def turned_byte_product(

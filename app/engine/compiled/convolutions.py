@@ -409,32 +409,30 @@ def _largest(code: Code, tile: _Tile, window: Sequence[Value]) -> Value:
 def over_images(kind: str, windows: Windows, weight: Weight | None) -> Any:
     """Fills images `first` to `last` of an array: `convolution` and `input` of values and a weight, `largest` of
     images, `scatter` of what arrives and images."""
-    name = named(kind, windows, weight)
-    lanes = lanes_of_machine()
+    name, lanes = named(kind, windows, weight), lanes_of_machine()
     if weight is not None:
-        run = linked({"convolution": convolution_code, "input": input_code}[kind](name, windows, weight, lanes))
-    elif kind == "largest":
-        run = linked(largest_code(name, windows, lanes))
-
-        @njit(nogil=True)
-        def of_one(x: Any, first: int, last: int, out: Any) -> None:
-            run(x.ctypes.data, first, last, out.ctypes.data)
-
-        return of_one
+        write = {"convolution": convolution_code, "input": input_code}[kind]
+        run = linked(name, lambda: write(name, windows, weight, lanes))
     else:
-        run = linked(scatter_code(name, windows, lanes))
+        pool = {"largest": largest_code, "scatter": scatter_code}[kind]
+        run = linked(name, lambda: pool(name, windows, lanes))
+
+    @njit(nogil=True)
+    def of_one(x: Any, first: int, last: int, out: Any) -> None:
+        run(x.ctypes.data, first, last, out.ctypes.data)
 
     @njit(nogil=True)
     def of_two(x: Any, y: Any, first: int, last: int, out: Any) -> None:
         run(x.ctypes.data, y.ctypes.data, first, last, out.ctypes.data)
 
-    return of_two
+    return of_one if kind == "largest" else of_two
 
 
 @lru_cache(maxsize=128)
 def of_weight(windows: Windows, weight: Weight) -> Any:
     """Fills output channels `first` to `last` of a weight's gradient."""
-    run = linked(weight_code(named("weight", windows, weight), windows, weight, lanes_of_machine()))
+    name = named("weight", windows, weight)
+    run = linked(name, lambda: weight_code(name, windows, weight, lanes_of_machine()))
 
     @njit(nogil=True)
     def gradient(x: Any, y: Any, first: int, last: int, out: Any) -> None:
@@ -445,6 +443,6 @@ def of_weight(windows: Windows, weight: Weight) -> Any:
 
 def named(kind: str, windows: Windows, weight: Weight | None) -> str:
     """The name of a function, which no other has."""
-    digest = hashlib.sha256(repr((windows, weight)).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(repr((windows, weight)).encode()).hexdigest()[:16]
     sizes = "x".join(map(str, (windows.channels, *windows.sizes)))
     return f"opsmith_{kind}_{sizes}_{digest}"

@@ -32,9 +32,9 @@ def compile_program(program: Program, fetch: Sequence[str], sparse: bool = False
     return _compiled.get(program, (sparse, tuple(fetch)), lambda: _compile(program, fetch, sparse))
 
 
-def are_sparse(arrays: Sequence[np.ndarray]) -> bool:
-    """Whether there are bytes in the data, and most are 0, by rows taken evenly from all of it."""
-    of_bytes = [array for array in arrays if array.dtype == np.uint8 and array.ndim > 1 and array.size]
+def are_sparse(arrays: Sequence[Any]) -> bool:
+    """Whether there are rows of bytes in the data, and most are 0, by rows taken evenly from all of it."""
+    of_bytes = [a for a in arrays if isinstance(a, np.ndarray) and a.dtype == np.uint8 and a.ndim > 1 and a.size]
     rows = [array[:: -(-len(array) // LOOKED_AT)] for array in of_bytes]
     return bool(rows) and all(np.count_nonzero(some) < MOST_SET * some.size for some in rows)
 

@@ -7,13 +7,18 @@ user's, and is kept on disk.
 from __future__ import annotations
 
 import base64
+import inspect
+import sys
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import llvmlite.binding as llvm
 from numba import types
 
-from app.engine.compiled import cache
-from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code
+from app.engine.compiled import cache, vectors
+from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code, lanes_of_machine
 
 _TYPES = {str(POINTER): types.uintp, str(INT): types.int64, str(FLOAT): types.float32}
 
@@ -53,12 +58,25 @@ def loaded(code: bytes, name: str, target: Any) -> int:
     return address
 
 
-def linked(code: Code) -> Any:
-    """A function for Numba's functions to call, compiled or taken from disk."""
-    text = code.text()
-    kept = cache.remembered(
-        f"machine code: {text}", lambda: base64.b64encode(compiled(text, machine())).decode("ascii")
-    )
-    llvm.add_symbol(code.name, loaded(base64.b64decode(kept), code.name, machine()))
-    kinds = [_TYPES[str(value.ir.type)] for value in code.parameters.values()]
-    return types.ExternalFunction(code.name, types.void(*kinds))
+def linked(name: str, make: Callable[[], Code]) -> Any:
+    """A function for Numba's functions to call, compiled or taken from disk.
+
+    Its name says all that `make` depends on besides this code and the machine.
+    """
+    lanes = lanes_of_machine()
+    key = f"machine code: {name}, {lanes} lanes, {_written_by(make.__module__)}"
+    kept = cache.remembered(key, lambda: _kept(make()))
+    llvm.add_symbol(name, loaded(base64.b64decode(kept["code"]), name, machine()))
+    return types.ExternalFunction(name, types.void(*(_TYPES[kind] for kind in kept["takes"])))
+
+
+def _kept(code: Code) -> dict[str, Any]:
+    """What is kept of a function on disk."""
+    takes = [str(value.ir.type) for value in code.parameters.values()]
+    return {"code": base64.b64encode(compiled(code.text(), machine())).decode("ascii"), "takes": takes}
+
+
+@lru_cache(maxsize=8)
+def _written_by(module: str) -> str:
+    """A hash of the code that writes the functions of a module."""
+    return fingerprint(*(inspect.getsource(each) for each in (vectors, sys.modules[__name__], sys.modules[module])))

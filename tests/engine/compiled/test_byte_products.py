@@ -43,10 +43,10 @@ def test_machine_code_agrees_with_exact_products(size: int, columns: int, rows: 
     data, order = some_bytes(400, size, 0.2), random.permutation(400)[:rows]
     w, y = (random.normal(size=shape).astype(np.float32) for shape in ((size, columns), (rows, columns)))
     x = data[order] * np.float64(SCALE) + np.float64(SHIFT)
-    product = function(byte_products.product_code(size, columns, lanes), target)
-    turn = function(byte_products.turned_code(size), target)
+    product = function(byte_products.product_code("made", size, columns, lanes), target)
+    turn = function(byte_products.turned_code("made", size), target)
     gradient, step = (
-        function(byte_products.turned_product_code(columns, lanes, adds), target) for adds in (False, True)
+        function(byte_products.turned_product_code("made", columns, lanes, adds), target) for adds in (False, True)
     )
     found = []
     for parts in (1, 2, 3):
@@ -75,7 +75,7 @@ def test_vectors_wider_than_the_machine_s_are_right(lanes: int):
     data, order = some_bytes(40, 90, 0.3), np.arange(40)
     w = np.random.default_rng(1).normal(size=(90, 50)).astype(np.float32)
     out = np.empty((40, 50), np.float32)
-    function(byte_products.product_code(90, 50, lanes), target)(data, order, 0, 40, SCALE, SHIFT, w, out)
+    function(byte_products.product_code("made", 90, 50, lanes), target)(data, order, 0, 40, SCALE, SHIFT, w, out)
     np.testing.assert_allclose(out, (data * SCALE + SHIFT) @ w, rtol=0, atol=1e-4)
 
 
@@ -86,7 +86,7 @@ def test_a_weight_that_is_not_finite_is_not_passed_over(value: float, shift: flo
     data, w = np.zeros((3, 64), np.uint8), np.ones((64, 16), np.float32)
     w[5, 3] = value
     out = np.empty((3, 16), np.float32)
-    product = function(byte_products.product_code(64, 16, lanes_of_machine()), machine_code.machine())
+    product = function(byte_products.product_code("made", 64, 16, lanes_of_machine()), machine_code.machine())
     product(data, np.arange(3), 0, 3, SCALE, shift, w, out)
     assert not np.isfinite(out[:, 3]).any()
     assert np.isfinite(np.delete(out, 3, axis=1)).all()
@@ -102,7 +102,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 
 
-def network(optimizer: str, shape: Sequence[int] = (70,), columns: int = 24) -> tuple[Any, Any, Any]:
+def network(optimizer: str, shape: Sequence[int] = (70,), columns: int = 24, layers: int = 1) -> tuple[Any, Any, Any]:
     """A startup and a main Program, and the loss."""
     main, startup = static.Program(), static.Program()
     startup.random_seed = 1
@@ -110,6 +110,8 @@ def network(optimizer: str, shape: Sequence[int] = (70,), columns: int = 24) -> 
         image, label = static.data("image", [None, *shape], "uint8"), static.data("label", [None], "int64")
         x = app.flatten((image.astype("float32") / 255.0 - 0.1307) / 0.3081, 1)
         hidden = app.tanh(static.nn.fc(x, columns))
+        for _ in range(layers - 1):
+            hidden = app.tanh(static.nn.fc(hidden, 3))
         loss = app.nn.functional.cross_entropy(static.nn.fc(hidden, 10), label)
         OPTIMIZERS[optimizer]().minimize(loss)
     return startup, main, loss
@@ -143,8 +145,9 @@ def test_engines_agree_on_sparse_bytes(optimizer: str):
     assert steps == (optimizer == "sgd")
 
 
-def test_images_with_rows_and_columns():
-    made, data = network("sgd", (9, 11), 33), batches(0.2, (9, 11))
+def test_images_with_rows_and_columns_in_a_network_of_many_functions():
+    made, data = network("sgd", (9, 11), 33, layers=5), batches(0.2, (9, 11))
+    assert len(compile_program(made[1], [made[2].name], sparse=True).source.parts) > 1
     expected, found = trained(made, data, engine="reference"), trained(made, data)
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=0, atol=3e-5)
