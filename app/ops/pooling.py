@@ -315,10 +315,17 @@ def _pooled_shape(onnx: Any, x: Any, windows: _Windows) -> Any:
     return onnx.listed(onnx.Shape(x, start=0, end=2), windows.counts)
 
 
+def _is_global(x: Any, output_size: Pair | None) -> bool:
+    """Whether images of unknown sizes become one number each."""
+    return output_size == (1, 1) and UNKNOWN in x.shape[2:]
+
+
 @max_pool2d.in_onnx
 def _(
     onnx: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
 ) -> Any:
+    if _is_global(x, output_size):
+        return onnx.GlobalMaxPool(x)
     settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
     if settings is not None:
         return onnx.MaxPool(x, **settings)
@@ -375,6 +382,8 @@ def _(
     output_size: Pair | None,
     exclusive: bool,
 ) -> Any:
+    if _is_global(x, output_size):
+        return onnx.GlobalAveragePool(x)
     settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
     if settings is not None and exclusive:
         return onnx.AveragePool(x, count_include_pad=0, **settings)

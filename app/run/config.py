@@ -39,7 +39,10 @@ Layers = Annotated[
     tuple[LayerConfig, ...],
     Meta(description="a list of layers, such as [{type: conv, channels: 6, kernel: 5}, {type: dense, units: 84}]"),
 ]
-Interval = Annotated[tuple[Number, Number], Meta(description="two numbers in a list, the lower first, such as [-1, 1]")]
+Interval = Annotated[  # of a variable length, as msgspec.inspect may crash on tuple[float, float]
+    tuple[Number, ...],
+    Meta(min_length=2, max_length=2, description="two numbers in a list, the lower first, such as [-1, 1]"),
+]
 Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds, greater than 0 and at most 1e9")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]

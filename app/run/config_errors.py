@@ -106,7 +106,7 @@ def _inner(kind: Any, step: str) -> Any:
             return inspect.LiteralType(tuple(layers.KINDS))
         kinds = [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
         kind = next(one for one in kinds if isinstance(one, inspect.VarTupleType))
-    return kind.item_types[int(step)] if isinstance(kind, inspect.TupleType) else kind.item_type
+    return kind.item_type
 
 
 def _meant(kind: Any, data: Any) -> Any:

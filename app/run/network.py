@@ -143,7 +143,7 @@ class Network(Layer):
     """
 
     def __init__(
-        self, config: ModelConfig, activation: Activation, image: ImageShape, pixel_range: tuple[float, float]
+        self, config: ModelConfig, activation: Activation, image: ImageShape, pixel_range: tuple[float, ...]
     ):
         super().__init__("network")
         low, high = pixel_range
