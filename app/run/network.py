@@ -142,9 +142,7 @@ class Network(Layer):
     Images come as rows of pixels. Layers that work on images get them as [images, channels, rows, columns].
     """
 
-    def __init__(
-        self, config: ModelConfig, activation: Activation, image: ImageShape, pixel_range: tuple[float, ...]
-    ):
+    def __init__(self, config: ModelConfig, activation: Activation, image: ImageShape, pixel_range: tuple[float, ...]):
         super().__init__("network")
         low, high = pixel_range
         self.scale, self.shift = (high - low) / 255.0, low
