@@ -1,4 +1,4 @@
-"""What an operator is, and every built-in operator, a file for each family."""
+"""The definition of an operator, and the built-in operators, one module for each family."""
 
 from app.ops import (
     activation,
@@ -22,12 +22,12 @@ from app.ops import (
     pooling,
     reduction,
     rounding,
-    running,
     scan,
     shaping,
     softmax,
     sorting,
     statistics,
+    training_mode,
     trigonometry,
     update,
 )
@@ -58,12 +58,12 @@ __all__ = [
     "pooling",
     "reduction",
     "rounding",
-    "running",
     "scan",
     "shaping",
     "softmax",
     "sorting",
     "statistics",
+    "training_mode",
     "trigonometry",
     "update",
 ]

@@ -20,6 +20,7 @@ from app.ops.rules import Call
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import Array, Gradients, Results, Value
 from app.ops.windows import (
+    Index,
     Padding,
     Pair,
     Tap,
@@ -106,7 +107,7 @@ class _Windows:
                 self.lengths.append(np.minimum(starts + kernel[a], size + after) - starts)
         self.shape = (*shape[:2], *self.counts)
 
-    def __iter__(self) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    def __iter__(self) -> Iterator[tuple[Index, Index]]:
         return across(*self.along)
 
     def numbers(self, exclusive: bool) -> Array:
@@ -120,15 +121,24 @@ class _Windows:
                     numbers[windows] += 1
         return rows[:, None] * columns
 
-    def places_of_greatest(self, x: Array) -> Array:
-        """For each window the number of the tap at which the first of its greatest numbers is."""
-        best, places = np.empty(self.shape, x.dtype), np.full(self.shape, -1, np.int32)
-        for k, (windows, elements) in enumerate(self):
-            found, so_far = x[elements], best[windows]
-            better = (found > so_far) | (places[windows] < 0) | (np.isnan(found) & ~np.isnan(so_far))
-            np.copyto(so_far, found, where=better)
-            np.copyto(places[windows], k, where=better)
-        return places
+    def greatest(self, x: Array) -> Array:
+        """The greatest number of each window."""
+        y = np.full(self.shape, -np.inf, x.dtype)
+        for windows, elements in self:
+            np.maximum(y[windows], x[elements], out=y[windows])
+        return y
+
+    def first_greatest(self, x: Array) -> Iterator[tuple[Index, Index, Array]]:
+        """Each tap, with which of its windows have their first maximum there."""
+        greatest, open_ones = self.greatest(x), np.ones(self.shape, bool)
+        has_nan = np.isnan(greatest).any()
+        for windows, elements in self:
+            here = x[elements] == greatest[windows]
+            if has_nan:
+                here |= np.isnan(x[elements])
+            here &= open_ones[windows]
+            open_ones[windows] ^= here
+            yield windows, elements, here
 
 
 # The greatest number of each window
@@ -146,10 +156,7 @@ def max_pool2d(
 ) -> Results:
     """The greatest number of each window of the images."""
     windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
-    y = np.full(windows.shape, -np.inf, x.dtype)
-    for outer, inner in windows:
-        np.maximum(y[outer], x[inner], out=y[outer])
-    return y
+    return windows.greatest(x)
 
 
 @operator(_infer_back, checked=True, form=Pooling("scatter", takes=(0, 1)))
@@ -165,9 +172,9 @@ def max_pool2d_scatter(
 ) -> Results:
     """Zeros in the shape of the images `x`, with `y` added where each window has its first maximum."""
     windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
-    places, out = windows.places_of_greatest(x), np.zeros(x.shape, y.dtype)
-    for k, (outer, inner) in enumerate(windows):
-        out[inner] += np.where(places[outer] == k, y[outer], y.dtype.type(0))
+    out = np.zeros(x.shape, y.dtype)
+    for outer, inner, here in windows.first_greatest(x):
+        np.add(out[inner], y[outer], out=out[inner], where=here)
     return out
 
 
@@ -184,9 +191,9 @@ def max_pool2d_pick(
 ) -> Results:
     """Of each window the element of `values` that stands where the images `x` have their first maximum."""
     windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
-    places, out = windows.places_of_greatest(x), np.zeros(windows.shape, values.dtype)
-    for k, (outer, inner) in enumerate(windows):
-        np.copyto(out[outer], values[inner], where=places[outer] == k)
+    out = np.zeros(windows.shape, values.dtype)
+    for outer, inner, here in windows.first_greatest(x):
+        np.copyto(out[outer], values[inner], where=here)
     return out
 
 
@@ -308,10 +315,17 @@ def _pooled_shape(onnx: Any, x: Any, windows: _Windows) -> Any:
     return onnx.listed(onnx.Shape(x, start=0, end=2), windows.counts)
 
 
+def _is_global(x: Any, output_size: Pair | None) -> bool:
+    """Whether images of unknown sizes become one number each."""
+    return output_size == (1, 1) and UNKNOWN in x.shape[2:]
+
+
 @max_pool2d.in_onnx
 def _(
     onnx: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
 ) -> Any:
+    if _is_global(x, output_size):
+        return onnx.GlobalMaxPool(x)
     settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
     if settings is not None:
         return onnx.MaxPool(x, **settings)
@@ -368,6 +382,8 @@ def _(
     output_size: Pair | None,
     exclusive: bool,
 ) -> Any:
+    if _is_global(x, output_size):
+        return onnx.GlobalAveragePool(x)
     settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
     if settings is not None and exclusive:
         return onnx.AveragePool(x, count_include_pad=0, **settings)

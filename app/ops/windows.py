@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import gcd
+from types import EllipsisType
 from typing import Literal, TypeGuard
 
 from app.errors import ShapeError
@@ -16,6 +17,8 @@ Padding = tuple[Pair, Pair] | Literal["same"]
 """How many elements stand before and after each row and column; "same" gives one window for every stride."""
 Tap = tuple[slice, slice]
 """The windows that have an element at one offset, and those elements."""
+
+Index = tuple[EllipsisType, slice, slice]
 
 
 def check_images(x: Spec) -> None:
@@ -143,7 +146,7 @@ def taps_of_parts(size: int, count: int) -> list[Tap]:
     return found
 
 
-def across(rows: Sequence[Tap], columns: Sequence[Tap]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+def across(rows: Sequence[Tap], columns: Sequence[Tap]) -> Iterator[tuple[Index, Index]]:
     """The taps of windows over rows and columns, row by row: windows and elements as indices into arrays of images."""
     for (outer, inner), (outer_columns, inner_columns) in product(rows, columns):
-        yield (..., outer, outer_columns), (..., inner, inner_columns)  # type: ignore[misc]
+        yield (..., outer, outer_columns), (..., inner, inner_columns)

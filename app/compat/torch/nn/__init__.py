@@ -3,7 +3,7 @@
 from app.compat.missing import missing
 from app.compat.torch.nn import functional, init, parallel, parameter, utils
 from app.compat.torch.nn._containers import ModuleDict, ModuleList, ParameterList, Sequential
-from app.compat.torch.nn._images import AvgPool2d, BatchNorm2d, Conv2d, MaxPool2d
+from app.compat.torch.nn._images import AvgPool2d, Conv2d, MaxPool2d
 from app.compat.torch.nn._layers import (
     MODULES,
     Dropout,
@@ -16,7 +16,7 @@ from app.compat.torch.nn._layers import (
     Unflatten,
 )
 from app.compat.torch.nn._module import Module
-from app.compat.torch.nn._normalization import BatchNorm1d, LayerNorm
+from app.compat.torch.nn._normalization import BatchNorm1d, BatchNorm2d, LayerNorm
 from app.compat.torch.nn.parameter import Parameter
 
 globals().update(MODULES)

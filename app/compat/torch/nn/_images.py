@@ -11,7 +11,6 @@ from app.compat.torch._creation import CREATORS
 from app.compat.torch._grad_fn import called
 from app.compat.torch.nn import init
 from app.compat.torch.nn._module import Module
-from app.compat.torch.nn._normalization import BatchNorm1d
 from app.compat.torch.nn.parameter import Parameter
 from app.errors import OperatorError, ShapeError
 from app.nn import functional
@@ -150,15 +149,6 @@ class Conv2d(Module):
         told += f", dilation={self.dilation}" if self.dilation != (1, 1) else ""
         told += f", groups={self.groups}" if self.groups != 1 else ""
         return told + (", bias=False" if self.bias is None else "")
-
-
-class BatchNorm2d(BatchNorm1d):
-    """Each channel of images to mean 0 and variance 1: of the batch in training, as remembered in use."""
-
-    def forward(self, input: Any) -> Any:
-        if input.ndim != 4:
-            raise ShapeError(f"BatchNorm2d: expected 4D input (got {input.ndim}D input)")
-        return super().forward(input)
 
 
 class MaxPool2d(Module):
