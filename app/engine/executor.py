@@ -33,23 +33,31 @@ class Engine(Protocol):
         """Run a Program on each batch of a dataset; returns the values of each fetched variable at all batches."""
 
 
-def _compiled() -> Engine:
+def _reference(sparse: bool = True) -> Engine:
+    return reference.ReferenceEngine()
+
+
+def _compiled(sparse: bool = True) -> Engine:
     from app.engine.compiled.engine import CompiledEngine  # imported here because importing Numba takes 0.3 s
 
-    return CompiledEngine()
+    return CompiledEngine(sparse)
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"reference": reference.ReferenceEngine, "compiled": _compiled}
+ENGINES: dict[str, Callable[..., Engine]] = {"reference": _reference, "compiled": _compiled}
 """The engines by name."""
 
 
 class Executor:
-    """Runs Programs with the engine of a given name; every engine computes the same results."""
+    """Runs Programs with the engine of a given name; every engine computes the same results, except for rounding.
 
-    def __init__(self, place: object = None, engine: str = "reference"):
+    With `sparse`, the compiled engine may skip the zero bytes of a dataset in its matrix products.
+    """
+
+    def __init__(self, place: object = None, engine: str = "reference", sparse: bool = True):
         if engine not in ENGINES:
             raise ProgramError(f"there is no engine {engine!r}; expected one of {', '.join(ENGINES)}")
-        self._engine = ENGINES[engine]()
+        self._settings = {} if sparse else {"sparse": False}
+        self._engine = ENGINES[engine](**self._settings)
         self._others: dict[str, Engine] = {}
 
     def run(
@@ -88,7 +96,7 @@ class Executor:
         if name is None:
             return self._engine
         if name not in self._others:
-            self._others[name] = ENGINES[name]()
+            self._others[name] = ENGINES[name](**self._settings)
         return self._others[name]
 
     def train_from_dataset(

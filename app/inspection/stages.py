@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.explain import explain
-from app.engine.compiled.passes import PASSES
+from app.engine.compiled.passes import PASSES, passes
 from app.errors import ConfigError
 from app.graph.passes import after_each
 from app.graph.program import Program
@@ -50,14 +50,15 @@ class Stages:
     @cached_property
     def _steps(self) -> list[tuple[str, Program]]:
         """The Program as built and after each pass, with what it is after; nothing more where no pass runs."""
-        after = after_each(PASSES, self.subject.runs, set(self.subject.fetch)) if not self._why_not else ()
+        run = passes(self.subject.sparse)
+        after = after_each(run, self.subject.runs, set(self.subject.fetch)) if not self._why_not else ()
         here = [] if self.subject.of_rank is None else [(DATA_PARALLEL, self.subject.of_rank)]
         return [("as built", self.subject.main), *here, *((each.name, program) for each, program in after)]
 
     @cached_property
     def _why_not(self) -> str:
         """Why there is no native form, and so nothing behind the main Program; '' where there is one."""
-        native = compile_program(self.subject.runs, self.subject.fetch)
+        native = compile_program(self.subject.runs, self.subject.fetch, self.subject.sparse)
         return (
             f"The reference engine runs this Program operator by operator: {native}." if isinstance(native, str) else ""
         )
@@ -99,7 +100,7 @@ class Stages:
         return [Section("The main Program after the passes", self._why_not or str(program), program)]
 
     def _engine(self, stage: str) -> list[Section]:
-        text = explain(self.subject.runs, self.subject.fetch, source=False)
+        text = explain(self.subject.runs, self.subject.fetch, source=False, sparse=self.subject.sparse)
         return [Section("How the compiled engine runs it", text)]
 
     def _memory(self, stage: str) -> list[Section]:
@@ -110,7 +111,7 @@ class Stages:
         return [Section(heading, table(built, after))]
 
     def _source(self, stage: str) -> list[Section]:
-        native = compile_program(self.subject.runs, self.subject.fetch)
+        native = compile_program(self.subject.runs, self.subject.fetch, self.subject.sparse)
         text = self._why_not if isinstance(native, str) else native.source.text.rstrip()
         return [Section("The source that is generated", text)]
 

@@ -44,6 +44,8 @@ class Subject:
     batch: int = BATCH
     of_rank: Program | None = None
     """The main Program as one rank of many runs it; None where one process runs it as it is."""
+    sparse: bool = True
+    """Whether products may pass over bytes that are 0."""
 
     @property
     def runs(self) -> Program:
@@ -67,10 +69,10 @@ def of_configuration(
     place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
     activation = find_activation(config.model.activation, Trust(custom_ops, operators_typed(overrides), path))
     with static.watch(learner.__file__, network.__file__) as built:
-        learning = learner.ProgramLearner(config, activation, 28 * 28, place)
+        learning = learner.ProgramLearner(config, activation, (28, 28), place)
     name, size = Path(path).name, config.train.batch_size
     of_rank = None if learning.main_here is learning.main else learning.main_here
-    return Subject(name, learning.startup, learning.main, learning.fetch, built, size, of_rank)
+    return Subject(name, learning.startup, learning.main, learning.fetch, built, size, of_rank, config.sparse == "auto")
 
 
 def of_model(model: SavedModel, name: str) -> Subject:

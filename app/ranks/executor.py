@@ -20,8 +20,8 @@ from app.ranks.world import World
 class RankExecutor(Executor):
     """An Executor of one rank, which is given the batches of all ranks."""
 
-    def __init__(self, world: World, engine: str = "reference"):
-        super().__init__(engine=engine)
+    def __init__(self, world: World, engine: str = "reference", sparse: bool = True):
+        super().__init__(engine=engine, sparse=sparse)
         self._world = world
         self._shared: dict[str, np.ndarray] = {}
 

@@ -163,17 +163,18 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
         ("[1]", "$: found [1], expected a section of `key: value` lines"),
         (
             "model: {hiden: [1]}",
-            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, activation, initializer, "
-            "dropout",
+            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
+            "initializer, dropout",
         ),
         (
             "epochs: 3",
             "epochs: unknown key; did you mean 'train.epochs'? "
-            "Known keys here: seed, data, model, train, engine, baseline, costs, report, dist, output",
+            "Known keys here: seed, data, model, train, engine, sparse, baseline, costs, report, dist, output",
         ),
         (
             "<<: {seed: 1}",
-            "<<: unknown key. Known keys here: seed, data, model, train, engine, baseline, costs, report, dist, output",
+            "<<: unknown key. Known keys here: seed, data, model, train, engine, sparse, baseline, costs, report, "
+            "dist, output",
         ),
     ],
 )
@@ -195,8 +196,8 @@ def test_an_error_starts_with_the_file_that_it_is_in(file: Path):
         ("train=3", "train: found 3, expected a section of `key: value` lines"),
         (
             "model.hiden=[1]",
-            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, activation, initializer, "
-            "dropout",
+            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
+            "initializer, dropout",
         ),
         ("train.epochs", "expected key=value, such as train.epochs=3"),
         ("=3", "expected key=value, such as train.epochs=3"),

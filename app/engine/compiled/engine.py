@@ -15,30 +15,51 @@ from app.graph.cache import ProgramCache
 from app.graph.program import Program
 from app.graph.scope import Scope
 
-_compiled: ProgramCache[tuple[str, ...], CompiledProgram | str] = ProgramCache()
+_compiled: ProgramCache[tuple[bool, tuple[str, ...]], CompiledProgram | str] = ProgramCache()
+
+MOST_SET = 0.4
+"""Where fewer of the bytes differ from 0 than this share, products pass over the others. They were as quick as BLAS's
+with two thirds of the bytes set, at 100 columns and more, and with half of them at 32."""
+LOOKED_AT = 64
+"""In how many rows of the data bytes are counted."""
 
 
-def compile_program(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:
-    """The native form of a Program, made once for as long as it stays as it is; or, as text, why it has none."""
-    return _compiled.get(program, tuple(fetch), lambda: _compile(program, fetch))
+def compile_program(program: Program, fetch: Sequence[str], sparse: bool = False) -> CompiledProgram | str:
+    """The native form of a Program, made once for as long as it stays as it is; or, as text, why it has none.
+
+    It may be for `sparse` data, most of whose bytes are 0.
+    """
+    return _compiled.get(program, (sparse, tuple(fetch)), lambda: _compile(program, fetch, sparse))
 
 
-def _compile(program: Program, fetch: Sequence[str]) -> CompiledProgram | str:
+def are_sparse(arrays: Sequence[Any]) -> bool:
+    """Whether there are rows of bytes in the data, and most are 0, by rows taken evenly from all of it."""
+    of_bytes = [a for a in arrays if isinstance(a, np.ndarray) and a.dtype == np.uint8 and a.ndim > 1 and a.size]
+    rows = [array[:: -(-len(array) // LOOKED_AT)] for array in of_bytes]
+    return bool(rows) and all(np.count_nonzero(some) < MOST_SET * some.size for some in rows)
+
+
+def _compile(program: Program, fetch: Sequence[str], sparse: bool) -> CompiledProgram | str:
     block = program.global_block()
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it when it is loaded
         return "NUMBA_DISABLE_JIT switches compiling off"
     if not any(v.is_data for v in block.vars.values()) and not any(op.bodies for op in block.ops):
         return "it takes no data, as a startup Program, and is run once"
     try:
-        return CompiledProgram(program, fetch)
+        native = CompiledProgram(program, fetch, sparse=sparse)
     except UnknownSizeError as error:
         return str(error)
+    return native if native.is_sparse or not sparse else compile_program(program, fetch)
 
 
 class CompiledEngine:
-    """Runs Programs natively; one that has no native form runs on the reference engine."""
+    """Runs Programs natively; one that has no native form runs on the reference engine.
 
-    def __init__(self) -> None:
+    Over a dataset most of whose bytes are 0, products of them pass over those, unless `sparse` is False.
+    """
+
+    def __init__(self, sparse: bool = True) -> None:
+        self._sparse = sparse
         self._reference = ReferenceEngine()
 
     def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
@@ -52,7 +73,8 @@ class CompiledEngine:
         self, program: Program, dataset: Any, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
     ) -> list[np.ndarray]:
         """Run a Program on each batch of a dataset; gives each fetched variable's value at every batch."""
-        native = compile_program(program, fetch)
+        sparse = self._sparse and are_sparse(getattr(dataset, "arrays", ()))
+        native = compile_program(program, fetch, sparse)
         if isinstance(native, str) or not (native.runs_many and hasattr(dataset, "arrays")):
             rows = [self.run(program, dict(zip(feeds, batch, strict=True)), fetch, scope) for batch in dataset]
             return stacked(rows, len(fetch))

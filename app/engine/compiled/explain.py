@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.engine.compiled.engine import compile_program
+from app.engine.compiled.engine import MOST_SET, compile_program
 from app.engine.compiled.program import CompiledProgram
 from app.engine.compiled.steps import Step
 from app.graph.program import Operator, Program
 from app.ops.form import Fused
 
 
-def explain(program: Program, fetch: Sequence[str] = (), source: bool = True) -> str:
-    """For each operator left after the passes: inlined, compiled or a Python call, and why; then the source."""
-    native = compile_program(program, list(fetch))
+def explain(program: Program, fetch: Sequence[str] = (), source: bool = True, sparse: bool = True) -> str:
+    """For each operator left after the passes: inlined, compiled or a Python call, and why; then the source.
+
+    Products that may be `sparse` are shown as they are for data most of whose bytes are 0.
+    """
+    native = compile_program(program, list(fetch), sparse)
     if isinstance(native, str):
         return f"The reference engine runs this Program operator by operator: {native}."
     before, after = len(program.global_block().ops), len(native.lowered.steps)
     lines = [f"{before} operators, {after} after the passes", "", *verdicts(native)]
+    if native.is_sparse:
+        lines += [
+            "",
+            f"This is for a dataset of which less than {MOST_SET:.0%} of the bytes differ from 0. The bytes of any",
+            "other, and of single batches, become numbers first, of which BLAS computes the products.",
+        ]
     if source:
         lines += ["", native.source.text.rstrip()]
     return "\n".join(lines)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_turned_bytes
 from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_filling, lower_returning
 from app.engine.compiled.kinds.control import lower_choice
 from app.engine.compiled.kinds.control import lower_loop as lower_while
+from app.engine.compiled.kinds.convolution import lower_convolution, lower_pooling
 from app.engine.compiled.kinds.loop import lower_loop
 from app.engine.compiled.kinds.native import LowerOne, NotNativeError
 from app.engine.compiled.kinds.product import lower_product
@@ -18,17 +20,21 @@ from app.engine.compiled.steps import Lowered, Step
 from app.graph.program import Operator, Program
 from app.ops.form import (
     Alias,
+    ByteProduct,
     Choice,
     Constant,
+    Convolution,
     Elementwise,
     Filling,
     Fused,
     InPlace,
     Loop,
+    Pooling,
     Product,
     Reduction,
     Returning,
     Spread,
+    TurnedBytes,
 )
 
 KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
@@ -37,6 +43,10 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     Spread: lower_loop,
     Reduction: lower_reduction,
     Product: lower_product,
+    ByteProduct: lower_byte_product,
+    TurnedBytes: lower_turned_bytes,
+    Convolution: lower_convolution,
+    Pooling: lower_pooling,
     Filling: lower_filling,
     Returning: lower_returning,
     InPlace: lower_callback,
@@ -81,6 +91,8 @@ def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
     """Why an operator has to run as a Python call whatever its shapes are, or ''."""
     if op.definition.form is None:
         return "its function is plain Python" if op.definition.custom else "no compiled form"
+    if type(op.definition.form) not in KINDS:
+        return "its form is not compiled"
     if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
         return "its values are of a type that is not compiled"
     return "an input is absent" if None in op.inputs else why_not(op, lowered)

@@ -14,6 +14,7 @@ from app.engine.compiled.trial import why_not
 from app.graph.passes import Pass, pipeline
 from app.graph.passes.fusion import fusion
 from app.graph.passes.rewrite import rewritten, with_operators
+from app.graph.passes.sparse_bytes import sparse_bytes
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
 from app.ops.form import Elementwise, Reduction, Returning
@@ -114,9 +115,20 @@ def _is_in_python(op: Operator, program: Program, shapes: dict[str, Shape]) -> b
     return bool(why_python(op, Lowered(program, shapes), why_not))
 
 
+_GENERAL = pipeline(_fuse)
+_FUSION = next(place for place, each in enumerate(_GENERAL) if each.name == "fusion")
+_SPARSE = Pass("sparse_bytes", sparse_bytes)
+
 PASSES = (
     Pass("inline_array_functions", lambda program, keep: inline_array_functions(program)),
     Pass("drop_shape_only_inputs", lambda program, keep: drop_shape_only_inputs(program, _is_in_python)),
-    *pipeline(_fuse),
+    *_GENERAL[:_FUSION],
+    _SPARSE,
+    *_GENERAL[_FUSION:],
 )
 """All of them, in order."""
+
+
+def passes(sparse: bool) -> Sequence[Pass]:
+    """The passes for data most of whose bytes are 0, or for other data."""
+    return PASSES if sparse else [each for each in PASSES if each is not _SPARSE]

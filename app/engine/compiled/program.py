@@ -13,7 +13,7 @@ from app.engine.compiled import blas, cache
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lower import lower
 from app.engine.compiled.memory import Workspace, Workspaces, persistable
-from app.engine.compiled.passes import PASSES
+from app.engine.compiled.passes import passes
 from app.engine.compiled.piecewise import PiecewiseRun
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.shapes import UnknownSizeError
@@ -24,19 +24,27 @@ from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 from app.graph.program import Program
 from app.graph.scope import Scope
+from app.ops.form import ByteProduct
 
 
-def _optimised(program: Program, fetch: Sequence[str]) -> Program:
-    """The Program after the passes."""
-    return optimise(program, set(fetch), PASSES)
+def _lowered(program: Program, fetch: Sequence[str], sparse: bool) -> Lowered:
+    """The steps of a Program after the passes. Where Python is called in between, what is fed is gathered first, and
+    nothing is sparse."""
+    lowered = lower(optimise(program, set(fetch), passes(sparse)), set(fetch), why_not)
+    return _lowered(program, fetch, False) if sparse and any(step.in_python for step in lowered.steps) else lowered
 
 
 class CompiledProgram:
-    """The native form of a Program that fetches certain variables; if not `whole`, in parts that are called singly."""
+    """The native form of a Program that fetches certain variables; if not `whole`, in parts that are called singly.
 
-    def __init__(self, program: Program, fetch: Sequence[str], whole: bool = True):
+    A `sparse` one is for data most of whose bytes are 0.
+    """
+
+    def __init__(self, program: Program, fetch: Sequence[str], whole: bool = True, sparse: bool = False):
         self.fetch = list(fetch)
-        self.lowered: Lowered = lower(_optimised(program, fetch), set(fetch), why_not)
+        self.lowered = _lowered(program, fetch, sparse and whole)
+        self.is_sparse = any(isinstance(step.op.definition.form, ByteProduct) for step in self.lowered.steps)
+        """Whether some product passes over bytes that are 0."""
         schedule(self.lowered)
         missing = [name for name in fetch if name not in self.lowered.shapes]
         if missing:
@@ -98,7 +106,7 @@ class CompiledProgram:
             return scope.values[name] if self.lowered.persists(name) else workspace.view(name, n)
 
         threads = threads_worth(self.lowered.steps, min(batch, order.size), blas.threads())
-        arguments = (order, first, last, batch, *arrays)
+        arguments = (np.ascontiguousarray(order, np.int64), first, last, batch, *arrays)
         run_on_threads(threads, self.module, self.module.train, arguments, self.lowered, array)
 
     def _alone_in(self, scope: Scope) -> AbstractContextManager[Any]:

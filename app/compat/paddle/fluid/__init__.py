@@ -11,6 +11,7 @@ from app.compat.paddle.fluid import (
     layers,
     learning_rate_scheduler,
     metrics,
+    nets,
     optimizer,
     regularizer,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "learning_rate_scheduler",
     "load",
     "metrics",
+    "nets",
     "optimizer",
     "param_attr",
     "regularizer",

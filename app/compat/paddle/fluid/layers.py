@@ -9,6 +9,7 @@ from typing import Any
 import app as _package
 from app import static
 from app.compat.missing import missing
+from app.compat.paddle.base import dygraph
 from app.compat.paddle.fluid import learning_rate_scheduler
 from app.compat.table import everything, taken
 from app.graph import static_unless_chosen
@@ -29,7 +30,8 @@ _TAKEN = {
     ),
     **taken(functional, "elu leaky_relu log_softmax relu softplus"),
     **taken(static, "create_global_var create_parameter py_func"),
-    **taken(static.nn, "case cond switch_case while_loop"),
+    **taken(static.nn, "batch_norm case cond conv2d switch_case while_loop"),
+    **taken(dygraph.nn, "pool2d"),
     **everything(learning_rate_scheduler),
 }
 globals().update(_TAKEN)

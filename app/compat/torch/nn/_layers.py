@@ -89,6 +89,13 @@ class Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
+class Dropout2d(Dropout):
+    """In training some channels of images set to zero at random, the others made larger to keep the mean."""
+
+    def forward(self, input: Any) -> Any:
+        return functional.dropout2d(input, self.p, self.training, self.inplace)
+
+
 class PReLU(Module):
     """Negative values made smaller by a factor that is learned."""
 
@@ -200,9 +207,14 @@ _LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "SmoothL1Loss": ("smooth_l1_loss", {**_REDUCTION, "beta": 1.0}),
 }
 
+_IMAGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "AdaptiveAvgPool2d": ("adaptive_avg_pool2d", {"output_size": inspect.Parameter.empty}),
+    "AdaptiveMaxPool2d": ("adaptive_max_pool2d", {"output_size": inspect.Parameter.empty}),
+}
+
 MODULES = {
     name: _as_module(name, getattr(functional, function), settings, shown)
-    for table, shown in ((_ACTIVATIONS, True), (_LOSSES, False))
+    for table, shown in ((_ACTIVATIONS, True), (_IMAGES, True), (_LOSSES, False))
     for name, (function, settings) in table.items()
 }
 """Every module that is a function with settings."""

@@ -8,6 +8,7 @@ from app.compat.torch._creation import CREATORS
 from app.compat.torch.nn import functional
 from app.compat.torch.nn._module import Module
 from app.compat.torch.nn.parameter import Parameter
+from app.errors import ShapeError
 
 
 class LayerNorm(Module):
@@ -69,3 +70,12 @@ class BatchNorm1d(Module):
         settings = {"eps": self.eps, "momentum": self.momentum, "affine": self.affine, "bias": self.bias is not None}
         said = ", ".join(f"{key}={value}" for key, value in settings.items())
         return f"{self.num_features}, {said}, track_running_stats={self.track_running_stats}"
+
+
+class BatchNorm2d(BatchNorm1d):
+    """Each channel of images to mean 0 and variance 1: of the batch in training, as remembered in use."""
+
+    def forward(self, input: Any) -> Any:
+        if input.ndim != 4:
+            raise ShapeError(f"BatchNorm2d: expected 4D input (got {input.ndim}D input)")
+        return super().forward(input)

@@ -8,11 +8,13 @@ import app
 from app.compat.missing import missing
 from app.compat.torch._grad_fn import called
 from app.compat.torch.nn._activations import ACTIVATIONS, gelu, glu, log_softmax, softmax, softmin
+from app.compat.torch.nn._images import FUNCTIONS as OF_IMAGES
 from app.compat.torch.nn._losses import LOSSES
 from app.nn import functional
 
 globals().update(ACTIVATIONS)
 globals().update(LOSSES)
+globals().update(OF_IMAGES)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -90,6 +92,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keep
 __all__ = [
     *ACTIVATIONS,
     *LOSSES,
+    *OF_IMAGES,
     "batch_norm",
     "cosine_similarity",
     "dropout",

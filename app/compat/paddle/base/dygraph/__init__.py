@@ -4,9 +4,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from app import nn, saving
+from app import saving
 from app.compat.missing import missing
-from app.custom.lookup import make_operator
+from app.compat.paddle.base.dygraph import nn
+from app.compat.paddle.base.dygraph.nn import BatchNorm, Conv2D, Linear, Pool2D
 from app.graph import disable_static, dynamic_mode, enable_static, in_dynamic_mode
 from app.nn import Layer, Sequential
 from app.tensor import Parameter, Tensor, grad, no_grad, to_tensor
@@ -31,31 +32,14 @@ def load_dygraph(model_path: str) -> tuple[Any, Any]:
     return saving.load(parameters), saving.load(optimizer) if Path(optimizer).exists() else None
 
 
-class Linear(nn.Linear):
-    """A fully connected layer with Paddle 1's parameters, an activation among them."""
-
-    def __init__(
-        self,
-        input_dim: int,
-        output_dim: int,
-        param_attr: Any = None,
-        bias_attr: Any = None,
-        act: str | None = None,
-        dtype: str = "float32",
-    ):
-        super().__init__(input_dim, output_dim, param_attr, bias_attr)
-        self._act = None if act is None else make_operator(act)
-
-    def forward(self, x: Any) -> Any:
-        out = super().forward(x)
-        return out if self._act is None else self._act(out)
-
-
 enabled, enable_dygraph, disable_dygraph = in_dynamic_mode, disable_static, enable_static
 
 __all__ = [
+    "BatchNorm",
+    "Conv2D",
     "Layer",
     "Linear",
+    "Pool2D",
     "Sequential",
     "disable_dygraph",
     "enable_dygraph",
@@ -63,6 +47,7 @@ __all__ = [
     "grad",
     "guard",
     "load_dygraph",
+    "nn",
     "no_grad",
     "save_dygraph",
     "to_variable",

@@ -1,0 +1,126 @@
+"""Steps that are a product with the bytes of a batch, of which those that are 0 are passed over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.engine.compiled import byte_products
+from app.engine.compiled.kinds.native import LowerOne, NativeStep
+from app.engine.compiled.language import ANY, Array, Negative, Number, Value
+from app.engine.compiled.steps import Lowered, Share, Step
+from app.engine.compiled.writer import Writer
+from app.graph.program import Operator
+from app.ops.form import ByteProduct
+
+ROWS = Array("rows")
+SHARE_OF_BYTES = 4
+"""One byte in so many is taken not to be 0."""
+
+
+class _OfBytes(NativeStep):
+    """A step on the bytes of a batch."""
+
+    def __init__(self, op: Operator, lowered: Lowered, verdict: str, share: Share):
+        super().__init__(op, lowered, f"compiled: {verdict}", share)
+
+    def _numbers(self) -> list[Value]:
+        return [Number(self.op.attributes[name], "float32") for name in ("scale", "shift")]
+
+    def _columns(self) -> int:
+        return int(self.lowered.shapes[self.op.outputs[0]][1])
+
+    def operations(self, n: int) -> int:
+        rows, columns = self.lowered.shape_at(self.op.outputs[0], n)
+        return rows * columns * self._added(n) // SHARE_OF_BYTES
+
+    def _added(self, n: int) -> int:
+        """How many products each number of the result is the sum of."""
+        raise NotImplementedError
+
+
+class TurnedBytesStep(_OfBytes):
+    """Turns the bytes of a batch. Each thread does the columns that it will need."""
+
+    picks_rows = True
+
+    def __init__(self, op: Operator, lowered: Lowered):
+        self._size = int(lowered.shapes[op.outputs[0]][1])
+        super().__init__(op, lowered, "bytes as they were fed, turned", self._size)
+
+    def operations(self, n: int) -> int:
+        return self.lowered.elements(self.op.outputs[0], n)
+
+    def write(self, out: Writer) -> None:
+        function = out.called(byte_products.turned_function(self._size), f"turned_bytes_{self._size}")
+        data = Array(out.raw(str(self.op.inputs[0])))
+        out.do(function, data, ROWS, *out.bounds(self), out.array(self.op.outputs[0]))
+
+
+class ByteProductStep(_OfBytes):
+    """A product of the bytes of a batch with a matrix."""
+
+    begins_part = True
+    picks_rows = True
+
+    def __init__(self, op: Operator, lowered: Lowered):
+        super().__init__(op, lowered, "bytes as they were fed, but for those that are 0", lowered.share_of_rows(op))
+        self._size = int(lowered.shapes[str(op.inputs[1])][0])
+
+    def _reads_own_rows(self, name: str) -> bool:
+        return name == self.op.inputs[0]
+
+    def _added(self, n: int) -> int:
+        return self._size
+
+    def write(self, out: Writer) -> None:
+        columns = self._columns()
+        function = out.called(
+            byte_products.product_function(self._size, columns), f"byte_product_{self._size}_{columns}"
+        )
+        data, w = Array(out.raw(str(self.op.inputs[0]))), out.array(str(self.op.inputs[1]))
+        out.do(function, data, ROWS, *out.bounds(self), *self._numbers(), w, out.array(self.op.outputs[0]))
+
+
+class TurnedProductStep(_OfBytes):
+    """A product of turned bytes with a matrix, as is the gradient of weights; or an optimiser's step by one."""
+
+    begins_part = True
+
+    def __init__(self, op: Operator, lowered: Lowered):
+        self._form: ByteProduct = op.definition.form
+        rest = ", the update in the same call" if self._form.step else ""
+        rows = lowered.shapes[op.outputs[0]][0]
+        super().__init__(op, lowered, f"bytes turned, but for those that are 0{rest}", int(rows))
+
+    def keeps_to_share(self, name: str) -> bool:
+        own = name == self.op.inputs[-2] or (self._form.step and name == self.op.inputs[0])
+        return own and self.lowered.root(name) != self.lowered.root(str(self.op.inputs[-1]))
+
+    def _added(self, n: int) -> int:
+        return self.lowered.shape_at(str(self.op.inputs[-1]), n)[0]
+
+    def write(self, out: Writer) -> None:
+        columns, result = self._columns(), self.op.outputs[0]
+        factor: Value = Number(1.0, "float32")
+        if self._form.step:
+            base, rate = (str(name) for name in self.op.inputs[:2])
+            factor = Negative(out.number(rate), ANY)
+            if base != result:
+                out.copy(out.name(base), result, self)
+        name = f"turned_byte_{'step' if self._form.step else 'product'}_{columns}"
+        function = out.called(byte_products.turned_product_function(columns, self._form.step), name)
+        turned, y = (out.array(str(name)) for name in self.op.inputs[-2:])
+        out.do(function, turned, y, *out.bounds(self), factor, *self._numbers(), out.array(result))
+
+
+def lower_turned_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step that turns bytes."""
+    return TurnedBytesStep(op, lowered)
+
+
+def lower_byte_product(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step of a product of bytes."""
+    form: ByteProduct = op.definition.form
+    kind: Any = TurnedProductStep if form.turned else ByteProductStep
+    made: Step = kind(op, lowered)
+    return made

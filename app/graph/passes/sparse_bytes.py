@@ -1,0 +1,162 @@
+"""Products of bytes that are fed: a product of `scale * bytes + shift` becomes one of the bytes themselves.
+
+Where most bytes are 0, as the background of images is, such a product takes a fraction of the time, and the numbers
+that the bytes stand for are never made. Only an engine that was told so of the data has a reason to run this pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from app.graph.passes.dead_code import dead_code
+from app.graph.passes.rewrite import is_pure, with_operators, writes
+from app.graph.program import Block, Operator, Program
+from app.ops.byte_products import byte_product, turned_byte_product, turned_bytes
+from app.ops.form import Alias, ByteProduct, Constant, Elementwise, Product, TurnedBytes
+from app.ops.spec import UNKNOWN
+
+LEAST_COLUMNS = 16
+"""A product with fewer columns is as quick in full."""
+LEAST_BYTES = 64
+"""So many bytes are compared at once."""
+_ALL_BYTES = np.arange(256, dtype=np.uint8)
+
+
+class Preparation(NamedTuple):
+    """Numbers made of bytes: which data, and how."""
+
+    data: str
+    scale: float
+    shift: float
+
+
+def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
+    """The Program with products of prepared bytes replaced; as it was, where something else reads the bytes, too."""
+    block = program.global_block()
+    found = _Prepared(block)
+    turned: dict[str, str] = {}
+    operators: list[Operator] = []
+    added: list[tuple[str, Operator]] = []
+    for op in block.ops:
+        prepared = _prepared_factor(op, block, found)
+        if prepared is None:
+            operators.append(op)
+            continue
+        form: Product = op.definition.form
+        numbers = {"scale": prepared.scale, "shift": prepared.shift}
+        others = list(op.inputs[:-2])
+        if not op.attributes[form.transposes[0]]:
+            operators.append(Operator(byte_product, [prepared.data, op.inputs[-1]], op.outputs, numbers, op.role))
+            continue
+        if prepared.data not in turned:
+            turned[prepared.data] = _unused(block, f"{prepared.data}.turned")
+            operators.append(Operator(turned_bytes, [prepared.data], [turned[prepared.data]], {}, op.role))
+            added.append((turned[prepared.data], operators[-1]))
+        definition = turned_byte_product.step if form.step else turned_byte_product
+        assert definition is not None
+        inputs = [*others, turned[prepared.data], op.inputs[-1]]
+        operators.append(Operator(definition, inputs, op.outputs, numbers, op.role))
+    changed = with_operators(program, operators, keep)
+    for name, op in added:
+        (spec,) = op.definition.infer_outputs([block.var(str(op.inputs[0])).spec], {})
+        changed.global_block().create_var(name, spec.shape, spec.dtype, stop_gradient=True)
+    changed = dead_code(changed, keep)
+    return changed if _is_replaced(changed.global_block(), keep) else program
+
+
+def _is_replaced(block: Block, keep: Collection[str]) -> bool:
+    """Whether there are products of bytes, and nothing else reads what they read."""
+    kinds = (ByteProduct, TurnedBytes)
+    data = {op.inputs[0] for op in block.ops if isinstance(op.definition.form, kinds)}
+    others = {name for op in block.ops if not isinstance(op.definition.form, kinds) for name in op.inputs}
+    return bool(data) and data.isdisjoint(others) and data.isdisjoint(keep)
+
+
+def _unused(block: Block, name: str) -> str:
+    return name if not block.has_var(name) else _unused(block, f"{name}_")
+
+
+def _prepared_factor(op: Operator, block: Block, found: _Prepared) -> Preparation | None:
+    """What the first factor of a product is made of, if the product can be one of bytes."""
+    form = op.definition.form
+    if not isinstance(form, Product) or op.attributes[form.transposes[1]]:
+        return None
+    x, y = (block.var(str(name)) for name in op.inputs[-2:])
+    if (x.dtype, len(x.shape), len(y.shape)) != ("float32", 2, 2) or x.shape[0] != UNKNOWN:
+        return None
+    columns = y.shape[1]
+    if columns == UNKNOWN or columns < LEAST_COLUMNS or x.shape[1] == UNKNOWN or x.shape[1] < LEAST_BYTES:
+        return None
+    return found.preparation(x.name)
+
+
+class _Prepared:
+    """Finds variables each of whose numbers is a multiple of the byte at its place, plus a constant."""
+
+    def __init__(self, block: Block):
+        self._block = block
+        written = writes(block.ops)
+        self._made_by = {op.outputs[0]: op for op in block.ops if op.outputs and written[op.outputs[0]] == 1}
+        self._known: dict[str, tuple[str, np.ndarray] | None] = {}
+
+    def preparation(self, name: str) -> Preparation | None:
+        """What a variable is made of, by what it is for each byte that there is."""
+        found = self._of_all_bytes(name)
+        if found is None or not found[0]:
+            return None
+        data, numbers = found
+        exact = numbers.astype(np.float64)
+        scale, shift = (exact[255] - exact[0]) / 255, exact[0]
+        if numbers.dtype != np.float32 or numbers.shape != (256,) or not np.isfinite(exact).all():
+            return None
+        error = np.abs(scale * _ALL_BYTES + shift - exact).max()
+        if error > 4 * np.finfo(np.float32).eps * np.abs(exact).max():
+            return None
+        return Preparation(data, float(np.float32(scale)), float(np.float32(shift)))
+
+    def _of_all_bytes(self, name: str) -> tuple[str, np.ndarray] | None:
+        """The data of which a variable is made, '' if of none, and what it is where the bytes are 0 to 255."""
+        if name not in self._known:
+            self._known[name] = self._computed(name)
+        return self._known[name]
+
+    def _computed(self, name: str) -> tuple[str, np.ndarray] | None:
+        variable = self._block.var(name)
+        if variable.is_data:
+            rows = variable.dtype == "uint8" and len(variable.shape) > 1 and variable.shape[0] == UNKNOWN
+            return (name, _ALL_BYTES) if rows and UNKNOWN not in variable.shape[1:] else None
+        op = self._made_by.get(name)
+        if op is None or op.definition.custom or not is_pure(self._block, op) or len(op.outputs) != 1:
+            return None
+        form = op.definition.form
+        if isinstance(form, Constant):
+            return "", np.asarray(form.value(op.attributes), variable.dtype)
+        if isinstance(form, Alias):
+            return self._of_all_bytes(str(op.inputs[0])) if self._keeps_rows(op) else None
+        if not isinstance(form, Elementwise):
+            return None
+        taken = [self._of_all_bytes(str(each)) for each in op.inputs]
+        data = {each[0] for each in taken if each is not None} - {""}
+        if None in taken or len(data) > 1 or not self._keeps_rows(op):
+            return None
+        with np.errstate(all="ignore"):
+            results = op.definition.run([each[1] for each in taken if each is not None], op.attributes)
+        return next(iter(data), ""), np.asarray(results)
+
+    def _keeps_rows(self, op: Operator) -> bool:
+        """Whether the output has the rows of the inputs that have any, and as many numbers in each."""
+        out = self._block.var(op.outputs[0]).shape
+        return all(
+            shape == () or _has_rows(shape, out)
+            for shape in (self._block.var(str(name)).shape for name in op.inputs if name is not None)
+            if UNKNOWN in shape
+        )
+
+
+def _has_rows(shape: Sequence[int], out: Sequence[int]) -> bool:
+    flat = [sizes[0] == UNKNOWN and UNKNOWN not in sizes[1:] for sizes in (shape, out) if sizes]
+    return flat == [True, True] and prod(shape[1:]) == prod(out[1:])

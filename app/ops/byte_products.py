@@ -1,0 +1,76 @@
+"""Products of matrices with bytes most of which are 0, as the pixels of MNIST are: `(scale * bytes + shift) @ w`.
+
+They are what is left of a product when the numbers that it takes are made of bytes that are fed. A pass puts them in
+its place (`app.graph.passes.sparse_bytes`); users do not call them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.errors import ShapeError
+from app.ops.definition import operator
+from app.ops.form import ByteProduct, TurnedBytes
+from app.ops.size import AnySize
+from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import Array, Results
+
+BLOCK = 64
+"""How many rows of a batch lie together where its bytes are turned."""
+
+
+def _blocks(rows: AnySize) -> AnySize:
+    return rows if rows == UNKNOWN else (rows + BLOCK - 1) // BLOCK
+
+
+def _columns(data: Spec) -> AnySize:
+    """How many bytes a row of the batch has."""
+    total: AnySize = 1
+    for size in data.shape[1:]:
+        total = total * size
+    return total
+
+
+@operator(lambda data: Spec((_blocks(data.shape[0]), _columns(data), BLOCK), data.dtype), form=TurnedBytes())
+def turned_bytes(data: Array) -> Results:
+    """The bytes of a batch column by column, in blocks of 64 rows; the last one is filled up with zeros."""
+    flat = data.reshape(len(data), -1)
+    padded = np.zeros((int(_blocks(len(flat))) * BLOCK, flat.shape[1]), flat.dtype)
+    padded[: len(flat)] = flat
+    return np.ascontiguousarray(padded.reshape(-1, BLOCK, flat.shape[1]).swapaxes(1, 2))
+
+
+def _infer_product(data: Spec, w: Spec, **numbers: float) -> Spec:
+    if _columns(data) != w.shape[0]:
+        raise ShapeError(f"the inner sizes differ: {_columns(data)} and {w.shape[0]}")
+    return Spec((data.shape[0], w.shape[1]), w.dtype)
+
+
+@operator(_infer_product, form=ByteProduct())
+def byte_product(data: Array, w: Array, *, scale: float, shift: float) -> Results:
+    """`(scale * data + shift) @ w`, where each row of the bytes is flat."""
+    return _numbers(data.reshape(len(data), -1), w.dtype, scale, shift) @ w
+
+
+def _numbers(data: Array, dtype: np.dtype, scale: float, shift: float) -> Array:
+    return data.astype(dtype) * dtype.type(scale) + dtype.type(shift)
+
+
+def _infer_turned_product(turned: Spec, y: Spec, **numbers: float) -> Spec:
+    return Spec((turned.shape[1], y.shape[1]), y.dtype)
+
+
+@operator(_infer_turned_product, form=ByteProduct(turned=True))
+def turned_byte_product(turned: Array, y: Array, *, scale: float, shift: float) -> Results:
+    """`(scale * data + shift).T @ y` of bytes that were turned."""
+    columns = turned.swapaxes(0, 1).reshape(turned.shape[1], -1)[:, : len(y)]
+    return _numbers(columns, y.dtype, scale, shift) @ y
+
+
+@operator(lambda c, rate, turned, y, **numbers: c, form=ByteProduct(turned=True, step=True))
+def turned_byte_product_step(c: Array, rate: Array, turned: Array, y: Array, *, scale: float, shift: float) -> Results:
+    """A matrix less `rate` times such a product: an optimiser's step, taken while the gradient is computed."""
+    return c - rate * turned_byte_product.kernel(turned, y, scale=scale, shift=shift)
+
+
+turned_byte_product.step = turned_byte_product_step
