@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from app.engine import reference
-from app.engine.compiled import cache, runtime
+from app.engine.compiled import runtime
+from app.engine.compiled.machine_code import MachineCode
 from app.engine.compiled.memory import Workspace, fill_absent, persistable
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
@@ -29,12 +29,12 @@ class PiecewiseRun:
         self,
         lowered: Lowered,
         parts: Sequence[Part],
-        module: ModuleType,
+        code: MachineCode,
         feed: dict[str, np.ndarray],
         scope: Scope,
         workspace: Workspace,
     ):
-        self._lowered, self._module, self._scope, self._workspace = lowered, module, scope, workspace
+        self._lowered, self._code, self._scope, self._workspace = lowered, code, scope, workspace
         self._part_at = {part.first: part for part in parts}
         self._views = workspace.views()
         self.values: Any = reference.Values(lowered.program.global_block(), feed, scope)
@@ -103,7 +103,6 @@ class PiecewiseRun:
         function, arguments, _alive = self._call_of(part)
         raised: list[tuple[int, BaseException]] = []
         try:
-            cache.ready(self._module, function, arguments)
             function(*arguments)
         except BaseException as error:
             raised.append((0, error))
@@ -127,4 +126,4 @@ class PiecewiseRun:
                 array = array.reshape(lowered.shape_at(name, workspace.rows))
             arrays.append(array.reshape(-1) if lowered.comes_flat(name) or array.ndim == 0 else array)
         arguments = 0, 1, runtime.sharing(1), part.first, _ALL_ROWS, workspace.rows, *arrays
-        return getattr(self._module, part.name), arguments, alive
+        return self._code[part.name], arguments, alive

@@ -10,12 +10,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from app.engine.compiled import blas, cache, runtime
+from app.engine.compiled import blas, runtime
+from app.engine.compiled.machine_code import Entry
 from app.engine.compiled.steps import Lowered
 from app.errors import AppError, OperatorError
 
@@ -42,23 +42,21 @@ Lookup = Callable[[str, int], np.ndarray]
 """Gives a variable as it lies in memory, in a batch of a size."""
 
 
-def run_on_threads(
-    threads: int, module: ModuleType, function: Any, arguments: tuple[Any, ...], lowered: Lowered, array: Lookup
-) -> None:
+def run_on_threads(threads: int, function: Entry, arguments: tuple[Any, ...], lowered: Lowered, array: Lookup) -> None:
     """Run a generated function on threads; `array` gives the variables of a step for which it calls Python."""
     shared = runtime.sharing(threads)
     raised: list[tuple[int, BaseException]] = []
 
     def work(number: int) -> None:
         try:
-            if function(number, threads, shared, *arguments):
+            if run(number, threads, shared, *arguments):
                 shared[runtime.ABORTED] = 1
         except BaseException as error:
             raised.append((number, error))
             shared[runtime.ABORTED] = 1
 
     with blas.single(), runtime.calling_back(shared, _Callbacks(lowered, array, raised)):
-        cache.ready(module, function, (0, threads, shared, *arguments))
+        run = function.ready((0, threads, shared, *arguments))
         with helping(work, threads - 1):
             work(0)
     raise_problem(lowered, raised, shared)
