@@ -10,8 +10,8 @@ import numpy as np
 
 from app.engine import reference
 from app.engine.compiled import runtime
-from app.engine.compiled.machine_code import MachineCode
 from app.engine.compiled.memory import Workspace, fill_absent, persistable
+from app.engine.compiled.native_code import NativeCode
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.threads import raise_problem
@@ -29,7 +29,7 @@ class PiecewiseRun:
         self,
         lowered: Lowered,
         parts: Sequence[Part],
-        code: MachineCode,
+        code: NativeCode,
         feed: dict[str, np.ndarray],
         scope: Scope,
         workspace: Workspace,

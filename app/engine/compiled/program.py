@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.compiled import blas, machine_code
+from app.engine.compiled import blas, native_code
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lower import lower
 from app.engine.compiled.memory import Workspace, Workspaces, persistable
@@ -43,7 +43,7 @@ class CompiledProgram:
             raise UnknownSizeError(f"nothing computes {', '.join(missing)}")
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
         self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)), whole)
-        self.code = machine_code.load(self.source.pattern, self.source.trees, self.source.functions)
+        self.code = native_code.load(self.source.pattern, self.source.trees, self.source.functions)
         self._workspaces = Workspaces(self.lowered, self.plan)
         outputs = {name for step in self.lowered.everything for name in step.op.outputs}
         self._changes_scope = any(self.lowered.persists(name) for name in outputs)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.engine.compiled import blas, runtime
-from app.engine.compiled.machine_code import Entry
+from app.engine.compiled.native_code import Entry
 from app.engine.compiled.steps import Lowered
 from app.errors import AppError, OperatorError
 

@@ -24,7 +24,7 @@ from numba import njit, types, vectorize
 
 import app
 from app import static
-from app.engine.compiled import cache, machine_code, on_disk
+from app.engine.compiled import cache, native_code, on_disk
 from app.engine.compiled.engine import compile_program
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.program import CompiledProgram
@@ -186,7 +186,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a test, with nothing said yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(on_disk, "_noted", set())
-    monkeypatch.setattr(machine_code, "_loaded", {})
+    monkeypatch.setattr(native_code, "_loaded", {})
     return tmp_path / "kept"
 
 
@@ -221,7 +221,7 @@ def test_a_folder_where_a_file_should_be_costs_the_cache(kept: Path, capsys: pyt
     (program,) = kept.glob("program_*.bin")
     program.unlink()
     program.mkdir()
-    machine_code._loaded.clear()
+    native_code._loaded.clear()
     run_network(5)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"note: compiled code cannot be kept, so each run compiles anew: {note}: Is a directory")

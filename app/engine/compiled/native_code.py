@@ -17,22 +17,22 @@ from app.engine.compiled import cache, emit, runtime, stand_ins
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.language import Function
 
-_loaded: dict[str, MachineCode] = {}
+_loaded: dict[str, NativeCode] = {}
 """What this process has loaded, by key."""
 
 
-def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]) -> MachineCode:
+def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]) -> NativeCode:
     """Return the functions of a source, which call others by name.
 
     Sources with the same `pattern` differ only in the names of variables and share their code.
     """
     key = fingerprint(pattern, *(called[name] for name in sorted(called)), cache.environment())[:32]
     if key not in _loaded:
-        _loaded[key] = MachineCode(key, functions, called)
+        _loaded[key] = NativeCode(key, functions, called)
     return _loaded[key]
 
 
-class MachineCode:
+class NativeCode:
     """The functions of one source, by name."""
 
     def __init__(self, key: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]):
@@ -71,7 +71,7 @@ class MachineCode:
 class Entry:
     """A function that Python calls. It is compiled for each combination of argument types that it is called with."""
 
-    def __init__(self, code: MachineCode, name: str):
+    def __init__(self, code: NativeCode, name: str):
         self._code, self._name = code, name
         self._callables: dict[bytes, Any] = {}
         self.compiled: list[emit.Native] = []
