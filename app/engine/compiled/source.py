@@ -1,4 +1,4 @@
-"""The source that is generated for a Program: Python that a person can read and Numba can compile."""
+"""The source that is generated for a Program, as a tree that becomes machine code and as Python for people."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from app.engine.compiled.writer import HIGH, LOW, SHARD, SHARDS, SHARED, Writer,
 HEAD = '''"""Generated for a Program: a comment before each step names the operator that it computes."""
 
 import numpy as np
-from numba import njit
 from numpy import inf, nan  # as Python prints these numbers
 
 from app.engine.compiled.runtime import {functions}
@@ -137,7 +136,7 @@ class _Generator:
             self._views(flat, out.flat, are_planned=not is_called_by_python)
             self._steps(part.steps, part.first)
             out.add(Return(False))
-        body = list(printed(function))[2:]  # without its name
+        body = list(printed(function))[1:]  # without its name
         same = pattern([str(is_called_by_python), *body], out.names, out.functions)
         if same not in known:
             self.functions.append("\n".join(printed(function)))
