@@ -116,7 +116,7 @@ def _linked(temporary: str, path: Path) -> bool:
 
 def _prune(where: Path) -> None:
     with contextlib.suppress(OSError):
-        for kind in ("program_*.bin", "note_*.txt"):
+        for kind in ("program_*.bin", "function_*.bin", "note_*.txt"):
             for path in sorted(where.glob(kind), key=_last_used)[:-LIMIT]:
                 path.unlink(missing_ok=True)
 
