@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 from app.errors import ShapeError
 
@@ -241,6 +241,22 @@ def is_at_least(size: AnySize, other: AnySize) -> bool:
     """Whether a size is known to be at least another."""
     least, _ = bounds(size - other)
     return least is not None and least >= 0
+
+
+def on_numbers(size: Size, named: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> Any:
+    """Compute a size with numbers of another kind in place of named sizes, and these functions of them."""
+    total: Any = 0
+    for term, count in size.terms:
+        product: Any = count
+        for factor in term:
+            if isinstance(factor, str):
+                value = named[factor]
+            else:
+                parts = [on_numbers(s, named, functions) if isinstance(s, Size) else s for s in factor.sizes]
+                value = functions[factor.name](*parts)
+            product = value * product
+        total = total + product if isinstance(product, int) else product + total
+    return total
 
 
 # Functions of sizes

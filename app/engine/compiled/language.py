@@ -1,7 +1,6 @@
 """The loop language: what is generated for a Program, as a tree of typed values and statements.
 
-Each kind of step builds nodes of this tree. `printed` turns it into Python that a person can read and Numba can
-compile.
+Each kind of step builds nodes of this tree. `emit` turns it into machine code, `printed` into Python for people.
 """
 
 from __future__ import annotations
@@ -291,8 +290,7 @@ class Return:
 
 @dataclass
 class AnyOf:
-    """Calls in order; if one gives up, so does the caller. A single `return` serves them all, because Numba releases
-    arrays at every exit."""
+    """Calls in order; if one gives up, so does the caller."""
 
     calls: Sequence[tuple[Sequence[str], Call]]
     """Each with comments."""
@@ -309,7 +307,7 @@ class Function:
     arguments: Sequence[str]
     body: list[Statement]
     is_called_by_python: bool = True
-    """Such a function is kept on disk; the others are compiled inside those."""
+    """Such a function has a form that Python can call; the others are called by those."""
 
 
 # Printing
@@ -317,8 +315,6 @@ class Function:
 
 def printed(function: Function) -> Iterator[str]:
     """The lines of a function."""
-    how = "cache=True" if function.is_called_by_python else "no_cpython_wrapper=True, no_cfunc_wrapper=True"
-    yield f"@njit(nogil=True, {how}, error_model='numpy')"
     yield f"def {function.name}("
     line = ""
     for argument in function.arguments:

@@ -35,7 +35,7 @@ class Names:
 
 
 RESERVED = (
-    "np", "njit", "begin", "call_python", "cut", "fetch_ahead", "meet", "note", "report", "stay_apart", "product32",
+    "np", "begin", "call_python", "cut", "fetch_ahead", "meet", "note", "report", "stay_apart", "product32",
     "product64", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n", "lo", "hi",
     "iteration", "result", "train", "min", "range", "row", "folded", "forget", "keep", "kept_rows", "u", "i", "inf",
     "nan", "copied", "read_only", "lost", "add_exactly", "given_back",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from app.engine import reference
 from app.engine.compiled import blas, runtime
 from app.engine.compiled.memory import Workspace, fill_absent, persistable
+from app.engine.compiled.native_code import NativeCode
 from app.engine.compiled.parts import Part
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.threads import run_part_on_threads, threads_worth
@@ -29,12 +29,12 @@ class PiecewiseRun:
         self,
         lowered: Lowered,
         parts: Sequence[Part],
-        module: ModuleType,
+        code: NativeCode,
         feed: dict[str, np.ndarray],
         scope: Scope,
         workspace: Workspace,
     ):
-        self._lowered, self._module, self._scope, self._workspace = lowered, module, scope, workspace
+        self._lowered, self._code, self._scope, self._workspace = lowered, code, scope, workspace
         self._part_at = {part.first: part for part in parts}
         self._views = workspace.views()
         self.values: Any = reference.Values(lowered.program.global_block(), feed, scope)
@@ -102,7 +102,7 @@ class PiecewiseRun:
     def _run_part(self, part: Part) -> None:
         function, arguments, _alive = self._call_of(part)
         threads = threads_worth([step for _, step in part.steps], self._workspace.rows, blas.threads())
-        run_part_on_threads(threads, self._module, function, arguments, self._lowered)
+        run_part_on_threads(threads, function, arguments, self._lowered)
 
     def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...], list[Any]]:
         """The function of a part, its arguments after those of its thread, and what has to stay alive meanwhile."""
@@ -122,4 +122,4 @@ class PiecewiseRun:
                 array = array.reshape(lowered.shape_at(name, workspace.rows))
             arrays.append(array.reshape(-1) if lowered.comes_flat(name) or array.ndim == 0 else array)
         arguments = part.first, _ALL_ROWS, workspace.rows, *arrays
-        return getattr(self._module, part.name), arguments, alive
+        return self._code[part.name], arguments, alive

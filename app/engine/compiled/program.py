@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.compiled import blas, cache
+from app.engine.compiled import blas, native_code
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lower import lower
 from app.engine.compiled.memory import Workspace, Workspaces, persistable
@@ -51,7 +51,7 @@ class CompiledProgram:
             raise UnknownSizeError(f"nothing computes {', '.join(missing)}")
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
         self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)), whole)
-        self.module = cache.load(self.source.text, self.source.pattern, self.source.functions)
+        self.code = native_code.load(self.source.pattern, self.source.trees, self.source.functions)
         self._workspaces = Workspaces(self.lowered, self.plan)
         outputs = {name for step in self.lowered.everything for name in step.op.outputs}
         self._changes_scope = any(self.lowered.persists(name) for name in outputs)
@@ -107,7 +107,7 @@ class CompiledProgram:
 
         threads = threads_worth(self.lowered.steps, min(batch, order.size), blas.threads())
         arguments = (np.ascontiguousarray(order, np.int64), first, last, batch, *arrays)
-        run_on_threads(threads, self.module, self.module.train, arguments, self.lowered, array)
+        run_on_threads(threads, self.code["train"], arguments, self.lowered, array)
 
     def _alone_in(self, scope: Scope) -> AbstractContextManager[Any]:
         """Inside, no other thread runs a Program that changes values of the scope, if this one does."""
@@ -142,7 +142,7 @@ class CompiledProgram:
         return [np.array(values[name]) for name in self.fetch]
 
     def _piecewise(self, feed: dict[str, np.ndarray], scope: Scope, workspace: Workspace) -> PiecewiseRun:
-        return PiecewiseRun(self.lowered, self.source.parts, self.module, feed, scope, workspace)
+        return PiecewiseRun(self.lowered, self.source.parts, self.code, feed, scope, workspace)
 
     def calls(self, feed: dict[str, np.ndarray], scope: Scope) -> tuple[list[Callable[[], Any]], Any]:
         """What one batch is, as calls in order, and the values that they left; made again, they take as long again.

@@ -1,4 +1,4 @@
-"""The source that is generated for a Program: Python that a person can read and Numba can compile."""
+"""The source that is generated for a Program, as a tree that becomes machine code and as Python for people."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from app.engine.compiled.writer import HIGH, LOW, SHARD, SHARDS, SHARED, Writer,
 HEAD = '''"""Generated for a Program: a comment before each step names the operator that it computes."""
 
 import numpy as np
-from numba import njit
 from numpy import inf, nan  # as Python prints these numbers
 
 from app.engine.compiled.runtime import {functions}
@@ -62,6 +61,7 @@ class Source:
     text: str
     pattern: str
     """What it has in common with the source of a Program that differs in names alone."""
+    trees: dict[str, Function]
     functions: dict[str, Callable[..., Any]]
     parts: list[Part]
     data: list[str]
@@ -83,6 +83,7 @@ class _Generator:
         self.out = Writer(lowered, plan)
         self.functions: list[str] = []
         """The text of each."""
+        self.trees: dict[str, Function] = {}
 
     def source(self, whole: bool) -> Source:
         lowered, out = self.lowered, self.out
@@ -98,12 +99,13 @@ class _Generator:
             for part in parts:
                 self._part(part, known, not whole)
         if whole:
-            self.functions.append("\n".join(printed(self._train(parts, data, persistables))))
+            self.trees["train"] = self._train(parts, data, persistables)
+            self.functions.append("\n".join(printed(self.trees["train"])))
         called = sorted(out.functions)
         names = f"# functions of operators: {', '.join(called)}\n\n" if called else ""
         text = "\n".join([self._head(), names + "\n\n\n".join(self.functions)]) + "\n"
         same = pattern(text.splitlines(), out.names, out.functions)
-        return Source(text, same, out.functions, parts, data, persistables, sorted(lowered.kept), whole)
+        return Source(text, same, self.trees, out.functions, parts, data, persistables, sorted(lowered.kept), whole)
 
     def _head(self) -> str:
         more = {name for step in self.lowered.everything if isinstance(step, NativeStep) for name in step.imports}
@@ -134,10 +136,11 @@ class _Generator:
             self._views(flat, out.flat, are_planned=not is_called_by_python)
             self._steps(part.steps, part.first)
             out.add(Return(False))
-        body = list(printed(function))[2:]  # without its name
+        body = list(printed(function))[1:]  # without its name
         same = pattern([str(is_called_by_python), *body], out.names, out.functions)
         if same not in known:
             self.functions.append("\n".join(printed(function)))
+            self.trees[part.name] = function
         part.name = known.setdefault(same, part.name)
 
     def _steps(self, steps: Sequence[tuple[int, NativeStep]], first: int) -> None:

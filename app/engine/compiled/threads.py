@@ -10,12 +10,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from app.engine.compiled import blas, cache, runtime
+from app.engine.compiled import blas, runtime
+from app.engine.compiled.native_code import Entry
 from app.engine.compiled.steps import Lowered, Step
 from app.errors import AppError, OperatorError
 
@@ -42,31 +42,26 @@ Lookup = Callable[[str, int], np.ndarray]
 """Gives a variable as it lies in memory, in a batch of a size."""
 
 
-def run_on_threads(
-    threads: int, module: ModuleType, function: Any, arguments: tuple[Any, ...], lowered: Lowered, array: Lookup
-) -> None:
+def run_on_threads(threads: int, function: Entry, arguments: tuple[Any, ...], lowered: Lowered, array: Lookup) -> None:
     """Run a generated function on threads; `array` gives the variables of a step for which it calls Python."""
     shared = runtime.sharing(threads)
     raised: list[tuple[int, BaseException]] = []
     with runtime.calling_back(shared, _Callbacks(lowered, array, raised)):
-        _run(threads, module, function, arguments, shared, raised)
+        _run(threads, function, arguments, shared, raised)
     raise_problem(lowered, raised, shared)
 
 
-def run_part_on_threads(
-    threads: int, module: ModuleType, function: Any, arguments: tuple[Any, ...], lowered: Lowered
-) -> None:
+def run_part_on_threads(threads: int, function: Entry, arguments: tuple[Any, ...], lowered: Lowered) -> None:
     """Run the function of a part, which calls no Python, on threads."""
     shared = runtime.sharing(threads)
     raised: list[tuple[int, BaseException]] = []
-    _run(threads, module, function, arguments, shared, raised)
+    _run(threads, function, arguments, shared, raised)
     raise_problem(lowered, raised, shared)
 
 
 def _run(
     threads: int,
-    module: ModuleType,
-    function: Any,
+    function: Entry,
     arguments: tuple[Any, ...],
     shared: np.ndarray,
     raised: list[tuple[int, BaseException]],
@@ -75,14 +70,14 @@ def _run(
 
     def work(number: int) -> None:
         try:
-            if function(number, threads, shared, *arguments):
+            if run(number, threads, shared, *arguments):
                 shared[runtime.ABORTED] = 1
         except BaseException as error:
             raised.append((number, error))
             shared[runtime.ABORTED] = 1
 
     with blas.single():
-        cache.ready(module, function, (0, threads, shared, *arguments))
+        run = function.ready((0, threads, shared, *arguments))
         with helping(work, threads - 1):
             work(0)
 

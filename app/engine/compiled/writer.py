@@ -240,8 +240,10 @@ class Writer:
         return Infix(SHARD, "==", last if share == LAST else Number(0, COUNT), "bool")
 
     def copy(self, source: str, target: str, step: Step, source_begins_at: Value | None = None) -> None:
-        """Copy the thread's share of an array into a variable, element by element: `a[:] = b` takes Numba long to
-        compile. The array may hold that share alone, and then begins at its first row."""
+        """Copy the thread's share of an array into a variable, element by element.
+
+        The array may hold that share alone, and then begins at its first row.
+        """
         axes = list(range(len(self.lowered.shapes[target])))
         there: list[Value] = [index(axis) for axis in axes]
         here = list(there)

@@ -57,10 +57,25 @@ def _write_down(results: np.ndarray, row: int, value: np.ndarray) -> None:
     results[row, : value.size] = value
 
 
+class Plain:
+    """A function of generated source as the Python that it is printed as."""
+
+    def __init__(self, function: Any):
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def ready(self, arguments: Any) -> Any:
+        return self._function
+
+
 def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
     """The native form with every function of its source as the plain Python that it was written in."""
-    names = vars(native.module)
+    names: dict[str, Any] = dict(native.source.functions)
+    exec(native.source.text, names)
     names.update({name: getattr(value, "py_func", value) for name, value in names.items()})
+    native.code = {name: Plain(names[name]) for name in native.source.trees}  # type: ignore[assignment]
     names.update(product32=_product, product64=_product, meet=_Meeting(shards))
     names.update(keep=_keep, kept_rows=_kept_rows, write_down=_write_down)
     names.update(read_only=lambda array: array, copied=np.copy)

@@ -100,13 +100,13 @@ class _Folding:
     def fold(self, loops: Callable[[], AbstractContextManager[None]], element: Value) -> Value:
         """Write the loops over the elements; gives the value that they became."""
         adds = self._combine is None
-        folded, lost = Local("folded", self._dtype), Local("lost", self._dtype)
+        is_wide = adds and self._dtype == "float32"
+        folded, lost = Local("folded", "float64" if is_wide else self._dtype), Local("lost", self._dtype)
         if adds and self._dtype == "float64":
             self._out.add(Assign([folded, lost], [self.start, self.start]))
             with loops():
                 self._out.add(Assign([folded, lost], [Call("add_exactly", (folded, lost, element))]))
             return Call("given_back", (folded, lost), self._dtype)
-        is_wide = adds and self._dtype == "float32"
         self._out.assign(folded, Cast(self.start, "float64") if is_wide else self.start)
         with loops():
             self._out.assign(folded, self.combined(folded, element))

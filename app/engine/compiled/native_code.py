@@ -1,0 +1,139 @@
+"""The functions of a generated source as machine code: made when they are first called, and kept on disk.
+
+The key of a source is a hash of everything that its code depends on. Names of variables are not part of it, so that a
+network which is built again is not compiled again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numba
+from numba import _dispatcher
+from numba.core import caching
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from app.engine.compiled import cache, emit, runtime, stand_ins
+from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.language import Function
+
+_loaded: dict[str, NativeCode] = {}
+"""What this process has loaded, by key."""
+
+
+def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]) -> NativeCode:
+    """Return the functions of a source, which call others by name.
+
+    Sources with the same `pattern` differ only in the names of variables and share their code.
+    """
+    key = fingerprint(pattern, *(called[name] for name in sorted(called)), cache.environment())[:32]
+    if key not in _loaded:
+        _loaded[key] = NativeCode(key, functions, called)
+    return _loaded[key]
+
+
+class NativeCode:
+    """The functions of one source, by name."""
+
+    def __init__(self, key: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]):
+        self.key = key
+        self._functions = functions
+        self._called = {**_RUNTIME, **{name: _compilable(function) for name, function in called.items()}}
+        self._made: dict[tuple[str, tuple[Any, ...]], emit.Native] = {}
+        self._entries = {name: Entry(self, name) for name in functions}
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entries[name]
+
+    def native(self, name: str, kinds: tuple[Any, ...]) -> emit.Native | None:
+        """Return a function compiled for arguments of these types; None if the source has no function of that name."""
+        if name not in self._functions:
+            return None
+        if (name, kinds) not in self._made:
+            unique = f"{name}_{self.key}"
+            self._made[name, kinds] = emit.native(self._functions[name], kinds, unique, self._called, self.native)
+        return self._made[name, kinds]
+
+    def kept(self, name: str, kinds: tuple[Any, ...]) -> tuple[emit.Native, bool]:
+        """Return a function that Python calls, and whether its code came from disk."""
+        where = f"program_{self.key}_{fingerprint(name, repr(kinds))[:8]}.bin"
+        data = cache.read(where)
+        if data is not None:
+            return emit.restored(f"{name}_{self.key}", self._functions[name], kinds, *pickle.loads(data)), True
+        made = self.native(name, kinds)
+        assert made is not None
+        if made.can_be_kept:
+            cache.keep(where, pickle.dumps(made.kept()))
+        cache.tidy_memory()
+        return made, False
+
+
+class Entry:
+    """A function that Python calls. It is compiled for each combination of argument types that it is called with."""
+
+    def __init__(self, code: NativeCode, name: str):
+        self._code, self._name = code, name
+        self._callables: dict[bytes, Any] = {}
+        self.compiled: list[emit.Native] = []
+        self.from_disk = 0
+        """For how many combinations of types the code came from disk."""
+
+    def __call__(self, *arguments: Any) -> bool:
+        """Run it; True means that it gave up."""
+        return bool(self.ready(arguments)(*arguments))
+
+    def ready(self, arguments: Sequence[Any]) -> Any:
+        """Return what runs it for arguments of these types, compiled if that was not done yet."""
+        types = _dispatcher.compute_fingerprint(tuple(arguments))
+        found = self._callables.get(types)
+        if found is None:
+            made, came_from_disk = self._code.kept(self._name, tuple(map(numba.typeof, arguments)))
+            self.compiled.append(made)
+            self.from_disk += came_from_disk
+            found = self._callables[types] = emit.callable_from_python(made)
+        return found
+
+
+def _compilable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as one of Numba's. If it was none before, dividing by zero gives what NumPy gives."""
+    return function if hasattr(function, "py_func") else _with_cache(numba.jit(**stand_ins.AS_NUMPY)(function))
+
+
+class _Overloads(caching._Cache):
+    """What Numba compiled of one function, in files whose names depend on all that the function depends on.
+
+    Numba's own cache goes by the function's file alone, and would not notice another BLAS, or an edited helper.
+    """
+
+    cache_path = ""
+
+    def __init__(self, function: Any):
+        self._function = function
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        data = cache.read(self._name(sig))
+        return None if data is None else CompileResult._rebuild(target_context, *pickle.loads(data))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not data.library.has_dynamic_globals and not data.lifted:
+            cache.keep(self._name(sig), dumps(data._reduce()))
+
+    def _name(self, sig: Any) -> str:
+        return f"function_{fingerprint(self._function, repr(sig), cache.environment())[:32]}.bin"
+
+    def enable(self) -> None: ...
+    def disable(self) -> None: ...
+    def flush(self) -> None: ...
+
+
+def _with_cache(function: Any) -> Any:
+    function._cache = _Overloads(function)
+    return function
+
+
+_CACHED: list[Any] = [_with_cache(function) for function in runtime.CALLED]
+_RUNTIME = {function.__name__: function for function in [*_CACHED, runtime.read_only, runtime.stay_apart]}
