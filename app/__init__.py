@@ -56,6 +56,8 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.device import get_device as get_device
     from app.device import is_compiled_with_cuda as is_compiled_with_cuda
     from app.device import set_device as set_device
+    from app.experiment.calls import compare as compare
+    from app.experiment.calls import train as train
     from app.graph import disable_static as disable_static
     from app.graph import enable_static as enable_static
     from app.graph import in_dynamic_mode as in_dynamic_mode
@@ -92,6 +94,7 @@ _NAMES = {
     ),
     "app.custom": "custom_op",
     "app.device": "CPUPlace get_device is_compiled_with_cuda set_device",
+    "app.experiment.calls": "compare train",
     "app.graph": "disable_static enable_static in_dynamic_mode",
     "app.limits": "finfo iinfo",
     "app.model": "Model callbacks summary",

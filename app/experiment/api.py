@@ -15,16 +15,26 @@ from app.ranks.world import World
 from app.run.config import CompareConfig, Config, operators_of
 from app.run.console import Console
 from app.run.folder import RunFolder, remove_sums
-from app.run.network import find_activations
+from app.run.network import Activation, find_activations
 from app.run.resume import interrupted_run, where_it_goes_on
 from app.run.run import Result, Run
 from app.run.trust import NOBODY, Trust
 from app.run.workers import OpenExecutor
 
 
-def train(config: Config, name: str, console: Console | None = None, trust: Trust = NOBODY) -> Result:
-    """Train the operator of a configuration beside its baseline, into a new folder named after `name`."""
-    activations = find_activations(operators_of(config), trust)  # before data is fetched in vain
+def train(
+    config: Config,
+    name: str,
+    console: Console | None = None,
+    trust: Trust = NOBODY,
+    activations: Sequence[Activation] | None = None,
+) -> Result:
+    """Train the operator of a configuration beside its baseline, into a new folder named after `name`.
+
+    `activations` are the operators themselves, where the configuration's names would not find them.
+    """
+    if activations is None:
+        activations = find_activations(operators_of(config), trust)  # before data is fetched in vain
     run = Run(config, activations, console or Console(), write_report=_write_report)
     return run.go(lambda config: RunFolder.new(config, name))
 
@@ -53,6 +63,7 @@ def compare(
     console: Console | None = None,
     trust: Trust = NOBODY,
     executor: Executor | OpenExecutor | None = None,
+    activations: Sequence[Activation] | None = None,
 ) -> Result:
     """Train several operators alike, each with so many seeds, and test how the others differ from the first.
 
@@ -66,7 +77,8 @@ def compare(
     operators = _operators_of(config)
     model = msgspec.structs.replace(config.model, activation=operators[1])
     config = msgspec.structs.replace(config, model=model, baseline=operators[0], operators=operators)
-    activations = find_activations(operators, trust)
+    if activations is None:
+        activations = find_activations(operators, trust)
     chosen = range(config.seed, config.seed + config.seeds)
     workers = (lambda: nullcontext(executor)) if isinstance(executor, Executor) else executor
     with using(World()):

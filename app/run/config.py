@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -175,6 +175,21 @@ def load_kept_config(
     data = updated(document.data)
     default = CompareConfig() if isinstance(data, dict) and "operators" in data else Config()
     return _overridden(_changed(default, replace(document, data=data)), overrides)
+
+
+def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
+    """A configuration changed by keyword arguments: a key may stand without its section, as `epochs` does."""
+    home = {
+        inner.name: field.name
+        for field in msgspec.structs.fields(Config)
+        if isinstance(field.default, msgspec.Struct)
+        for inner in msgspec.structs.fields(field.default)
+    }
+    data: dict[str, Any] = {}
+    for key, value in settings.items():
+        change = {home[key]: {key: value}} if key in home and not hasattr(config, key) else {key: value}
+        data = _laid_over(data, change)
+    return _changed(config, Document(where, data))
 
 
 def _overridden(config: C, overrides: Sequence[str]) -> C:
