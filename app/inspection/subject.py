@@ -45,7 +45,7 @@ class Subject:
     of_rank: Program | None = None
     """The main Program as one rank of many runs it; None where one process runs it as it is."""
     sparse: bool = True
-    """Whether products may pass over bytes that are 0."""
+    """Whether products may skip zero bytes."""
 
     @property
     def runs(self) -> Program:

@@ -10,13 +10,13 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
-from app.ops.form import ByteProduct, TurnedBytes
+from app.ops.form import ByteProduct, TransposedBytes
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import Array, Results
 
 BLOCK = 64
-"""How many rows of a batch lie together where its bytes are turned."""
+"""How many rows of a batch lie together where its bytes are transposed."""
 
 
 def _blocks(rows: AnySize) -> AnySize:
@@ -31,8 +31,8 @@ def _columns(data: Spec) -> AnySize:
     return total
 
 
-@operator(lambda data: Spec((_blocks(data.shape[0]), _columns(data), BLOCK), data.dtype), form=TurnedBytes())
-def turned_bytes(data: Array) -> Results:
+@operator(lambda data: Spec((_blocks(data.shape[0]), _columns(data), BLOCK), data.dtype), form=TransposedBytes())
+def transposed_bytes(data: Array) -> Results:
     """The bytes of a batch column by column, in blocks of 64 rows; the last one is filled up with zeros."""
     flat = data.reshape(len(data), -1)
     padded = np.zeros((int(_blocks(len(flat))) * BLOCK, flat.shape[1]), flat.dtype)
@@ -56,21 +56,23 @@ def _numbers(data: Array, dtype: np.dtype, scale: float, shift: float) -> Array:
     return data.astype(dtype) * dtype.type(scale) + dtype.type(shift)
 
 
-def _infer_turned_product(turned: Spec, y: Spec, **numbers: float) -> Spec:
-    return Spec((turned.shape[1], y.shape[1]), y.dtype)
+def _infer_transposed_product(transposed: Spec, y: Spec, **numbers: float) -> Spec:
+    return Spec((transposed.shape[1], y.shape[1]), y.dtype)
 
 
-@operator(_infer_turned_product, form=ByteProduct(turned=True))
-def turned_byte_product(turned: Array, y: Array, *, scale: float, shift: float) -> Results:
-    """`(scale * data + shift).T @ y` of bytes that were turned."""
-    columns = turned.swapaxes(0, 1).reshape(turned.shape[1], -1)[:, : len(y)]
+@operator(_infer_transposed_product, form=ByteProduct(transposed=True))
+def transposed_byte_product(transposed: Array, y: Array, *, scale: float, shift: float) -> Results:
+    """`(scale * data + shift).T @ y` of bytes that were transposed."""
+    columns = transposed.swapaxes(0, 1).reshape(transposed.shape[1], -1)[:, : len(y)]
     return _numbers(columns, y.dtype, scale, shift) @ y
 
 
-@operator(lambda c, rate, turned, y, **numbers: c, form=ByteProduct(turned=True, step=True))
-def turned_byte_product_step(c: Array, rate: Array, turned: Array, y: Array, *, scale: float, shift: float) -> Results:
+@operator(lambda c, rate, transposed, y, **numbers: c, form=ByteProduct(transposed=True, step=True))
+def transposed_byte_product_step(
+    c: Array, rate: Array, transposed: Array, y: Array, *, scale: float, shift: float
+) -> Results:
     """A matrix less `rate` times such a product: an optimiser's step, taken while the gradient is computed."""
-    return c - rate * turned_byte_product.kernel(turned, y, scale=scale, shift=shift)
+    return c - rate * transposed_byte_product.kernel(transposed, y, scale=scale, shift=shift)
 
 
-turned_byte_product.step = turned_byte_product_step
+transposed_byte_product.step = transposed_byte_product_step

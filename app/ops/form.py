@@ -78,18 +78,18 @@ class Product:
 
 
 @dataclass(frozen=True)
-class TurnedBytes:
+class TransposedBytes:
     """The bytes of a batch column by column, in blocks of 64 rows, of which the last is filled up with zeros."""
 
 
 @dataclass(frozen=True)
 class ByteProduct:
-    """`(scale * bytes + shift) @ y`, with the bytes of a batch, or `turned` ones, first among the matrices.
+    """`(scale * bytes + shift) @ y`, with the bytes of a batch, or `transposed` ones, first among the matrices.
 
     `scale` and `shift` are attributes. With `step`, `c - rate * product` of the inputs (c, rate, bytes, y).
     """
 
-    turned: bool = False
+    transposed: bool = False
     step: bool = False
 
 

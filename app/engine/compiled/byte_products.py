@@ -1,4 +1,4 @@
-"""Products of bytes most of which are 0, as machine code: `(scale * bytes + shift) @ w`, and with the bytes turned.
+"""Products of bytes most of which are 0, as machine code: `(scale * bytes + shift) @ w`, and with the bytes transposed.
 
 With x = scale * p + shift, `x @ w` is `scale * p @ w`, where only the bytes p that are not 0 count, and `shift` times
 the sums of the columns of w. A comparison of 64 bytes gives a bit for each, and the bits that are set are walked. The
@@ -38,7 +38,7 @@ TILE = 128
 AHEAD = 8
 """How many rows before it is read a row of data is asked for."""
 SQUARE = 16
-"""Bytes are turned in squares of so many rows and columns."""
+"""Bytes are transposed in squares of so many rows and columns."""
 FLOAT_BYTES = 4
 ORDER_BYTES = 8
 
@@ -92,7 +92,7 @@ def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
     return code
 
 
-def turned_code(name: str, size: int) -> Code:
+def transposed_code(name: str, size: int) -> Code:
     """The columns `first` to `last` of the bytes of a batch, in blocks of 64 rows, each filled up with zeros."""
     code = Code(name, SQUARE, data=POINTER, order=POINTER, n=INT, first=INT, last=INT, out=POINTER)
     data, order, n, first, last, out = code.parameters.values()
@@ -105,7 +105,7 @@ def turned_code(name: str, size: int) -> Code:
         with code.loop(first, whole, SQUARE) as column:
             loads = (code.load(kind, data, row + column) for row in rows)
             vectors = [code.select(is_, v, code.value(0, kind)) for is_, v in zip(are_there, loads, strict=True)]
-            for k, vector in enumerate(code.turned(vectors)):
+            for k, vector in enumerate(code.transposed(vectors)):
                 code.store(vector, target, (column + k) * BLOCK)
         with code.loop(whole, last) as column:
             for k in range(SQUARE):
@@ -114,16 +114,16 @@ def turned_code(name: str, size: int) -> Code:
     return code
 
 
-def turned_product_code(name: str, columns: int, lanes: int, adds: bool) -> Code:
+def transposed_product_code(name: str, columns: int, lanes: int, adds: bool) -> Code:
     """Rows `first` to `last` of `factor * (scale * data + shift).T @ y`, added to those of `out` if it `adds`.
 
-    The bytes were turned; a row of them has `size` bytes.
+    The bytes were transposed; a row of them has `size` bytes.
     """
     code = Code(
-        name, lanes, turned=POINTER, size=INT, n=INT,
+        name, lanes, transposed=POINTER, size=INT, n=INT,
         first=INT, last=INT, factor=FLOAT, scale=FLOAT, shift=FLOAT, y=POINTER, out=POINTER,
     )  # fmt: skip
-    turned, size, n, first, last, factor, scale, shift, y, out = code.parameters.values()
+    transposed, size, n, first, last, factor, scale, shift, y, out = code.parameters.values()
     groups = [_Group(code, start, widths) for start, widths in column_groups(columns, lanes)]
     table, block = _multiples(code, scale * factor), code.room(BLOCK * max(group.bytes for group in groups))
     shifts = code.spread(shift * factor)
@@ -139,7 +139,7 @@ def turned_product_code(name: str, columns: int, lanes: int, adds: bool) -> Code
             start = [code.select(is_last, shifts * total.value, code.zeros) for total in column_sums]
             always = is_last if adds else is_last | is_first
             with code.loop(first, last) as q:
-                bytes_ = code.at(turned, (begin * size) + q * BLOCK)
+                bytes_ = code.at(transposed, (begin * size) + q * BLOCK)
                 bits = code.nonzero(bytes_, 0)
                 with code.when(always | bits.differs(0)):
                     before = group.load_row(out, q, columns)
@@ -224,31 +224,31 @@ def product_function(size: int, columns: int) -> Any:
 
 
 @lru_cache(maxsize=64)
-def turned_function(size: int) -> Any:
-    """Fills columns of the bytes of a batch, turned."""
-    name = f"opsmith_turned_bytes_{size}"
-    run = linked(name, lambda: turned_code(name, size))
+def transposed_function(size: int) -> Any:
+    """Fills columns of the bytes of a batch, transposed."""
+    name = f"opsmith_transposed_bytes_{size}"
+    run = linked(name, lambda: transposed_code(name, size))
 
     @njit(nogil=True)
-    def turned_bytes(data: Any, rows: Any, first: int, last: int, out: Any) -> None:
+    def transposed_bytes(data: Any, rows: Any, first: int, last: int, out: Any) -> None:
         run(data.ctypes.data, rows.ctypes.data, rows.size, first, last, out.ctypes.data)
 
-    return turned_bytes
+    return transposed_bytes
 
 
 @lru_cache(maxsize=64)
-def turned_product_function(columns: int, adds: bool) -> Any:
-    """Fills rows of the product of turned bytes with a matrix, or adds a multiple of them."""
-    name = f"opsmith_turned_byte_{'step' if adds else 'product'}_{columns}"
-    run = linked(name, lambda: turned_product_code(name, columns, lanes_of_machine(), adds))
+def transposed_product_function(columns: int, adds: bool) -> Any:
+    """Fills rows of the product of transposed bytes with a matrix, or adds a multiple of them."""
+    name = f"opsmith_transposed_byte_{'step' if adds else 'product'}_{columns}"
+    run = linked(name, lambda: transposed_product_code(name, columns, lanes_of_machine(), adds))
 
     @njit(nogil=True)
-    def turned_byte_product(
-        turned: Any, y: Any, first: int, last: int, factor: Any, scale: Any, shift: Any, out: Any
+    def transposed_byte_product(
+        transposed: Any, y: Any, first: int, last: int, factor: Any, scale: Any, shift: Any, out: Any
     ) -> None:
         run(
-            turned.ctypes.data, turned.shape[1], y.shape[0], first, last, factor, scale, shift,
+            transposed.ctypes.data, transposed.shape[1], y.shape[0], first, last, factor, scale, shift,
             y.ctypes.data, out.ctypes.data,
         )  # fmt: skip
 
-    return turned_byte_product
+    return transposed_byte_product

@@ -1,10 +1,10 @@
 """Convolution and pooling of images as machine code: the lanes of a vector are as many images.
 
-A tile of images is turned as it is read, so that the numbers of all of them at one place lie side by side, with the
+A tile of images is transposed as it is read, so that the numbers of all of them at one place lie side by side, with the
 padding around. Sums of several output channels at several places stay in registers, and each number of the weight is
 spread over a vector. Odd sizes and few channels then cost nothing, and a tile stays in the second-level cache.
 
-The gradient of the images is a convolution by the weight turned around. That of the weight is added up for each lane,
+The gradient of the images is a convolution by the flipped weight. That of the weight is added up for each lane,
 tile after tile, and over the lanes at the end: in one order, whichever thread does it.
 """
 
@@ -149,7 +149,7 @@ def _read(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, 
 
     with code.loop(low, whole, lanes) as first:
         vectors = [code.load_floats(images, row + first * FLOAT_BYTES) for row in rows]
-        for k, vector in enumerate(code.turned(vectors)):
+        for k, vector in enumerate(code.transposed(vectors)):
             put(vector, first + k)
     with code.loop(whole, high) as number:
         put(code.together([code.load(FLOAT, images, row + number * FLOAT_BYTES, 4) for row in rows]), number)
@@ -167,7 +167,7 @@ def _write(tile: _Tile, images: Value, image: Value, count: Value, numbers: int,
         return tile.load(code.load(INT, table, number * 8, 8))
 
     with code.loop(0, whole, lanes) as first:
-        vectors = code.turned([get(first + k) for k in range(lanes)])
+        vectors = code.transposed([get(first + k) for k in range(lanes)])
         for row, vector in reversed(list(zip(rows, vectors, strict=True))):
             code.store_floats(vector, images, row + first * FLOAT_BYTES)
     with code.loop(whole, numbers) as number:
@@ -212,7 +212,7 @@ def convolution_code(name: str, windows: Windows, weight: Weight, lanes: int) ->
 
 def input_code(name: str, windows: Windows, weight: Weight, lanes: int) -> Code:
     """Images `first` to `last` of the gradient by the images: what arrives, with zeros between where windows are more
-    than one step apart, under the weight turned around."""
+    than one step apart, under the flipped weight."""
     code = Code(name, lanes, y=POINTER, weight=POINTER, first=INT, last=INT, out=POINTER)
     y, w, first, last, out = code.parameters.values()
     (height, width), d = weight.kernel, windows.dilation

@@ -24,8 +24,8 @@ def explain(program: Program, fetch: Sequence[str] = (), source: bool = True, sp
     if native.is_sparse:
         lines += [
             "",
-            f"This is for a dataset of which less than {MOST_SET:.0%} of the bytes differ from 0. The bytes of any",
-            "other, and of single batches, become numbers first, of which BLAS computes the products.",
+            f"This is the form for a dataset in which less than {MOST_SET:.0%} of the bytes are not 0. For any other",
+            "dataset, and for single batches, bytes are converted to floats and BLAS computes the products.",
         ]
     if source:
         lines += ["", native.source.text.rstrip()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_turned_bytes
+from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_transposed_bytes
 from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_filling, lower_returning
 from app.engine.compiled.kinds.control import lower_choice
 from app.engine.compiled.kinds.control import lower_loop as lower_while
@@ -34,7 +34,7 @@ from app.ops.form import (
     Reduction,
     Returning,
     Spread,
-    TurnedBytes,
+    TransposedBytes,
 )
 
 KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
@@ -44,7 +44,7 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     Reduction: lower_reduction,
     Product: lower_product,
     ByteProduct: lower_byte_product,
-    TurnedBytes: lower_turned_bytes,
+    TransposedBytes: lower_transposed_bytes,
     Convolution: lower_convolution,
     Pooling: lower_pooling,
     Filling: lower_filling,

@@ -44,7 +44,7 @@ class CompiledProgram:
         self.fetch = list(fetch)
         self.lowered = _lowered(program, fetch, sparse and whole)
         self.is_sparse = any(isinstance(step.op.definition.form, ByteProduct) for step in self.lowered.steps)
-        """Whether some product passes over bytes that are 0."""
+        """Whether some product skips zero bytes."""
         schedule(self.lowered)
         missing = [name for name in fetch if name not in self.lowered.shapes]
         if missing:

@@ -280,7 +280,7 @@ class Code:
         kind = ir.FunctionType(ir.VoidType(), [POINTER, _INT32, _INT32, _INT32])
         self.builder.call(known or ir.Function(self.module, kind, name), arguments)
 
-    def turned(self, vectors: Sequence[Value]) -> list[Value]:
+    def transposed(self, vectors: Sequence[Value]) -> list[Value]:
         """As many vectors as each has elements, with rows and columns changed."""
         found, half = list(vectors), len(vectors) // 2
         for _ in range(len(found).bit_length() - 1):

@@ -15,8 +15,8 @@ import numpy as np
 from app.graph.passes.dead_code import dead_code
 from app.graph.passes.rewrite import is_pure, with_operators, writes
 from app.graph.program import Block, Operator, Program
-from app.ops.byte_products import byte_product, turned_byte_product, turned_bytes
-from app.ops.form import Alias, ByteProduct, Constant, Elementwise, Product, TurnedBytes
+from app.ops.byte_products import byte_product, transposed_byte_product, transposed_bytes
+from app.ops.form import Alias, ByteProduct, Constant, Elementwise, Product, TransposedBytes
 from app.ops.spec import UNKNOWN
 
 LEAST_COLUMNS = 16
@@ -38,7 +38,7 @@ def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
     """The Program with products of prepared bytes replaced; as it was, where something else reads the bytes, too."""
     block = program.global_block()
     found = _Prepared(block)
-    turned: dict[str, str] = {}
+    transposed: dict[str, str] = {}
     operators: list[Operator] = []
     added: list[tuple[str, Operator]] = []
     for op in block.ops:
@@ -52,13 +52,13 @@ def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
         if not op.attributes[form.transposes[0]]:
             operators.append(Operator(byte_product, [prepared.data, op.inputs[-1]], op.outputs, numbers, op.role))
             continue
-        if prepared.data not in turned:
-            turned[prepared.data] = _unused(block, f"{prepared.data}.turned")
-            operators.append(Operator(turned_bytes, [prepared.data], [turned[prepared.data]], {}, op.role))
-            added.append((turned[prepared.data], operators[-1]))
-        definition = turned_byte_product.step if form.step else turned_byte_product
+        if prepared.data not in transposed:
+            transposed[prepared.data] = _unused(block, f"{prepared.data}.transposed")
+            operators.append(Operator(transposed_bytes, [prepared.data], [transposed[prepared.data]], {}, op.role))
+            added.append((transposed[prepared.data], operators[-1]))
+        definition = transposed_byte_product.step if form.step else transposed_byte_product
         assert definition is not None
-        inputs = [*others, turned[prepared.data], op.inputs[-1]]
+        inputs = [*others, transposed[prepared.data], op.inputs[-1]]
         operators.append(Operator(definition, inputs, op.outputs, numbers, op.role))
     changed = with_operators(program, operators, keep)
     for name, op in added:
@@ -70,7 +70,7 @@ def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
 
 def _is_replaced(block: Block, keep: Collection[str]) -> bool:
     """Whether there are products of bytes, and nothing else reads what they read."""
-    kinds = (ByteProduct, TurnedBytes)
+    kinds = (ByteProduct, TransposedBytes)
     data = {op.inputs[0] for op in block.ops if isinstance(op.definition.form, kinds)}
     others = {name for op in block.ops if not isinstance(op.definition.form, kinds) for name in op.inputs}
     return bool(data) and data.isdisjoint(others) and data.isdisjoint(keep)

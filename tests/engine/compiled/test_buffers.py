@@ -9,14 +9,15 @@ import app
 from app import static
 from app.engine.compiled.buffers import Plan, plan_buffers
 from app.engine.compiled.lower import Lowered, lower
-from app.engine.compiled.program import _optimised
+from app.engine.compiled.passes import PASSES
 from app.engine.compiled.schedule import schedule
 from app.engine.compiled.shapes import at
 from app.engine.compiled.source import generate
+from app.graph.passes import optimise
 
 
 def lowered(keep: set[str]) -> Lowered:
-    low = lower(_optimised(static.default_main_program(), sorted(keep)), keep, lambda op, known: "")
+    low = lower(optimise(static.default_main_program(), set(keep), PASSES), keep, lambda op, known: "")
     schedule(low)
     return low
 

@@ -1,4 +1,4 @@
-"""Products of fed bytes that pass over those that are 0: as machine code alone, and in Programs."""
+"""Products of fed bytes that skip zeros: as machine code alone, and in Programs."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def test_machine_code_agrees_with_exact_products(size: int, columns: int, rows: 
     w, y = (random.normal(size=shape).astype(np.float32) for shape in ((size, columns), (rows, columns)))
     x = data[order] * np.float64(SCALE) + np.float64(SHIFT)
     product = function(byte_products.product_code("made", size, columns, lanes), target)
-    turn = function(byte_products.turned_code("made", size), target)
+    turn = function(byte_products.transposed_code("made", size), target)
     gradient, step = (
-        function(byte_products.turned_product_code("made", columns, lanes, adds), target) for adds in (False, True)
+        function(byte_products.transposed_product_code("made", columns, lanes, adds), target) for adds in (False, True)
     )
     found = []
     for parts in (1, 2, 3):
-        out, turned = np.full((rows, columns), np.nan, np.float32), np.full((-(-rows // 64), size, 64), 7, np.uint8)
+        out, transposed = np.full((rows, columns), np.nan, np.float32), np.full((-(-rows // 64), size, 64), 7, np.uint8)
         made, changed = np.full((size, columns), np.nan, np.float32), w.copy()
         for first, last in in_parts(rows, parts):
             product(data, order, first, last, SCALE, SHIFT, w, out)
         for first, last in in_parts(size, parts):
-            turn(data, order, rows, first, last, turned)
-            gradient(turned, size, rows, first, last, 1.0, SCALE, SHIFT, y, made)
-            step(turned, size, rows, first, last, -0.5, SCALE, SHIFT, y, changed)
-        found.append([out, turned, made, changed])
-        np.testing.assert_array_equal(turned, app.ops.REGISTRY["turned_bytes"].kernel(data[order]))
+            turn(data, order, rows, first, last, transposed)
+            gradient(transposed, size, rows, first, last, 1.0, SCALE, SHIFT, y, made)
+            step(transposed, size, rows, first, last, -0.5, SCALE, SHIFT, y, changed)
+        found.append([out, transposed, made, changed])
+        np.testing.assert_array_equal(transposed, app.ops.REGISTRY["transposed_bytes"].kernel(data[order]))
         np.testing.assert_allclose(out, x @ w, rtol=0, atol=3e-6 * size)
         np.testing.assert_allclose(made, x.T @ y, rtol=0, atol=3e-6 * rows + 1e-5)
         np.testing.assert_allclose(changed, w - 0.5 * (x.T @ y), rtol=0, atol=3e-6 * rows + 1e-5)
@@ -215,5 +215,5 @@ def test_numbers_that_something_else_reads_are_made():
 def test_explain_says_what_becomes_of_the_bytes():
     main, fetch = build(lambda image: image.astype("float32") / 255.0)
     text = main.explain(fetch)
-    assert "compiled: bytes as they were fed, but for those that are 0" in text
-    assert "less than 40% of the bytes differ from 0" in text
+    assert "compiled: fed bytes, zeros skipped" in text
+    assert "less than 40% of the bytes are not 0" in text

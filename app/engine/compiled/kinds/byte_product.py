@@ -1,4 +1,4 @@
-"""Steps that are a product with the bytes of a batch, of which those that are 0 are passed over."""
+"""Steps that are a product with the bytes of a batch, and skip zero bytes."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class _OfBytes(NativeStep):
         raise NotImplementedError
 
 
-class TurnedBytesStep(_OfBytes):
+class TransposedBytesStep(_OfBytes):
     """Turns the bytes of a batch. Each thread does the columns that it will need."""
 
     picks_rows = True
 
     def __init__(self, op: Operator, lowered: Lowered):
         self._size = int(lowered.shapes[op.outputs[0]][1])
-        super().__init__(op, lowered, "bytes as they were fed, turned", self._size)
+        super().__init__(op, lowered, "fed bytes, transposed", self._size)
 
     def operations(self, n: int) -> int:
         return self.lowered.elements(self.op.outputs[0], n)
 
     def write(self, out: Writer) -> None:
-        function = out.called(byte_products.turned_function(self._size), f"turned_bytes_{self._size}")
+        function = out.called(byte_products.transposed_function(self._size), f"transposed_bytes_{self._size}")
         data = Array(out.raw(str(self.op.inputs[0])))
         out.do(function, data, ROWS, *out.bounds(self), out.array(self.op.outputs[0]))
 
@@ -63,7 +63,7 @@ class ByteProductStep(_OfBytes):
     picks_rows = True
 
     def __init__(self, op: Operator, lowered: Lowered):
-        super().__init__(op, lowered, "bytes as they were fed, but for those that are 0", lowered.share_of_rows(op))
+        super().__init__(op, lowered, "fed bytes, zeros skipped", lowered.share_of_rows(op))
         self._size = int(lowered.shapes[str(op.inputs[1])][0])
 
     def _reads_own_rows(self, name: str) -> bool:
@@ -81,8 +81,8 @@ class ByteProductStep(_OfBytes):
         out.do(function, data, ROWS, *out.bounds(self), *self._numbers(), w, out.array(self.op.outputs[0]))
 
 
-class TurnedProductStep(_OfBytes):
-    """A product of turned bytes with a matrix, as is the gradient of weights; or an optimiser's step by one."""
+class TransposedProductStep(_OfBytes):
+    """A product of transposed bytes with a matrix, as is the gradient of weights; or an optimiser's step by one."""
 
     begins_part = True
 
@@ -90,7 +90,7 @@ class TurnedProductStep(_OfBytes):
         self._form: ByteProduct = op.definition.form
         rest = ", the update in the same call" if self._form.step else ""
         rows = lowered.shapes[op.outputs[0]][0]
-        super().__init__(op, lowered, f"bytes turned, but for those that are 0{rest}", int(rows))
+        super().__init__(op, lowered, f"transposed bytes, zeros skipped{rest}", int(rows))
 
     def keeps_to_share(self, name: str) -> bool:
         own = name == self.op.inputs[-2] or (self._form.step and name == self.op.inputs[0])
@@ -107,20 +107,20 @@ class TurnedProductStep(_OfBytes):
             factor = Negative(out.number(rate), ANY)
             if base != result:
                 out.copy(out.name(base), result, self)
-        name = f"turned_byte_{'step' if self._form.step else 'product'}_{columns}"
-        function = out.called(byte_products.turned_product_function(columns, self._form.step), name)
-        turned, y = (out.array(str(name)) for name in self.op.inputs[-2:])
-        out.do(function, turned, y, *out.bounds(self), factor, *self._numbers(), out.array(result))
+        name = f"transposed_byte_{'step' if self._form.step else 'product'}_{columns}"
+        function = out.called(byte_products.transposed_product_function(columns, self._form.step), name)
+        transposed, y = (out.array(str(name)) for name in self.op.inputs[-2:])
+        out.do(function, transposed, y, *out.bounds(self), factor, *self._numbers(), out.array(result))
 
 
-def lower_turned_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+def lower_transposed_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step that turns bytes."""
-    return TurnedBytesStep(op, lowered)
+    return TransposedBytesStep(op, lowered)
 
 
 def lower_byte_product(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a product of bytes."""
     form: ByteProduct = op.definition.form
-    kind: Any = TurnedProductStep if form.turned else ByteProductStep
+    kind: Any = TransposedProductStep if form.transposed else ByteProductStep
     made: Step = kind(op, lowered)
     return made
