@@ -91,8 +91,8 @@ class StaticFunction:
         if traces is not None:
             for concrete in traces:
                 if concrete.fits(arguments.tensors):
-                    return concrete(arguments.tensors, arguments.datasets)
-        return self._trace(arguments)(arguments.tensors, arguments.datasets)
+                    return concrete(arguments.tensors)
+        return self._trace(arguments)(arguments.tensors)
 
     def _trace(self, arguments: Arguments) -> ConcreteProgram:
         tensors = arguments.tensors
@@ -120,7 +120,6 @@ class StaticFunction:
 
     def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
         tracer = Tracer(converted)
-        tracer.backend, tracer.datasets[:] = self._backend, filled.datasets
         block = tracer.program.global_block()
         taken = iter(_argument_names(self._function, self._instance, len(shapes)))
         variables = []
@@ -140,9 +139,7 @@ class StaticFunction:
             about = _name(self._function), _where(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]
-            concrete = ConcreteProgram(*about, tracer.program, arguments, captured, result, effects)
-        concrete.datasets = tracer.datasets
-        return concrete
+            return ConcreteProgram(*about, tracer.program, arguments, captured, result, effects)
 
     def _bound_traces(self) -> None:
         count = sum(map(len, self._traces.values()))

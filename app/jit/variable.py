@@ -146,6 +146,13 @@ class TracedVariable(Variable):
         other._home = self.program.current_block().idx
         return other
 
+    def frozen(self) -> Any:
+        """A copy, of the current block, that keeps the value of now when this one is changed in place."""
+        other = self.here()
+        stale = self._memory is not None and self._memory.version != self._version
+        other._memory, other._version, other._base = Memory(), -1 if stale else 0, None
+        return other
+
     def stand_for(self, other: Any) -> None:
         """Be another name for a variable."""
         if self._tracer is not None:
@@ -246,6 +253,15 @@ class TracedVariable(Variable):
         if isinstance(function, OpDef) and function.views:
             return lambda *args, **kwargs: self._reshape(lambda value: function(value, *args, **kwargs))
         return lambda *args, **kwargs: self._take(function(self, *args, **kwargs))
+
+
+def settle(changes: Sequence[tuple[TracedVariable, Any]]) -> None:
+    """Let traced Tensors be what a branch or a loop has made of them; views from before do not know that."""
+    for tensor, new in changes:
+        tensor.stand_for(new)
+        tensor.memory.version += 1
+    for tensor, _ in changes:
+        tensor._version = tensor.memory.version
 
 
 class TracedParameter(TracedVariable, Parameter):
