@@ -1,10 +1,9 @@
-"""The size of vectors, of matrices, and of differences."""
+"""Norms of vectors and matrices, and distances."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,17 +16,17 @@ from app.ops.public import public
 from app.ops.reduction import infer_reduction, max_, min_, reduced_in_onnx, spread, sum_
 from app.ops.rounding import sign
 from app.ops.shaping import cast_like, squeeze
-from app.ops.spec import Spec, normal_axis, reduced_axes
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.spec import Axis, Spec, normal_axis, reduced_axes
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
-def _infer_norm(x: Spec, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Spec:
+def _infer_norm(x: Spec, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Spec:
     return infer_reduction(x, axis=axis, keepdim=keepdim)
 
 
 @operator(_infer_norm, prepare=floats)
-def p_norm(x: Array, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Results:
-    """The p-th root of the sum of p-th powers of sizes over axes; with infinity, the largest size."""
+def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Results:
+    """p-norm along the given axes: sum(abs(x) ** p) ** (1 / p); the largest absolute value for p = inf."""
     axis = axis if x.ndim else None
     sizes = np.abs(x)
     if math.isinf(p):
@@ -38,25 +37,25 @@ def p_norm(x: Array, *, p: float = 2.0, axis: Any = None, keepdim: bool = False)
 
 
 @p_norm.gradient
-def _(x: Value, out: Value, dout: Value, p: float, axis: Any, keepdim: bool) -> Gradients:
+def _(x: Value, out: Value, dout: Value, p: float, axis: Axis, keepdim: bool) -> Gradients:
     whole = spread(out, x, axis=axis, keepdim=keepdim)
-    arriving = spread(dout, x, axis=axis, keepdim=keepdim)
+    upstream = spread(dout, x, axis=axis, keepdim=keepdim)
     if p == 0:
-        return arriving * 0.0
+        return upstream * 0.0
     if math.isinf(p):
         chosen = cast_like(abs_(x) == whole, x)
-        return arriving * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
+        return upstream * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
     if p == 1:
-        return arriving * sign(x)
+        return upstream * sign(x)
     safe = where(whole == 0, 1.0, whole)  # at zero the gradient is zero
     if p == 2:
-        return where(whole == 0, 0.0, arriving * x / safe)
+        return where(whole == 0, 0.0, upstream * x / safe)
     ratio = where(x == 0, 1.0, abs_(x)) / safe
-    return where(x == 0, 0.0, arriving * sign(x) * ratio ** (p - 1.0))
+    return where(x == 0, 0.0, upstream * sign(x) * ratio ** (p - 1.0))
 
 
 @p_norm.in_onnx
-def _(onnx: Any, x: Any, p: float, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, p: float, axis: Axis, keepdim: bool) -> OnnxResult:
     sizes, axes = onnx.Abs(x), reduced_axes(axis, x.rank)
     if math.isinf(p):
         return reduced_in_onnx(onnx, "ReduceMax" if p > 0 else "ReduceMin", sizes, axes, keepdim)
@@ -66,8 +65,8 @@ def _(onnx: Any, x: Any, p: float, axis: Any, keepdim: bool) -> Any:
 
 
 @public(method=True)
-def vector_norm(x: Any, p: float = 2.0, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
-    """The size of vectors along axes, or of all elements taken as one: the p-th root of the sum of p-th powers."""
+def vector_norm(x: Value, p: float = 2.0, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
+    """Vector p-norm along the given axes, or of the flattened value."""
     return p_norm(x, float(p), axis, keepdim)
 
 
@@ -75,13 +74,16 @@ _AXES = (-2, -1)
 
 
 @public(method=True)
-def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: Any = None) -> Any:
-    """The norm of matrices: 'fro', the root of the sum of squares; 1, the largest sum of a column; infinity, of a row.
+def matrix_norm(
+    x: Value, p: float | str = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
+) -> Applied:
+    """Matrix norm along two axes.
 
-    -1 and -infinity give the smallest sum.
+    `p` is 'fro' for the Frobenius norm, 1 for the largest and -1 for the smallest column sum of absolute values, and
+    inf and -inf for the largest and smallest row sum.
     """
     if len(x.shape) < 2 or len(axis) != 2:
-        raise ShapeError(f"matrix_norm works on two axes, found {list(axis)} of shape {list(x.shape)}")
+        raise ShapeError(f"matrix_norm needs two axes, found {list(axis)} of shape {list(x.shape)}")
     if p == "fro":
         return p_norm(x, 2.0, tuple(axis), keepdim)
     if p not in (1, -1, math.inf, -math.inf):
@@ -95,10 +97,12 @@ def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bo
 
 
 @public(method=True)
-def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
-    """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
+def norm(
+    x: Value, p: float | str | None = None, axis: Axis = None, keepdim: bool = False, name: str | None = None
+) -> Applied:
+    """Norm along the given axes, or of the flattened value; the 2-norm by default.
 
-    Along two axes it is that of matrices.
+    With `p` and two axes it is a matrix norm (see `matrix_norm`).
     """
     if p is not None and isinstance(axis, (tuple, list)) and len(axis) == 2:
         return matrix_norm(x, p, axis, keepdim)
@@ -108,6 +112,6 @@ def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: A
 
 
 @public(method=True)
-def dist(x: Any, y: Any, p: float = 2.0, name: Any = None) -> Any:
-    """The size of a difference."""
+def dist(x: Value, y: Value, p: float = 2.0, name: str | None = None) -> Applied:
+    """p-norm of x - y."""
     return norm(x - y, p)

@@ -1,7 +1,8 @@
-"""Operators that keep all elements of a value: another element type, another shape, another order of axes."""
+"""Operators that change the element type, the shape or the order of axes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,23 @@ from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.form import Alias, Elementwise
 from app.ops.public import public
 from app.ops.size import Shape
-from app.ops.spec import UNKNOWN, OpenSize, Spec, count, normal_axis, reduced_axes
+from app.ops.spec import UNKNOWN, Axis, OpenSize, Spec, count, normal_axis, reduced_axes
+from app.ops.values import (
+    Applied,
+    Array,
+    Element,
+    Gradients,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Operand,
+    Results,
+    Setting,
+    Value,
+)
 
 
-def _same(x: Any) -> Any:
+def _same(x: Element) -> Element:
     return x
 
 
@@ -24,34 +38,34 @@ def _infer_cast(x: Spec, *, dtype: str) -> Spec:
 
 @public(method=True)
 @operator(_infer_cast, form=Elementwise(_same, settings=False))
-def cast(x: Any, *, dtype: str) -> Any:
-    """The value with another element type."""
+def cast(x: Array, *, dtype: str) -> Results:
+    """Cast to another element type."""
     return x.astype(dtype)
 
 
 @cast.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return cast_like(dout, x_like)
 
 
 @cast.in_onnx
-def _(onnx: Any, x: Any, dtype: str) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, dtype: str) -> OnnxResult:
     return onnx.Cast(x, to=dtype)
 
 
 @operator(lambda x, like: Spec(x.shape, like.dtype), form=Elementwise(_same, takes=(0,), settings=False))
-def cast_like(x: Any, like: Any) -> Any:
-    """The value with the element type of another."""
+def cast_like(x: Array, like: Array) -> Results:
+    """Cast `x` to the element type of `like`."""
     return x.astype(like.dtype)
 
 
 @cast_like.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return cast_like(dout, x_like)
 
 
 @cast_like.in_onnx
-def _(onnx: Any, x: Any, like: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
     return onnx.Cast(x, to=like.dtype)
 
 
@@ -63,14 +77,14 @@ def _infer_reshape(x: Spec, *, shape: tuple[int, ...]) -> Spec:
 
 
 def _reshaped(sizes: Shape, shape: Shape) -> Shape:
-    """`shape` with the sizes that 0 copies, and with what is left in the place of -1, as far as that is known."""
+    """`shape` with 0 replaced by the size of the axis, and -1 by the remaining size, as far as sizes are known."""
     if any(size == 0 and i >= len(sizes) for i, size in enumerate(shape)):
         raise ShapeError(f"shape {list(shape)} copies an axis (0) that the value does not have")
     if shape.count(UNKNOWN) > 1:
         raise ShapeError(f"shape {list(shape)} leaves more than one size open")
     target = [sizes[i] if size == 0 else size for i, size in enumerate(shape)]
     if UNKNOWN in shape:
-        # sizes that are copied stand on both sides, so they need not be known, and may be 0
+        # copied sizes cancel, so they may be unknown or 0
         left = count([size for i, size in enumerate(sizes) if shape[i : i + 1] != (0,)])
         rest = count([size for size in shape if size not in (0, UNKNOWN)])
         target[shape.index(UNKNOWN)] = UNKNOWN if left == UNKNOWN else left // rest
@@ -79,16 +93,16 @@ def _reshaped(sizes: Shape, shape: Shape) -> Shape:
     return tuple(target)
 
 
-def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
-    """Sizes, some of which may be values: one value of all that are known only later, and what is known now, or -1.
+def sizes_of(shape: Any) -> tuple[Applied, tuple[int, ...]]:
+    """Split a shape that may contain values into one value with all sizes, and the known sizes (-1 for the others).
 
-    Without such values, the first is None.
+    The first result is None if all sizes are known now.
     """
-    if hasattr(shape, "_array"):  # a Tensor's numbers are known
+    if hasattr(shape, "_array"):  # the sizes in a Tensor are known now
         shape = shape.tolist()
     if hasattr(shape, "apply_operator"):
         if len(shape.shape) != 1 or shape.shape[0] == UNKNOWN:
-            raise ShapeError(f"sizes are one row of a known length, found a value of shape {list(shape.shape)}")
+            raise ShapeError(f"a shape must have one axis of known length, found a value of shape {list(shape.shape)}")
         return cast(shape, dtype="int64"), (UNKNOWN,) * int(shape.shape[0])
     sizes = [shape] if not isinstance(shape, (list, tuple)) else shape
     sizes = [int(size) if hasattr(size, "_array") else size for size in sizes]
@@ -105,9 +119,9 @@ def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 class TakesSizes(OpDef):
-    """`reshape`, whose shape may be a value, or have values and open sizes in it."""
+    """The class of `reshape`, whose shape may be a value, or contain values and open sizes."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Operand | Setting, **kwargs: Operand | Setting) -> Applied:
         shape = args[1] if len(args) > 1 else kwargs.get("shape")
         parts = shape if isinstance(shape, (list, tuple)) else (shape,)
         if not any(isinstance(part, OpenSize) or hasattr(part, "apply_operator") for part in parts):
@@ -118,12 +132,14 @@ class TakesSizes(OpDef):
 
 
 def _without_open_sizes(x: Any, shape: Any) -> Any:
-    """A shape with something else for each open size: -1 for one that is alone, as it is what is left; 0, which copies
-    an axis, for that axis of the value; the size as a value for any other.
+    """The shape with open sizes replaced.
+
+    A single open size becomes -1, the size of the same axis of the value becomes 0, which copies it, and any other
+    becomes a value, an element of `app.shape`.
     """
     if not isinstance(shape, (list, tuple)):
         return shape
-    if sum(size == UNKNOWN for size in map(_plain, shape)) == 1:
+    if sum(size == UNKNOWN for size in map(_known_size, shape)) == 1:
         return [UNKNOWN if isinstance(size, OpenSize) else size for size in shape]
     own = [size.where if isinstance(size, OpenSize) else None for size in getattr(x, "shape", ())]
     found = []
@@ -135,25 +151,25 @@ def _without_open_sizes(x: Any, shape: Any) -> Any:
     return found
 
 
-def _plain(size: Any) -> Any:
-    """A size that can be compared: None for a value."""
+def _known_size(size: Any) -> Any:
+    """The size, or None for a value, whose comparison would be an operator."""
     return None if hasattr(size, "apply_operator") else size
 
 
 @public(method=True, in_place=True)
 @operator(_infer_reshape, form=Alias(), kind=TakesSizes)
-def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
-    """The same elements in another shape: -1 stands for what is left, 0 copies the axis of the value."""
+def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
+    """Reshape; -1 is the remaining size, and 0 copies the size of the axis."""
     return np.reshape(x, _reshaped(x.shape, shape))
 
 
 @reshape.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
 @reshape.in_onnx
-def _(onnx: Any, x: Any, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> OnnxResult:
     known = UNKNOWN not in out_shape
     return onnx.Reshape(x, list(out_shape if known else shape), allowzero=known)
 
@@ -163,34 +179,34 @@ def _infer_reshape_to(x: Spec, sizes: Spec, *, known: tuple[int, ...]) -> Spec:
 
 
 @operator(_infer_reshape_to)
-def reshape_to(x: Any, sizes: Any, *, known: tuple[int, ...]) -> Any:
-    """The same elements in a shape that is a value; `known` says which sizes are certain, and -1 for others."""
+def reshape_to(x: Array, sizes: Array, *, known: tuple[int, ...]) -> Results:
+    """Reshape to a shape given as a value; `known` has the sizes known in advance, and -1 for the others."""
     return np.reshape(x, _reshaped(x.shape, tuple(sizes.tolist())))
 
 
 @reshape_to.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
 @reshape_to.in_onnx
-def _(onnx: Any, x: Any, sizes: Any, known: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, sizes: OnnxValue, known: tuple[int, ...]) -> OnnxResult:
     return onnx.Reshape(x, sizes)
 
 
 @operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())
-def reshape_like(x: Any, like: Any) -> Any:
-    """The same elements in the shape of another value."""
+def reshape_like(x: Array, like: Array) -> Results:
+    """Reshape `x` to the shape of another value."""
     return np.reshape(x, like.shape)
 
 
 @reshape_like.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
 @reshape_like.in_onnx
-def _(onnx: Any, x: Any, like: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
     return onnx.Reshape(x, onnx.Shape(like), allowzero=1)
 
 
@@ -207,13 +223,13 @@ def _flattened(sizes: Shape, start_axis: int, stop_axis: int) -> Shape:
 
 @public(method=True, in_place=True)
 @operator(_infer_flatten, form=Alias())
-def flatten(x: Any, *, start_axis: int = 0, stop_axis: int = -1) -> Any:
-    """The axes from `start_axis` to `stop_axis` made one."""
+def flatten(x: Array, *, start_axis: int = 0, stop_axis: int = -1) -> Results:
+    """Flatten the axes from `start_axis` to `stop_axis` into one."""
     return np.reshape(x, _flattened(x.shape, start_axis, stop_axis))
 
 
 @flatten.in_onnx
-def _(onnx: Any, x: Any, start_axis: int, stop_axis: int, out_shape: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, start_axis: int, stop_axis: int, out_shape: tuple[int, ...]) -> OnnxResult:
     if UNKNOWN not in out_shape:
         return onnx.Reshape(x, list(out_shape), allowzero=1)
     start, stop = normal_axis(start_axis, x.rank), normal_axis(stop_axis, x.rank)
@@ -222,33 +238,35 @@ def _(onnx: Any, x: Any, start_axis: int, stop_axis: int, out_shape: tuple[int, 
     return onnx.Reshape(x, onnx.listed(around[0], one, around[1]), allowzero=1)
 
 
-def _infer_squeeze(x: Spec, *, axis: Any = None) -> Spec:
+def _infer_squeeze(x: Spec, *, axis: Axis = None) -> Spec:
     for a in reduced_axes(axis, len(x.shape)):
         if x.shape[a] == UNKNOWN or not isinstance(x.shape[a], int):
-            raise ShapeError(f"axis {a} has an unknown size, so it is not known whether it goes; list axes of size 1")
+            raise ShapeError(
+                f"axis {a} has an unknown size, so whether to remove it is unknown; list the axes of size 1"
+            )
     axes = _squeezed(x.shape, axis)
     return Spec(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)
 
 
-def _squeezed(shape: Shape, axis: Any) -> set[int]:
+def _squeezed(shape: Shape, axis: Axis) -> set[int]:
     return {a for a in reduced_axes(axis, len(shape)) if shape[a] == 1}
 
 
 @public(method=True, in_place=True)
 @operator(_infer_squeeze, form=Alias())
-def squeeze(x: Any, *, axis: Any = None) -> Any:
-    """The value without axes of size 1: all of them, or those listed."""
+def squeeze(x: Array, *, axis: Axis = None) -> Results:
+    """Remove axes of size 1: all of them, or those in `axis`."""
     axes = _squeezed(x.shape, axis)
     return np.reshape(x, tuple(size for i, size in enumerate(x.shape) if i not in axes))
 
 
 @squeeze.in_onnx
-def _(onnx: Any, x: Any, axis: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis) -> OnnxResult:
     axes = sorted(_squeezed(x.shape, axis))
     return onnx.Squeeze(x, axes) if axes else x
 
 
-def _unsqueezed(shape: Shape, axis: Any) -> Shape:
+def _unsqueezed(shape: Shape, axis: int | tuple[int, ...]) -> Shape:
     sizes = list(shape)
     for a in (axis,) if isinstance(axis, int) else axis:
         sizes.insert(normal_axis(a, len(sizes) + 1), 1)
@@ -257,13 +275,13 @@ def _unsqueezed(shape: Shape, axis: Any) -> Shape:
 
 @public(method=True, in_place=True)
 @operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), form=Alias())
-def unsqueeze(x: Any, *, axis: Any) -> Any:
-    """The value with new axes of size 1."""
+def unsqueeze(x: Array, *, axis: int | tuple[int, ...]) -> Results:
+    """Insert axes of size 1."""
     return np.reshape(x, _unsqueezed(x.shape, axis))
 
 
 @unsqueeze.in_onnx
-def _(onnx: Any, x: Any, axis: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int | tuple[int, ...]) -> OnnxResult:
     axes: list[int] = []
     for a in (axis,) if isinstance(axis, int) else axis:
         place = normal_axis(a, x.rank + len(axes) + 1)
@@ -274,55 +292,55 @@ def _(onnx: Any, x: Any, axis: Any) -> Any:
 @flatten.gradient
 @squeeze.gradient
 @unsqueeze.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
 # Axes
 
 
-def _infer_transpose(x: Spec, *, perm: Any = None) -> Spec:
+def _infer_transpose(x: Spec, *, perm: Sequence[int] | None = None) -> Spec:
     order = _order(perm, len(x.shape))
     return Spec(tuple(x.shape[i] for i in order), x.dtype)
 
 
-def _order(perm: Any, rank: int) -> tuple[int, ...]:
+def _order(perm: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     order = tuple(range(rank))[::-1] if perm is None else tuple(normal_axis(a, rank) for a in perm)
     if sorted(order) != list(range(rank)):
-        raise ShapeError(f"perm {list(perm)} is no order of {rank} axes")
+        raise ShapeError(f"perm {list(perm or ())} is not a permutation of {rank} axes")
     return order
 
 
 @public(method=True, in_place=True)
 @operator(_infer_transpose, views=True)
-def transpose(x: Any, *, perm: Any = None) -> Any:
-    """The value with its axes in another order; without one, reversed."""
+def transpose(x: Array, *, perm: Sequence[int] | None = None) -> Results:
+    """Permute axes; without `perm`, reverse them."""
     return np.transpose(x, _order(perm, x.ndim))
 
 
 @transpose.gradient
-def _(dout: Any, perm: Any) -> Any:
+def _(dout: Value, perm: Sequence[int] | None) -> Gradients:
     if perm is None:
         return transpose(dout)
     return transpose(dout, perm=tuple(int(i) for i in np.argsort(_order(perm, len(perm)))))
 
 
 @transpose.in_onnx
-def _(onnx: Any, x: Any, perm: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, perm: Sequence[int] | None) -> OnnxResult:
     return onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x
 
 
 @public(method=True)
-def t(input: Any, name: Any = None) -> Any:
-    """The matrix with its two axes exchanged; a value with fewer axes as it is."""
+def t(input: Value, name: str | None = None) -> Applied:
+    """Transpose of a matrix; a value with fewer axes is returned unchanged."""
     if len(input.shape) > 2:
-        raise ShapeError(f"t() exchanges the axes of a matrix, found shape {list(input.shape)}; use transpose")
+        raise ShapeError(f"t() needs a matrix, found shape {list(input.shape)}; use transpose")
     return transpose(input) if len(input.shape) == 2 else REGISTRY["assign"](input)
 
 
 @public("swapdims", method=True)
-def swapaxes(x: Any, axis0: int, axis1: int, name: Any = None) -> Any:
-    """The value with two of its axes exchanged."""
+def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Applied:
+    """Exchange two axes."""
     order = list(range(len(x.shape)))
     first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))
     order[first], order[second] = second, first
@@ -330,8 +348,10 @@ def swapaxes(x: Any, axis0: int, axis1: int, name: Any = None) -> Any:
 
 
 @public(method=True)
-def moveaxis(x: Any, source: Any, destination: Any, name: Any = None) -> Any:
-    """The value with some of its axes moved to other places; the others keep their order."""
+def moveaxis(
+    x: Value, source: int | Sequence[int], destination: int | Sequence[int], name: str | None = None
+) -> Applied:
+    """Move axes to other positions; the other axes keep their order."""
     rank = len(x.shape)
     moved = [normal_axis(a, rank) for a in ([source] if isinstance(source, int) else source)]
     places = [normal_axis(a, rank) for a in ([destination] if isinstance(destination, int) else destination)]
@@ -342,13 +362,13 @@ def moveaxis(x: Any, source: Any, destination: Any, name: Any = None) -> Any:
 
 
 @public(method=True)
-def unflatten(x: Any, axis: int, shape: Any, name: Any = None) -> Any:
-    """One axis made several, of the sizes in `shape`; -1 stands for what is left."""
+def unflatten(x: Value, axis: int, shape: Sequence[int], name: str | None = None) -> Applied:
+    """Split one axis into several of the sizes in `shape`; -1 is the remaining size."""
     along = normal_axis(axis, len(x.shape))
     return reshape(x, [*[0] * along, *shape, *x.shape[along + 1 :]])
 
 
 @public(method=True)
-def view_as(x: Any, other: Any, name: Any = None) -> Any:
-    """The same elements in the shape of another value."""
+def view_as(x: Value, other: Value, name: str | None = None) -> Applied:
+    """Reshape `x` to the shape of another value."""
     return reshape_like(x, other)

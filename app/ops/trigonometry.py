@@ -1,22 +1,21 @@
-"""Circular and hyperbolic functions, and their inverses, element by element."""
+"""Trigonometric and hyperbolic functions, and their inverses."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from app.ops.elementwise import elementwise
 from app.ops.math import rsqrt, square
 from app.ops.public import public
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sin")
 def sin(x: Array) -> Results:
-    """The sine."""
+    """Sine, elementwise."""
     return np.sin(x)
 
 
@@ -28,7 +27,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cos")
 def cos(x: Array) -> Results:
-    """The cosine."""
+    """Cosine, elementwise."""
     return np.cos(x)
 
 
@@ -40,7 +39,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tanh")
 def tanh(x: Array) -> Results:
-    """The hyperbolic tangent."""
+    """Hyperbolic tangent, elementwise."""
     return np.tanh(x)
 
 
@@ -52,7 +51,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tan")
 def tan(x: Array) -> Results:
-    """The tangent."""
+    """Tangent, elementwise."""
     return np.tan(x)
 
 
@@ -64,7 +63,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asin")
 def asin(x: Array) -> Results:
-    """The angle whose sine is the value."""
+    """Inverse sine, elementwise."""
     return np.arcsin(x)
 
 
@@ -76,7 +75,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acos")
 def acos(x: Array) -> Results:
-    """The angle whose cosine is the value."""
+    """Inverse cosine, elementwise."""
     return np.arccos(x)
 
 
@@ -88,7 +87,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atan")
 def atan(x: Array) -> Results:
-    """The angle whose tangent is the value."""
+    """Inverse tangent, elementwise."""
     return np.arctan(x)
 
 
@@ -100,7 +99,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True)
 def atan2(x: Array, y: Array) -> Results:
-    """The angle of a point, of which the first value is the height and the second the distance to the right."""
+    """Inverse tangent of x / y, elementwise, in the quadrant of the point with ordinate `x` and abscissa `y`."""
     return np.arctan2(x, y)
 
 
@@ -115,7 +114,7 @@ def _(x: Value, y: Value, dout: Value) -> Gradients:
 
 
 @atan2.in_onnx
-def _(onnx: Any, x: Any, y: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
     angle, below = onnx.Atan(x / y), onnx.Less(x, 0)
     left = onnx.Where(below, angle - math.pi, angle + math.pi)
     upright = onnx.Sign(x) * (math.pi / 2)
@@ -125,7 +124,7 @@ def _(onnx: Any, x: Any, y: Any) -> Any:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sinh")
 def sinh(x: Array) -> Results:
-    """The hyperbolic sine."""
+    """Hyperbolic sine, elementwise."""
     return np.sinh(x)
 
 
@@ -137,7 +136,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cosh")
 def cosh(x: Array) -> Results:
-    """The hyperbolic cosine."""
+    """Hyperbolic cosine, elementwise."""
     return np.cosh(x)
 
 
@@ -149,7 +148,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asinh")
 def asinh(x: Array) -> Results:
-    """The value whose hyperbolic sine is given."""
+    """Inverse hyperbolic sine, elementwise."""
     return np.arcsinh(x)
 
 
@@ -161,7 +160,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acosh")
 def acosh(x: Array) -> Results:
-    """The value whose hyperbolic cosine is given."""
+    """Inverse hyperbolic cosine, elementwise."""
     return np.arccosh(x)
 
 
@@ -173,7 +172,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atanh")
 def atanh(x: Array) -> Results:
-    """The value whose hyperbolic tangent is given."""
+    """Inverse hyperbolic tangent, elementwise."""
     return np.arctanh(x)
 
 
@@ -183,12 +182,12 @@ def _(x: Value, dout: Value) -> Gradients:
 
 
 @public(method=True)
-def deg2rad(x: Any, name: Any = None) -> Any:
-    """Degrees as radians."""
+def deg2rad(x: Value, name: str | None = None) -> Applied:
+    """Convert degrees to radians, elementwise."""
     return x * (math.pi / 180.0)
 
 
 @public(method=True)
-def rad2deg(x: Any, name: Any = None) -> Any:
-    """Radians as degrees."""
+def rad2deg(x: Value, name: str | None = None) -> Applied:
+    """Convert radians to degrees, elementwise."""
     return x * (180.0 / math.pi)

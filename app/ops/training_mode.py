@@ -1,0 +1,49 @@
+"""Operators that behave differently in training and inference; `Program.clone(for_test=True)` sets `training=False`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.ops.definition import operator
+from app.ops.form import Elementwise
+from app.ops.spec import Spec
+from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+
+
+@operator(
+    lambda trained, known, *, training=True: trained,
+    form=Elementwise(lambda trained, known, training: trained if training else known),
+    has_training_mode=True,
+)
+def in_training(trained: Array, known: Array, *, training: bool = True) -> Results:
+    """`trained` in training, `known` in inference."""
+    return np.copy(trained if training else known)
+
+
+@in_training.gradient
+def _(dout: Value, training: bool) -> Gradients:
+    return (dout, None) if training else (None, dout)
+
+
+@in_training.in_onnx
+def _(trained: OnnxValue, known: OnnxValue, training: bool) -> OnnxResult:
+    return trained if training else known
+
+
+def _infer_running_mean(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
+    return running
+
+
+def _update_running(running: Element, value: Element, momentum: float, training: bool) -> Element:
+    return running * momentum + value * (1.0 - momentum) if training else running
+
+
+@operator(_infer_running_mean, form=Elementwise(_update_running), has_training_mode=True)
+def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
+    """Exponential moving average of `value` in training; `running`, unchanged, in inference."""
+    return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
+
+
+@running_mean.in_onnx
+def _(onnx: OnnxNodes, running: OnnxValue, value: OnnxValue, momentum: float, training: bool) -> OnnxResult:
+    return running * momentum + value * (1.0 - momentum) if training else running
