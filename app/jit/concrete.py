@@ -1,4 +1,4 @@
-"""A function traced for one signature: its Program, what it takes and gives, and running it on Tensors."""
+"""A function traced for one signature: its Program, its inputs and outputs, and how it runs on Tensors."""
 
 from __future__ import annotations
 

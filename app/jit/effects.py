@@ -1,4 +1,4 @@
-"""What a traced function does beside giving a result: attributes and gradients that it leaves behind."""
+"""Side effects of a traced function: the attributes and gradients that it sets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Outputs:
 
 
 class Effects:
-    """What has to hold for a trace to be used, and what it leaves behind. It is made while its tracer is active."""
+    """The conditions under which a trace can be used again, and its side effects. Made while its tracer is active."""
 
     def __init__(self, tracer: Tracer | None = None, arguments: Sequence[Variable] = (), given: Sequence[str] = ()):
         """`arguments` are what stood for the arguments, which were called `given` at the beginning."""

@@ -17,7 +17,7 @@ from app.jit.concrete import ConcreteProgram
 from app.jit.convert.meaning import converted, leave
 from app.jit.convert.source import code_of, has_source
 from app.jit.effects import Effects
-from app.jit.locating import told_with_line
+from app.jit.locating import with_users_line
 from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
 from app.jit.tracer import Tracer
@@ -27,9 +27,9 @@ from app.static.inputs import InputSpec
 from app.tensor.modes import modes
 
 MOST_TRACES = 32
-"""How many traces a function keeps; the one that was not used for longest goes first."""
+"""How many traces a function keeps; the least recently used one is dropped first."""
 MANY = 8
-"""After so many traces for other Python values, a warning says what causes them."""
+"""After this many traces for different Python values, a warning names the cause."""
 
 enabled = {"to_static": True}
 
@@ -114,7 +114,7 @@ class StaticFunction:
         if shapes != exact and has_source(self._function):
             try:
                 return self._traced(arguments, shapes)
-            except Exception:  # many reasons; without an open size the true one is told
+            except Exception:  # without an open size the real reason is raised
                 pass
         return self._traced(arguments, exact)
 
@@ -133,7 +133,7 @@ class StaticFunction:
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]
         args, kwargs = filled.fill(variables)
-        with names.guard(), tracer.active(), told_with_line(self.label):
+        with names.guard(), tracer.active(), with_users_line(self.label):
             result = converted(self.eager)(*args, **kwargs)
             effects = Effects(tracer, variables, given)
             about = _name(self._function), _where(self._function), self._backend
@@ -188,7 +188,7 @@ class StaticFunction:
 
     @property
     def traces(self) -> list[ConcreteProgram]:
-        """All that it was traced for and that is kept."""
+        """The traces that are kept."""
         return [concrete for listed in self._traces.values() for concrete in listed]
 
     def __repr__(self) -> str:

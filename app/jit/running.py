@@ -1,4 +1,4 @@
-"""Running the Program of a traced function: on arrays, with the engine that was chosen."""
+"""Runs the Program of a traced function on arrays, with the chosen engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Runner:
 
     @property
     def native(self) -> Any:
-        """The native form of the Program; or, as text, why it has none."""
+        """The compiled Program, or a text that says why it cannot be compiled."""
         if self._native is None:
             self._native = self._compiled() if self.backend == "compiled" else "the reference engine was asked for"
         return self._native

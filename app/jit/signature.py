@@ -1,4 +1,4 @@
-"""The arguments of a call: which of them are values, and what of the rest a trace depends on."""
+"""The arguments of a call: the Tensors among them, and the key of the trace that serves them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class TracedProgram(Program):
 
 @dataclass(eq=False)
 class Captured:
-    """A Tensor from outside, or the gradient of one, and what stands for it."""
+    """A Tensor from outside the function, or its gradient, and the variable that stands for it."""
 
     tensor: Tensor
     variable: Variable
@@ -98,11 +98,11 @@ class Findings:
 
 
 class Tracer:
-    """What a function left behind while it was traced."""
+    """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
     def __init__(self, converted: Callable[[Any], Callable[..., Any]]) -> None:
         self.converted = converted
-        """What gives a function as it is called while tracing."""
+        """Converts the control flow of a function that is called while tracing."""
         self.program = TracedProgram(self)
         self.startup = Program()
         self.captured: dict[int, Captured] = {}
@@ -113,11 +113,11 @@ class Tracer:
         self.gradients_read: dict[int, tuple[Tensor, bool]] = {}
         """Those whose `.grad` at the beginning it uses, each with whether there was one."""
         self.numbers: dict[int, tuple[Tensor, np.ndarray]] = {}
-        """Tensors whose numbers Python has taken, each with these."""
+        """Tensors whose numbers were read by Python, each with a copy of them."""
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         """Attributes of layers that it sets, each with what it was before."""
         self.went_back = False
-        """Whether it has run a backward pass itself."""
+        """Whether the function ran a backward pass itself."""
         self._rates: dict[Any, Variable] = {}
         self._changes: dict[int, tuple[TracedVariable, dict[str, Any], Memory, int]] | None = None
         """Traced Tensors that a branch or a loop's body has changed in place, each with what it was before."""

@@ -1,4 +1,4 @@
-"""What stands for a value while a function is traced: a Variable that captures the Tensors it meets."""
+"""The value of a traced function: a Variable that captures the Tensors that it is combined with."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _in_place(name: str) -> Any:
 
 
 class TracedVariable(Variable):
-    """A Variable of a function that is being traced; outside of tracing it is like any other."""
+    """A Variable of a function that is being traced; outside tracing it behaves like any other."""
 
     grad: Any = None
     """Its gradient, after `backward` in the function."""

@@ -264,7 +264,7 @@ def _agree(shapes: Sequence[tuple[int, ...]]) -> bool:
 
 
 def words(value: Any) -> str:
-    """A value as messages tell of it."""
+    """A value, for messages."""
     if is_value(value):
         return f"a Tensor of shape {words_of(value.shape)}"
     if value is None or isinstance(value, (*NUMBERS, str)):

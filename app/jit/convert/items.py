@@ -1,4 +1,4 @@
-"""`x[i] = v` and its kin, which are noted where a Tensor decides whether they happen, and sizes that may be open."""
+"""Assignments to items and attributes, recorded so that an attempt can be undone, and shapes with open sizes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rewrite_attribute(rewriter: Any, node: ast.Attribute) -> ast.expr:
 
 
 def about_to_change(owner: Any, attribute: str | None = None) -> Any:
-    """The owner of an item or an attribute that is set or deleted. What it was is noted while a branch is tried."""
+    """The owner of an item or an attribute that is set or deleted; the old value is recorded during an attempt."""
     if modes().tracer is not None:
         if attribute is None:
             modes().tracer.note_contents(owner)

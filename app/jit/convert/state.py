@@ -1,4 +1,4 @@
-"""What converted code shares: which values are Tensors, and the variables that a construct may change."""
+"""Shared by converted code: which values are Tensors, and the variables that a branch or a loop may change."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NUMBERS = (bool, int, float, np.generic)
 
 
 def is_value(value: Any) -> bool:
-    """Whether something is known only when the function runs."""
+    """Whether a value is known only when the function runs."""
     return isinstance(value, (Variable, Tensor))
 
 
 def tracer() -> Any:
-    """What traces now."""
+    """The active tracer."""
     if modes().tracer is None:
         raise ProgramError("converted code was called while nothing is traced; call the function of to_static itself")
     return modes().tracer
@@ -50,7 +50,7 @@ def one_element(value: Any, wish: str) -> Any:
 
 
 def words_of(shape: Sequence[int]) -> str:
-    """A shape as messages tell of it."""
+    """A shape, for messages."""
     return "[" + ", ".join("any" if size == UNKNOWN else str(size) for size in shape) + "]"
 
 
@@ -94,7 +94,7 @@ def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
 
 
 class Undefined:
-    """What a name stands for that has no value: whoever uses it is told why."""
+    """The value of a name that has none: using it raises an error that says why."""
 
     def __init__(self, name: str, reason: str = ""):
         object.__setattr__(self, "name", name)
