@@ -64,32 +64,15 @@ def steps(net: Net, optimizer: Any) -> Callable[[Any, Any], Any]:
     return step
 
 
-def epochs(net: Net, optimizer: Any) -> Callable[[Batches], Any]:
-    """One epoch of training, as eager code has it."""
-
-    def epoch(batches: Batches) -> Any:
-        losses = []
-        for image, label in batches:
-            loss = functional.cross_entropy(net(image), label)
-            loss.backward()
-            optimizer.step()
-            optimizer.clear_grad()
-            losses.append(loss)
-        return losses
-
-    return epoch
-
-
 def main() -> None:
     draw = np.random.default_rng(0)
     images, labels = draw.integers(0, 256, (IMAGES, 784), dtype=np.uint8), draw.integers(0, 10, IMAGES)
     batches = Batches(images, labels, epoch_order(0, 0, IMAGES), BATCH)
-    epoch, step = app.jit.to_static(epochs(*made())), app.jit.to_static(steps(*made()))
+    step = app.jit.to_static(steps(*made()))
     net, optimizer = made()
     on_the_tape = steps(app.jit.to_static(net), optimizer)
     forms: dict[str, Callable[[], Any]] = {
         "Program, an epoch in one call": as_program(batches),
-        "to_static(epoch)": lambda: epoch(batches),
         "to_static(step), called for each batch": lambda: [step(x, y) for x, y in batches],
         "to_static(net), eager loss and optimiser": lambda: [on_the_tape(x, y) for x, y in batches],
     }

@@ -1,10 +1,16 @@
-"""Users' functions as Python functions, as Numba's, and with their parameters by name or in another order."""
+"""Users' functions as Python's and as Numba's, with their parameters by name or in another order.
+
+A check runs Numba functions as the Python that they were written in, which refuses an index outside of an array.
+Compiled code does not look: it reads whatever lies there, or writes over it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import wraps
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from app.reading import parameters_of
@@ -55,3 +61,82 @@ def by_position(function: Any, order: Sequence[str]) -> Any:
     reordered = eval(f"lambda {', '.join(order)}: inner({call})", {"inner": dispatcher_of(function)})
     reordered.__name__ = function_name(function)
     return dispatcher_of(reordered) if is_compiled(function) else reordered
+
+
+_OTHERS = frozenset({"app", "numba", "numpy"})
+"""Packages whose own functions stay compiled."""
+
+
+class _Interpreted:
+    """The switch: one object, so that a call reads a single attribute."""
+
+    __slots__ = ("calls", "on")
+
+    def __init__(self) -> None:
+        self.on = False
+        self.calls = 0
+
+
+interpreted = _Interpreted()
+
+
+@contextmanager
+def without_numba() -> Iterator[None]:
+    """Inside the block, operators' Numba functions, and those that they call, run as Python."""
+    with ExitStack() as restored:
+        restored.callback(setattr, interpreted, "on", False)
+        interpreted.on, interpreted.calls = True, 0
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] not in _OTHERS and "numba" in sys.modules:
+                _open_module(module, restored)
+        yield
+
+
+def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
+    """Call the Python function inside a Numba one, for which those that it has around it are Python, too."""
+    interpreted.calls += 1
+    with ExitStack() as restored:
+        _open_closure(function, restored)
+        return function(*values)
+
+
+def _open_module(module: ModuleType, restored: ExitStack) -> None:
+    """Put Python functions in the place of a module's Numba functions, until they are restored."""
+    from numba.core.dispatcher import Dispatcher
+
+    names = getattr(module, "__dict__", None)
+    if type(names) is not dict:  # something else that stands among the modules
+        return
+    # by its type: asked by `isinstance`, an object that stands for another may run code of its own, or raise
+    for name, value in [item for item in list(names.items()) if issubclass(type(item[1]), Dispatcher)]:
+        restored.callback(names.__setitem__, name, value)
+        names[name] = _counted(value.py_func)
+        _open_closure(value.py_func, restored)
+
+
+def _counted(function: FunctionType) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*values: Any, **settings: Any) -> Any:
+        interpreted.calls += 1
+        return function(*values, **settings)
+
+    return call
+
+
+def _open_closure(function: FunctionType, restored: ExitStack) -> None:
+    """The same for the Numba functions that another function has around it."""
+    for cell in function.__closure__ or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # nothing has been put into it
+            continue
+        if _is_compiled(value):
+            restored.callback(setattr, cell, "cell_contents", value)
+            cell.cell_contents = value.py_func
+            _open_closure(value.py_func, restored)
+
+
+def _is_compiled(value: Any) -> bool:
+    from numba.core.dispatcher import Dispatcher  # imported late: whoever has such a function has loaded Numba
+
+    return issubclass(type(value), Dispatcher)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import OutputCountError
-from app.custom.interpreted import interpreted
-from app.custom.numba_functions import by_name, dispatcher_of, function_name, python_function
+from app.custom.numba_functions import by_name, dispatcher_of, function_name, interpreted, python_function
 from app.errors import OperatorError
 
 Kernel = Callable[..., Any]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.interpreted import as_python, interpreted
+from app.custom.numba_functions import as_python, interpreted
 from app.errors import OperatorError, ReadOnlyError
 
 ADVICE = (

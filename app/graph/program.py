@@ -371,6 +371,15 @@ class Program:
             self._current = outside
 
     @contextmanager
+    def appending_to(self, block: Block) -> Iterator[None]:
+        """Inside the block, append operators to a Block that was begun before."""
+        outside, self._current = self._current, block.idx
+        try:
+            yield
+        finally:
+            self._current = outside
+
+    @contextmanager
     def appending(self, role: str) -> Iterator[None]:
         """Inside the block, mark the operators that are appended as part of the backward pass or of the update."""
         outside, self.role = self.role, role

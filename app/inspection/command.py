@@ -35,12 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ranks", type=int, help="the number of ranks that a configuration with dist.shape is shown for"
     )
     parser.add_argument("--rank", type=int, default=0, help="which of them (%(default)s)")
-    parser.add_argument("--svg", metavar="FILE", help="draw the Program of the stage, or the main one, into a file")
+    parser.add_argument(
+        "--svg", metavar="FILE", help="draw the Program of the stage, or the main one; print nothing else"
+    )
     add_trust_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the stages that are asked for, and draw a picture."""
+    """Print the stages that are asked for, or draw one of them."""
     if options.batch is not None and options.batch < 1:
         raise ConfigError(f"--batch must be at least 1, found {options.batch}")
     if options.ranks is not None and options.ranks < 1:
@@ -48,10 +50,11 @@ def run(options: argparse.Namespace) -> int:
     if options.ranks is not None and not 0 <= options.rank < options.ranks:
         raise ConfigError(f"--rank must be one of the {options.ranks} of --ranks, from 0 on, found {options.rank}")
     stages = Stages(_subject(options), options.batch)
-    sections = stages.sections(options.stage)
-    say("\n\n".join(f"== {section.heading}\n\n{section.text}" for section in sections))
     if options.svg:
         _draw(stages, options.stage, Path(options.svg))
+        return 0
+    sections = stages.sections(options.stage)
+    say("\n\n".join(f"== {section.heading}\n\n{section.text}" for section in sections))
     return 0
 
 
@@ -86,4 +89,4 @@ def _draw(stages: Stages, stage: str | None, path: Path) -> None:
     section = (asked or stages.sections("main"))[-1]
     assert section.program is not None
     write_whole(path, draw(section.program, f"{section.heading} ({stages.subject.name})").encode())
-    say(f"\nThe picture is in {path}. {section.heading}")
+    say(f"{section.heading}: the picture is in {path}")

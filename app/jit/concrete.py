@@ -1,8 +1,8 @@
-"""A function traced for one signature: its Program, what it takes and gives, and running it on Tensors."""
+"""A function traced for one signature: its Program, its inputs and outputs, and how it runs on Tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,6 @@ class ConcreteProgram:
         self._guards = [(c, *c.variable.spec, c.variable.stop_gradient) for c in self.captured]
         stops = [self.program.global_block().var(name).stop_gradient for name in self.fetch]
         self._differentiable = not (self.effects.went_back or all(stops))
-        self.datasets: list[Any] = []
-        """The datasets among the arguments of the call that runs."""
         self._scope = Scope()
         self._runner = Runner(self.program, self.fetch, backend)
         self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
@@ -109,9 +107,8 @@ class ConcreteProgram:
 
     # Running
 
-    def __call__(self, tensors: Sequence[Any], datasets: Sequence[Any] = ()) -> Any:
+    def __call__(self, tensors: Sequence[Any]) -> Any:
         """The function's result on Tensors of the traced kind."""
-        self.datasets[:] = datasets
         holders = [*tensors, *[c.holder for c in self.captured]]
         needs: tuple[bool, ...] = ()
         if modes().on and self._differentiable:
@@ -125,21 +122,6 @@ class ConcreteProgram:
         made.update(zip(self.inputs, tensors, strict=False))
         self.effects.leave(made, tensors)
         return self.outputs.filled(made)
-
-    def over(self, dataset: Any, held: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """Run it on every batch of a dataset; gives the values of each fetched variable, one below the other.
-
-        `held` are the first values of other persistable variables; what these become is put there.
-        """
-        self._enter([c.holder._array for c in self.captured])
-        self._scope.values.update(held)
-        results = self._runner.run_many(dataset, [v.name for v in self.arguments], self._scope)
-        self._write_back()
-        return results
-
-    def value_of(self, name: str) -> np.ndarray:
-        """What a persistable variable was in the end."""
-        return np.array(self._scope.value(name))
 
     def _run(self, runner: Runner, arrays: Sequence[np.ndarray]) -> list[Any]:
         count = len(self.arguments)

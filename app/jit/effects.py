@@ -1,35 +1,20 @@
-"""What a traced function does beside giving a result: attributes and gradients that it leaves behind."""
+"""Side effects of a traced function: the attributes and gradients that it sets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
-from app.jit.tracer import MISSING, Captured, Tracer, holds_variables
+from app.jit.tracer import MISSING, Tracer, holds_variables
 from app.jit.variable import TracedVariable
 from app.ops.creation import assign
 from app.ops.definition import apply
 from app.static.structure import Structure
 from app.tensor import Tensor
-
-
-class Collected:
-    """What a list has become to which every batch of a loop appended a value: the values, one below the other."""
-
-    def __init__(self, before: Sequence[Any], rows: Sequence[Variable]):
-        self.before, self.rows = list(before), list(rows)
-
-    def _refuse(self, *_: Any) -> Any:
-        raise ProgramError(
-            "a list that grew with every batch of a loop can only be returned, as its length is not known while the "
-            "function is traced; add the values up in a variable, or look at the list outside"
-        )
-
-    __len__ = __iter__ = __getitem__ = __bool__ = _refuse
 
 
 class Outputs:
@@ -44,11 +29,7 @@ class Outputs:
             self._add(leaf)
 
     def _add(self, leaf: Any) -> None:
-        if isinstance(leaf, Collected):
-            names = [row.name for row in leaf.rows]
-            self.names += names
-            self._fills.append(lambda made: [*leaf.before, *_dealt([made[n] for n in names])])
-        elif isinstance(leaf, Variable):
+        if isinstance(leaf, Variable):
             if isinstance(leaf, TracedVariable):
                 leaf.check_current()
             self.names.append(leaf.name)
@@ -62,21 +43,14 @@ class Outputs:
         return self.structure.filled([fill(made) for fill in self._fills])
 
 
-def _dealt(columns: Sequence[Tensor]) -> Iterator[Any]:
-    """What was appended, in the order in which it was."""
-    for row in zip(*[c._array for c in columns], strict=True):
-        yield from (columns[0].result_class(np.array(value)) for value in row)
-
-
 class Effects:
-    """What has to hold for a trace to be used, and what it leaves behind. It is made while its tracer is active."""
+    """The conditions under which a trace can be used again, and its side effects. Made while its tracer is active."""
 
     def __init__(self, tracer: Tracer | None = None, arguments: Sequence[Variable] = (), given: Sequence[str] = ()):
         """`arguments` are what stood for the arguments, which were called `given` at the beginning."""
         self.went_back = tracer is not None and tracer.went_back
         """Whether the function has run a backward pass itself: its results are at the end of their way then."""
         self._layers: list[tuple[Any, bool]] = []
-        self._guards: list[tuple[Captured, Any]] = []
         self._read: list[tuple[Tensor, bool]] = []
         self._numbers: list[tuple[Tensor, np.ndarray]] = []
         self._left: list[tuple[Tensor, str | None]] = []
@@ -109,7 +83,6 @@ class Effects:
                 apply(assign, [now], {}, into=[tracer.value(before)])
             else:
                 self._attributes.append((layer, name, Outputs(now)))
-        self._guards = [(c, (c.variable.shape, c.variable.dtype)) for c in tracer.of_loops]
         if tracer.startup.global_block().ops:
             raise ProgramError(
                 "a function that is traced makes a parameter, which would be a new one at every call; "
@@ -135,7 +108,7 @@ class Effects:
             now = known._array
             if now.shape != numbers.shape or now.dtype != numbers.dtype or now.tobytes() != numbers.tobytes():
                 return False
-        return all((tuple(c.holder.shape), c.holder.dtype) == kind for c, kind in self._guards)
+        return True
 
     def leave(self, made: dict[str, Any], tensors: Sequence[Any]) -> None:
         """Change the arguments that the function changes, and set the attributes and gradients that it sets."""

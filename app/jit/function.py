@@ -17,7 +17,7 @@ from app.jit.concrete import ConcreteProgram
 from app.jit.convert.meaning import converted, leave
 from app.jit.convert.source import code_of, has_source
 from app.jit.effects import Effects
-from app.jit.locating import told_with_line
+from app.jit.locating import with_users_line
 from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
 from app.jit.tracer import Tracer
@@ -27,9 +27,9 @@ from app.static.inputs import InputSpec
 from app.tensor.modes import modes
 
 MOST_TRACES = 32
-"""How many traces a function keeps; the one that was not used for longest goes first."""
+"""How many traces a function keeps; the least recently used one is dropped first."""
 MANY = 8
-"""After so many traces for other Python values, a warning says what causes them."""
+"""After this many traces for different Python values, a warning names the cause."""
 
 enabled = {"to_static": True}
 
@@ -91,8 +91,8 @@ class StaticFunction:
         if traces is not None:
             for concrete in traces:
                 if concrete.fits(arguments.tensors):
-                    return concrete(arguments.tensors, arguments.datasets)
-        return self._trace(arguments)(arguments.tensors, arguments.datasets)
+                    return concrete(arguments.tensors)
+        return self._trace(arguments)(arguments.tensors)
 
     def _trace(self, arguments: Arguments) -> ConcreteProgram:
         tensors = arguments.tensors
@@ -114,13 +114,12 @@ class StaticFunction:
         if shapes != exact and has_source(self._function):
             try:
                 return self._traced(arguments, shapes)
-            except Exception:  # many reasons; without an open size the true one is told
+            except Exception:  # without an open size the real reason is raised
                 pass
         return self._traced(arguments, exact)
 
     def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
         tracer = Tracer(converted)
-        tracer.backend, tracer.datasets[:] = self._backend, filled.datasets
         block = tracer.program.global_block()
         taken = iter(_argument_names(self._function, self._instance, len(shapes)))
         variables = []
@@ -134,15 +133,13 @@ class StaticFunction:
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]
         args, kwargs = filled.fill(variables)
-        with names.guard(), tracer.active(), told_with_line(self.label):
+        with names.guard(), tracer.active(), with_users_line(self.label):
             result = converted(self.eager)(*args, **kwargs)
             effects = Effects(tracer, variables, given)
             about = _name(self._function), _where(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]
-            concrete = ConcreteProgram(*about, tracer.program, arguments, captured, result, effects)
-        concrete.datasets = tracer.datasets
-        return concrete
+            return ConcreteProgram(*about, tracer.program, arguments, captured, result, effects)
 
     def _bound_traces(self) -> None:
         count = sum(map(len, self._traces.values()))
@@ -191,7 +188,7 @@ class StaticFunction:
 
     @property
     def traces(self) -> list[ConcreteProgram]:
-        """All that it was traced for and that is kept."""
+        """The traces that are kept."""
         return [concrete for listed in self._traces.values() for concrete in listed]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Errors while a function is traced, told with the line of the user's source that they come from."""
+"""Errors raised while a function is traced get the line of the user's source that they come from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @contextmanager
-def told_with_line(label: str) -> Iterator[None]:
+def with_users_line(label: str) -> Iterator[None]:
     """Add the innermost line of a user's source to what is raised inside the block."""
     try:
         yield

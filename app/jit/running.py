@@ -1,4 +1,4 @@
-"""Running the Program of a traced function: on arrays, with the engine that was chosen."""
+"""Runs the Program of a traced function on arrays, with the chosen engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.reference import ReferenceEngine, stacked
+from app.engine.reference import ReferenceEngine
 from app.errors import ProgramError
 from app.graph.program import Program
 from app.graph.scope import Scope
@@ -31,19 +31,9 @@ class Runner:
             return [np.array(value) for value in self._reference.run(self.program, feed, self.fetch, scope)]
         return native.run_once(feed, scope)
 
-    def run_many(self, dataset: Any, feeds: Sequence[str], scope: Scope) -> list[np.ndarray]:
-        """The fetched values at every batch of a dataset, one below the other; in one native call where that is so."""
-        native = self.native
-        order = np.arange(len(dataset.arrays[0])) if dataset.order is None else dataset.order
-        if isinstance(native, str) or not native.runs_many:
-            rows = [self.run(dict(zip(feeds, batch, strict=True)), scope) for batch in dataset]
-            return stacked(rows, len(self.fetch))
-        data = dict(zip(feeds, dataset.arrays, strict=True))
-        return native.run_many(data, order, 0, len(dataset), dataset.batch_size, scope)
-
     @property
     def native(self) -> Any:
-        """The native form of the Program; or, as text, why it has none."""
+        """The compiled Program, or a text that says why it cannot be compiled."""
         if self._native is None:
             self._native = self._compiled() if self.backend == "compiled" else "the reference engine was asked for"
         return self._native

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,11 @@ from app.errors import ProgramError
 from app.graph.program import Program
 from app.graph.serialise import value_to_data
 from app.jit.concrete import ConcreteProgram
-from app.jit.function import StaticFunction, static_layer
+from app.jit.exporting import in_mode, owner_of, specs_of, static_function
 from app.jit.tracer import Captured
 from app.jit.translated import TranslatedLayer
-from app.nn.layer import Layer
-from app.static.inputs import InputSpec
 from app.static.model_file import SavedModel, read_model, write_model
 from app.static.saving import reduced
-from app.tensor import Tensor
 
 
 def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None, **settings: Any) -> None:
@@ -28,17 +24,16 @@ def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None, **setti
     `input_spec` describes its inputs, by InputSpecs or by Tensors like them; what `to_static` was given, or was last
     called with, is used where it is not given. Of a layer both is written, what it does in use and in training.
     """
-    function = _static(layer)
-    owner = function._instance if isinstance(function._instance, Layer) else None
-    specs = None if input_spec is None else [_spec(one) for one in input_spec]
+    function = static_function(layer, "jit.save")
+    owner, specs = owner_of(function), specs_of(input_spec)
     paths = {} if owner is None else {id(tensor): path for path, tensor in owner.state_dict(use_hook=False).items()}
-    with _mode(owner, training=False):
+    with in_mode(owner, training=False):
         use = _Traced(function.concrete_program_for(specs), paths, for_test=True)
     model = SavedModel(use.program, use.inputs, use.outputs, use.values, notes={"use": use.notes})
     if owner is not None:
-        with _mode(owner, training=True):
+        with in_mode(owner, training=True):
             training = _Traced(function.concrete_program_for(specs), paths, for_test=False)
-        if training.program != use.program or training.notes != use.notes:
+        if not training.program.equals(use.program) or training.notes != use.notes:
             model.training, model.notes["training"] = training.program, training.notes
             _add_values(model, training)
     write_model(path, model)
@@ -50,34 +45,6 @@ def load(path: str, custom_ops: Any = (), accept_changed: Collection[str] = (), 
     `custom_ops` and `accept_changed` name operators of the user's, as `app.static.load_inference_model` has it.
     """
     return TranslatedLayer(read_model(path, custom_ops, accept_changed, "jit.load"))
-
-
-def _static(layer: Any) -> StaticFunction:
-    if isinstance(layer, Layer):
-        return static_layer(layer)
-    if isinstance(layer, StaticFunction):
-        return layer
-    if not callable(layer):
-        raise ProgramError(f"jit.save takes a Layer or a function, not {layer!r}")
-    owner = getattr(layer, "__self__", None)
-    return StaticFunction(getattr(layer, "__func__", layer), None, None, owner)
-
-
-def _spec(given: Any) -> Any:
-    return given if isinstance(given, InputSpec) or not isinstance(given, Tensor) else InputSpec.from_tensor(given)
-
-
-@contextmanager
-def _mode(layer: Layer | None, training: bool) -> Iterator[None]:
-    """A layer in use or in training inside the block."""
-    before = [] if layer is None else [(inner, inner.training) for inner in layer.sublayers(include_self=True)]
-    for inner, _ in before:
-        inner.training = training
-    try:
-        yield
-    finally:
-        for inner, was in before:
-            inner.training = was
 
 
 class _Traced:

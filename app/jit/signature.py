@@ -1,4 +1,4 @@
-"""The arguments of a call: which of them are values, and what of the rest a trace depends on."""
+"""The arguments of a call: the Tensors among them, and the key of the trace that serves them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 class Arguments:
     """The arguments of one call, taken apart."""
 
-    __slots__ = ("datasets", "fill", "key", "tensors")
+    __slots__ = ("fill", "key", "tensors")
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.tensors: list[Any] = []
         """The values among them, in order."""
-        self.datasets: list[Any] = []
-        """The datasets among them, which a loop may run over."""
         keys, fills = [], []
         for value in args:
             key, fill = self._part(value)
@@ -58,36 +56,12 @@ class Arguments:
             return (type(value), made), lambda values: {k: fill(values) for k, (_, fill) in parts.items()}
         if isinstance(value, _PLAIN):
             return (type(value), value), lambda values: value
-        if is_dataset(value):
-            self.datasets.append(value)
-            place, kinds = len(self.datasets) - 1, tuple((a.dtype, a.shape[1:]) for a in value.arrays)
-            return (type(value), kinds), lambda values: DatasetArgument(place, value)
         return _Same(value), lambda values: value
 
     def _sequence(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
         parts = [self._part(v) for v in value]
         make = value._make if hasattr(value, "_make") else type(value)
         return (type(value), *[key for key, _ in parts]), lambda values: make([fill(values) for _, fill in parts])
-
-
-def is_dataset(value: Any) -> bool:
-    """Whether something gives batches of rows of arrays, as `app.data.Batches` does."""
-    return all(hasattr(value, name) for name in ("arrays", "order", "batch_size"))
-
-
-class DatasetArgument:
-    """What stands for a dataset while a function is traced: a loop may run over it."""
-
-    def __init__(self, place: int, example: Any):
-        self.place, self.example = place, example
-
-    def _refuse(self, *_: Any) -> Any:
-        raise ProgramError(
-            "the batches of a dataset are not known while a function is traced; write `for x, y in batches:` in a "
-            "function that stands in a file, so that the loop can be converted"
-        )
-
-    __len__ = __iter__ = __getitem__ = __getattr__ = _refuse
 
 
 class _Same:

@@ -7,7 +7,7 @@ and is given its numbers at every run. What is changed in place is changed in th
 from __future__ import annotations
 
 import copy
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,12 +27,15 @@ from app.ops.definition import OpDef, apply
 from app.ops.form import Alias
 from app.ops.indexing import index_items, put_items, take_items
 from app.ops.shaping import reshape_like
-from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, spec_of
 from app.tensor import Parameter, Tensor
 from app.tensor.modes import Modes, modes, set_modes
 
 MISSING = object()
+
+
+class Again(Exception):  # noqa: N818 - it is no error
+    """What is being traced has to be traced again, with what was found out."""
 
 
 class TracedProgram(Program):
@@ -51,7 +54,7 @@ class TracedProgram(Program):
 
 @dataclass(eq=False)
 class Captured:
-    """A Tensor from outside, or the gradient of one, and what stands for it."""
+    """A Tensor from outside the function, or its gradient, and the variable that stands for it."""
 
     tensor: Tensor
     variable: Variable
@@ -63,15 +66,45 @@ class Captured:
         return self.tensor.grad if self.of_gradient else self.tensor  # type: ignore[return-value]
 
 
+Kind = tuple[str, tuple[int, ...]]
+"""The element type and the shape of a value that a loop carries from one iteration to the next."""
+
+
+class Findings:
+    """What was found out about a loop when its body was traced, and about the loops inside it.
+
+    A body that is traced again begins with what is known of the loops in it, so that these need not be traced again
+    and again: the work grows with the depth of loops, and not with a power of it.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: list[list[Kind | None]] = []
+        """For each variable of the loop those of its leaves; None for a leaf that no iteration changes."""
+        self.begins: dict[int, Any] = {}
+        """What stands for the value before the loop of variables that have none, by their place."""
+        self.tensors: list[tuple[TracedVariable, Kind]] = []
+        """The traced Tensors that an iteration changes in place."""
+        self._inside: dict[tuple[str, int], Findings] = {}
+        self._met: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """The body is traced from its beginning."""
+        self._met.clear()
+
+    def of(self, where: str) -> Findings:
+        """Those about a loop inside the body, which is the next one that is met in a line of the source."""
+        self._met[where] += 1
+        return self._inside.setdefault((where, self._met[where]), Findings())
+
+
 class Tracer:
-    """What a function left behind while it was traced."""
+    """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
     def __init__(self, converted: Callable[[Any], Callable[..., Any]]) -> None:
         self.converted = converted
-        """What gives a function as it is called while tracing."""
+        """Converts the control flow of a function that is called while tracing."""
         self.program = TracedProgram(self)
         self.startup = Program()
-        self.backend = "compiled"
         self.captured: dict[int, Captured] = {}
         self.layers: dict[int, Any] = {}
         """The layers that were called, whose `training` is part of what was traced."""
@@ -80,24 +113,20 @@ class Tracer:
         self.gradients_read: dict[int, tuple[Tensor, bool]] = {}
         """Those whose `.grad` at the beginning it uses, each with whether there was one."""
         self.numbers: dict[int, tuple[Tensor, np.ndarray]] = {}
-        """Tensors whose numbers Python has taken, each with these."""
+        """Tensors whose numbers were read by Python, each with a copy of them."""
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         """Attributes of layers that it sets, each with what it was before."""
-        self.of_loops: list[Captured] = []
-        """What loops over batches captured, whose Programs are their own."""
-        self.given: dict[str, Variable] = {}
-        """Variables of the function around a loop over batches, by the name of what stands for each."""
-        self.datasets: list[Any] = []
-        """The datasets among the arguments of the call that runs."""
         self.went_back = False
-        """Whether it has run a backward pass itself."""
+        """Whether the function ran a backward pass itself."""
         self._rates: dict[Any, Variable] = {}
         self._changes: dict[int, tuple[TracedVariable, dict[str, Any], Memory, int]] | None = None
         """Traced Tensors that a branch or a loop's body has changed in place, each with what it was before."""
         self._looks_in = 0
         """The block of that branch or body."""
         self._undo: list[Callable[[], None]] | None = None
-        """What undoes the changes of Python's objects in a rehearsal, in order."""
+        """What undoes the changes of Python's objects, in order, in an attempt that may have to be made again."""
+        self.findings = Findings()
+        """What is found out about the loops of what is traced now."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -142,8 +171,6 @@ class Tracer:
     def value(self, tensor: Any) -> Variable:
         """The variable that stands for a Tensor."""
         if isinstance(tensor, Variable):
-            if tensor.program is not self.program:
-                return self._given(tensor)
             if isinstance(tensor, TracedVariable):
                 tensor.check_current()
             return tensor
@@ -168,20 +195,6 @@ class Tracer:
         block.vars[name] = variable
         self.captured[id(holder)] = Captured(tensor, variable, of_gradient)
         return variable
-
-    def _given(self, variable: Variable) -> Variable:
-        """What stands, in a loop over batches, for a variable of the function around it."""
-        for name, known in self.given.items():
-            if known is variable:
-                return self.program.global_block().var(name)
-        return self.give(variable, variable.spec.shape, variable.dtype)
-
-    def give(self, variable: Any, shape: Sequence[AnySize], dtype: str) -> Variable:
-        """A persistable variable for a value from the function around."""
-        block = self.program.global_block()
-        name = names.generate("given")
-        self.given[name] = variable
-        return block.create_var(name, shape, dtype, persistable=True, stop_gradient=True)
 
     # Changes in place
 
@@ -224,27 +237,26 @@ class Tracer:
         return self.program.current_block().idx in (variable.home, self._looks_in)
 
     @contextmanager
-    def changes(self) -> Iterator[list[TracedVariable]]:
+    def changes(self) -> Iterator[dict[int, tuple[TracedVariable, TracedVariable]]]:
         """Traced Tensors that are changed in place inside the block are afterwards what they were before.
 
-        The list that it gives holds, in the end, those that were there before the block.
+        The dictionary holds in the end, by identity, those that were there before the block, each with a copy that has
+        the value at the end of the block.
         """
         outside = self._changes, self._looks_in
         self._changes, self._looks_in = {}, self.program.current_block().idx
-        mark, found = self._looks_in, list[TracedVariable]()
+        mark, found = self._looks_in, dict[int, tuple[TracedVariable, TracedVariable]]()
         try:
             yield found
         finally:
             here, (self._changes, self._looks_in) = self._changes, outside
+            found.update((key, (v, v.frozen())) for key, (v, *_) in here.items() if v.home < mark)
             for variable, known, memory, version in reversed(here.values()):
                 memory.version = version
                 variable.__dict__.clear()
                 variable.__dict__.update(known)
-                if variable.home < mark:
-                    found.append(variable)
-            found.reverse()
 
-    # Changes of Python's own objects, which are undone at the end of a rehearsal
+    # Changes of Python's own objects, which are undone when an attempt has to be made again
 
     def note_contents(self, container: Any) -> None:
         """A container of Python's is about to be changed."""
@@ -367,22 +379,27 @@ class Tracer:
         return ({k: self.converted(h) for k, h in before.items()}, {k: self.converted(h) for k, h in after.items()})
 
     @contextmanager
-    def rehearsal(self) -> Iterator[list[TracedVariable]]:
-        """Undo afterwards what was done inside the block: operators appended, attributes set, containers changed.
-
-        It gives the traced Tensors that were changed in place, as `changes` does.
-        """
+    def attempt(self) -> Iterator[None]:
+        """Where the block raises `Again`, undo all that was done in it: operators, attributes, what containers hold."""
+        block = self.program.current_block()
+        blocks, operators = len(self.program.blocks), len(block.ops)
         outside, self._undo = self._undo, []
         try:
-            with self.program.sub_block() as block:
-                before = len(self.program.blocks) - 1
-                with self.changes() as changed:
-                    yield changed
-            del block.program.blocks[before:]
+            yield
+        except Again:
+            for step in reversed(self._undo):
+                step()
+            del self.program.blocks[blocks:]
+            for operator in block.ops[operators:]:
+                for name in operator.outputs:
+                    block.vars.pop(name, None)
+            del block.ops[operators:]
+            self._undo.clear()
+            raise
         finally:
             undo, self._undo = self._undo, outside
-            for step in reversed(undo):
-                step()
+            if self._undo is not None:
+                self._undo += undo
 
 
 def _whole(definition: OpDef, base: Any, attributes: Mapping[str, Any]) -> Callable[[Any], Any] | None:

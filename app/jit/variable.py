@@ -1,4 +1,4 @@
-"""What stands for a value while a function is traced: a Variable that captures the Tensors it meets."""
+"""The value of a traced function: a Variable that captures the Tensors that it is combined with."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _in_place(name: str) -> Any:
 
 
 class TracedVariable(Variable):
-    """A Variable of a function that is being traced; outside of tracing it is like any other."""
+    """A Variable of a function that is being traced; outside tracing it behaves like any other."""
 
     grad: Any = None
     """Its gradient, after `backward` in the function."""
@@ -144,6 +144,13 @@ class TracedVariable(Variable):
         """Another object for the same variable, of the current block."""
         other = copy.copy(self)
         other._home = self.program.current_block().idx
+        return other
+
+    def frozen(self) -> Any:
+        """A copy, of the current block, that keeps the value of now when this one is changed in place."""
+        other = self.here()
+        stale = self._memory is not None and self._memory.version != self._version
+        other._memory, other._version, other._base = Memory(), -1 if stale else 0, None
         return other
 
     def stand_for(self, other: Any) -> None:
@@ -246,6 +253,15 @@ class TracedVariable(Variable):
         if isinstance(function, OpDef) and function.views:
             return lambda *args, **kwargs: self._reshape(lambda value: function(value, *args, **kwargs))
         return lambda *args, **kwargs: self._take(function(self, *args, **kwargs))
+
+
+def settle(changes: Sequence[tuple[TracedVariable, Any]]) -> None:
+    """Let traced Tensors be what a branch or a loop has made of them; views from before do not know that."""
+    for tensor, new in changes:
+        tensor.stand_for(new)
+        tensor.memory.version += 1
+    for tensor, _ in changes:
+        tensor._version = tensor.memory.version
 
 
 class TracedParameter(TracedVariable, Parameter):

@@ -7,14 +7,17 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.engine import Scope, global_scope
 from app.errors import ExportError
 from app.files import write_whole
 from app.graph import Program, Variable
+from app.jit.exporting import in_mode, specs_of, static_function
 from app.listed import as_list
 from app.nn import Layer
 from app.onnx.model import model_of
-from app.onnx.network import network_of_function, network_of_layer
+from app.static.inputs import InputSpec
 from app.static.model_file import SavedModel, read_model
 from app.static.saving import for_use
 
@@ -33,15 +36,19 @@ def export(
     scope: Scope | None = None,
     custom_ops: Any = (),
     accept_changed: Collection[str] = (),
+    output_names: Sequence[str] | None = None,
 ) -> Path:
     """Write a network as an ONNX file, `path` with the ending `.onnx`; gives the file's path.
 
     A Layer or a function needs `input_spec`, an InputSpec (or a Tensor like it) for each argument; a Program needs what
     it is fed and asked for, `feed` and `fetch`; a saved model is named by its path, and its custom operators are found
-    where `custom_ops` says, as when it is loaded. An axis of size -1 or None takes any size.
+    where `custom_ops` says, as when it is loaded. An axis of size -1 or None takes any size. `output_names` are what
+    outputs are called in the file.
     """
     network, names = network_of(model, input_spec, feed, fetch, scope, custom_ops, accept_changed)
-    made, _ = model_of(network, names)
+    if output_names is not None and len(output_names) != len(network.outputs):
+        raise ExportError(f"the network has {len(network.outputs)} outputs, but output_names lists {len(output_names)}")
+    made, _ = model_of(network, list(output_names or names))
     text = fspath(path)
     file = Path(text if text.endswith(SUFFIX) else text + SUFFIX)
     write_whole(file, made.SerializeToString())
@@ -67,11 +74,44 @@ def network_of(
             raise ExportError("a Program is exported with feed= and fetch=: the variables that it is fed and asked for")
         return for_use(model, _names(feed), _names(fetch), scope or global_scope()), []
 
-    if isinstance(model, Layer):
-        return network_of_layer(model, input_spec)
     if callable(model):
-        return network_of_function(model, input_spec)
+        return _traced(model, input_spec)
     raise ExportError(f"a {type(model).__name__} cannot be exported; give a Layer, a function, a Program or a path")
+
+
+def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None) -> tuple[SavedModel, list[str]]:
+    """What a layer as it is in use, or a function, computes; and what its outputs are called."""
+    name = type(model).__name__ if isinstance(model, Layer) else getattr(model, "__name__", type(model).__name__)
+    static = static_function(model, "onnx.export")
+    if input_spec is None and static._input_spec is None:
+        raise ExportError(
+            f"{name} is exported with input_spec=: an app.static.InputSpec for each argument, "
+            "such as [InputSpec([None, 784], 'float32')]"
+        )
+    specs = specs_of(input_spec)
+    for spec in specs or ():
+        if not isinstance(spec, InputSpec):
+            raise ExportError(f"input_spec lists InputSpecs, or Tensors like what is given, found {spec!r}")
+    with in_mode(model if isinstance(model, Layer) else None, training=False):
+        traced = static.concrete_program_for(specs)
+    outputs = [output for output in traced.outputs.names if output is not None]
+    if not outputs:
+        raise ExportError(f"{name} computes nothing from its arguments: no Tensor was returned that depends on them")
+    values = {c.variable.name: np.array(c.holder._array) for c in traced.captured}
+    network = SavedModel(traced.program.clone(for_test=True), [v.name for v in traced.arguments], outputs, values)
+    _name_inputs(network, [spec.name for spec in specs or ()])
+    return network, ["output"] if len(outputs) == 1 else [f"output_{i}" for i in range(len(outputs))]
+
+
+def _name_inputs(network: SavedModel, wishes: Sequence[str | None]) -> None:
+    """Call inputs as their InputSpecs say."""
+    block = network.program.global_block()
+    for place, wish in enumerate(wishes):
+        old = network.inputs[place]
+        if wish is not None and not block.has_var(wish):
+            block.rename_var(old, wish)
+            network.inputs[place] = wish
+            network.outputs = [wish if name == old else name for name in network.outputs]
 
 
 def _names(given: Any) -> list[str]:

@@ -13,7 +13,7 @@ import app
 from app.checking.checks import examine
 from app.checking.examples import inputs_for
 from app.checking.finding import found
-from app.custom.interpreted import without_numba
+from app.custom.numba_functions import without_numba
 from app.errors import BoundsError
 
 TABLE = np.arange(3.0)

@@ -14,7 +14,7 @@ from app import custom_op, static
 from app.autograd import gradcheck, gradgradcheck
 from app.custom.derivative.making import derived_gradient
 from app.custom.derivative.scope import UnderivableError
-from app.custom.written import OperatorTable, read_operators
+from app.custom.in_files import OperatorTable, read_operators
 from app.engine.compiled.explain import explain
 from app.errors import GradientError
 

@@ -9,7 +9,7 @@ import pytest
 
 import app
 from app.autograd import PyLayer, gradcheck
-from app.custom.differences import JUMP, KINK, SMOOTH, kind_at
+from app.custom.gradcheck import JUMP, KINK, SMOOTH, kind_at
 from app.errors import GradcheckError
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import app
 from app import static
-from app.custom.references import ChangedOperatorError, UnnamedOperatorError
+from app.custom.in_files import ChangedOperatorError, UnnamedOperatorError
 from app.custom.shelf.tap import tap
 from app.custom.source import source_hash
 from app.errors import AppError, OperatorError

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
-FONT = {"name": 14.0}
-USUAL_FONT = 12.0
+FONT = 12.0
 WIDEST = 0.602
 """The width of a character of DejaVu Sans Mono and Menlo, the widest of the fonts named, over their size."""
 
@@ -53,9 +52,8 @@ class Shown:
     def overflowing(self) -> list[str]:
         """The texts that do not fit into it."""
         found = []
-        for kind, x, y, text in self.texts:
-            font = FONT.get(kind, USUAL_FONT)
-            right, top, bottom = x + len(text) * font * WIDEST, y - font, y + font / 3
+        for _, x, y, text in self.texts:
+            right, top, bottom = x + len(text) * FONT * WIDEST, y - FONT, y + FONT / 3
             if right > self.x + self.width or x < self.x or top < self.y or bottom > self.y + self.height:
                 found.append(text)
         return found
@@ -74,37 +72,50 @@ class Drawing:
 
 
 def read(text: str) -> Drawing:
-    """The picture that an SVG shows."""
+    """The picture that an SVG of Graphviz's shows."""
     root = ElementTree.fromstring(text)
-    page = Shown("page", 0, 0, float(root.attrib["width"]), float(root.attrib["height"]))
-    drawing = Drawing(page, [])
-    _read(root, page, 0, 0, drawing)
-    return drawing
+    everything = root.find(f"{SVG}g")
+    assert everything is not None
+    found = [(group.get("class", ""), _box(group)) for group in everything.findall(f"{SVG}g")]
+    page = _box(everything)
+    page.kind, page.title = "page", ""
+    legend = everything.find(f"{SVG}g[@id='a_graph0']")
+    if legend is not None:
+        page.texts = _box(legend).texts
+    boxes = [box for kind, box in found if kind.startswith(("cluster", "node")) and box.width]
+    for box in sorted(boxes, key=lambda box: -box.width * box.height):
+        around = page
+        while inner := [b for b in around.inside if b.holds(box)]:
+            around = inner[0]
+        around.inside.append(box)
+    return Drawing(page, [_ends(g) for g in everything.findall(f"{SVG}g[@class='edge']") if _points(g)])
 
 
-def _read(element: ElementTree.Element, around: Shown, x: float, y: float, drawing: Drawing) -> None:
-    title = element.find(f"{SVG}title")
-    for child in element:
-        tag = child.tag.removeprefix(SVG)
-        if tag == "g":
-            shift = re.fullmatch(r"translate\(([\d.-]+) ([\d.-]+)\)", child.get("transform", "translate(0 0)"))
-            assert shift is not None
-            _read(child, around, x + float(shift[1]), y + float(shift[2]), drawing)
-        elif tag == "rect" and "key" not in child.attrib["class"] and child.attrib["class"] != "page":
-            place = x + float(child.get("x", 0)), y + float(child.get("y", 0))
-            box = Shown(
-                child.attrib["class"].removeprefix("box "),
-                *place,
-                float(child.attrib["width"]),
-                float(child.attrib["height"]),
-                title.text or "" if title is not None else "",
-            )
-            around.inside.append(box)
-            around = box  # what follows in this group is inside it
-        elif tag == "text":
-            place = x + float(child.attrib["x"]), y + float(child.attrib["y"])
-            around.texts.append((child.attrib["class"], *place, "".join(child.itertext())))
-        elif tag == "path" and child.get("class") == "arrow":
-            points = [tuple(map(float, p.split(","))) for p in re.findall(r"[\d.-]+,[\d.-]+", child.attrib["d"])]
-            (a, b), (c, d) = points[0], points[-1]
-            drawing.arrows.append(((x + a, y + b), (x + c, y + d)))
+def _points(group: ElementTree.Element) -> list[tuple[float, float]]:
+    """The corners of what is drawn in a group."""
+    shapes = [s.get("points") or s.get("d") or "" for s in group.iter() if s.tag.endswith(("polygon", "path"))]
+    return [(float(x), float(y)) for s in shapes for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", s)]
+
+
+def _box(group: ElementTree.Element) -> Shown:
+    """A group of the picture: a node or a cluster."""
+    points = _points(group) or [(0.0, 0.0)]
+    (left, right), (top, bottom) = ((min(each), max(each)) for each in zip(*points, strict=True))
+    link = group.find(f".//{SVG}a")
+    title = "" if link is None else link.get("{http://www.w3.org/1999/xlink}title", "").strip()
+    kind = group.get("class", "").partition(" ")[2] or "column"
+    shown = Shown(kind, left, top, right - left, bottom - top, title)
+    for text in group.iter(f"{SVG}text"):
+        words = "".join(text.itertext()).replace("\xa0", " ")
+        shown.texts.append((text.get("fill", ""), float(text.attrib["x"]), float(text.attrib["y"]), words))
+    return shown
+
+
+def _ends(group: ElementTree.Element) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where an arrow begins, and its tip: the corner of its head that is farthest from the end of its line."""
+    line = next(group.iter(f"{SVG}path")).attrib["d"]
+    points = [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", line)]
+    head = next(group.iter(f"{SVG}polygon")).attrib["points"]
+    corners = [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", head)]
+    end = points[-1]
+    return points[0], max(corners, key=lambda p: (p[0] - end[0]) ** 2 + (p[1] - end[1]) ** 2)

@@ -224,7 +224,7 @@ def test_a_program_that_is_not_compiled_says_why_at_the_stages_that_it_has_not(i
 
 def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
     printed = inspect(*SEED, "--stage", "fusion", "--svg", "a.svg")
-    assert printed.endswith("\nThe picture is in a.svg. The main Program after fusion\n")
+    assert printed == "The main Program after fusion: the picture is in a.svg\n"
     fused = svg_reading.read(Path("a.svg").read_text(encoding="utf-8"))
     assert "add+py_func.relu_forward" in [box.texts[0][3] for box in fused.boxes]
     inspect(*SEED, "--stage", "memory", "--svg", "b.svg")

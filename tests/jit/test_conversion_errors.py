@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import app
+from app.data import Batches
 from app.errors import AppError, ProgramError
 from app.jit import not_to_static, to_static
 
@@ -89,19 +90,6 @@ def test_numbers_of_values_are_told_with_the_line():
         run(function)
 
 
-def test_a_return_out_of_try_is_told():
-    def function(x):
-        try:
-            if x.sum() > 0:
-                return x
-        finally:
-            pass
-        return -x
-
-    with pytest.raises(ProgramError, match=r"returns out of a `try`"):
-        run(function)
-
-
 def test_a_condition_of_many_elements_is_told():
     def function(x):
         if x > 0:
@@ -134,3 +122,14 @@ def test_a_schedule_cannot_be_traced():
 def test_an_unknown_backend_is_told():
     with pytest.raises(ProgramError, match=r"there are compiled, reference"):
         to_static(lambda x: x, backend="fast")
+
+
+def test_a_loop_over_batches_is_told():
+    batches = Batches(np.ones((6, 2), "float32"), np.zeros(6, "int64"), None, 2)
+
+    def epoch(rows):
+        for x, _ in rows:
+            print(x)
+
+    with pytest.raises(ProgramError, match=r"test_conversion_errors.py:\d+: a loop over batches .*train_from_dataset"):
+        to_static(epoch, backend="reference")(batches)

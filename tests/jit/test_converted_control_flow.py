@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import app
+from app.errors import AppError
 from app.jit import to_static
 
 ONES = np.ones((3, 2), "float32")
@@ -223,7 +224,89 @@ def contexts(x):
     return y
 
 
+def returns_out_of_other_statements(x):
+    try:
+        if x.sum() > 7:
+            return x
+        with app.no_grad():
+            if x.max() > 2:
+                return x * 2
+    finally:
+        x = x + 1
+    match 1:
+        case 1 if True:
+            if x.sum() < 0:
+                return -x
+    return x * 3
+
+
+def returns_from_some_branches_alike(x):
+    if x.sum() > -50:
+        if x.max() > 2:
+            return x, "low"
+        y = x * 2
+        name = "low"
+    else:
+        y = x * 3
+        name = "low"
+    if name == "low":
+        y = y + 1
+    return y, name
+
+
+def jumps_from_some_branches(x):
+    total = x * 0
+    for k in range(4):
+        if x.sum() > -50:
+            if (x * k).sum() > 14:
+                break
+            if (x * k).sum() < -5:
+                continue
+            y = x * k
+        else:
+            y = x - 1
+        total = total + y
+    else:
+        total = total * 2
+    return total
+
+
+def else_of_a_loop_that_jumps(x):
+    total = x * 0
+    for k in range(3):
+        for j in range(3):
+            if (x * j).sum() > 100:
+                total = total + 1
+            else:
+                total = total + 2
+        else:
+            if x.sum() * k > 5:
+                break
+            total = total * 2
+    return total
+
+
+def names_in_a_condition(x):
+    i = 0
+    while (y := x * 0 + i).sum() < 19:
+        i += 1
+        x = x * 1.5 + y
+    return x * i + y
+
+
+def views_of_what_a_branch_changes(x):
+    y = x * 1
+    if x.sum() > 0:
+        y.add_(1.0)
+        first = y[:1]
+    else:
+        first = y[:1] * 2
+    return first + y
+
+
 FUNCTIONS = [
+    returns_out_of_other_statements, jumps_from_some_branches, else_of_a_loop_that_jumps, names_in_a_condition,
+    views_of_what_a_branch_changes,
     changes_in_place,
     rows_of_a_list,
     returns_out_of_two_loops,
@@ -251,6 +334,26 @@ def test_a_converted_function_gives_what_it_gives_eagerly(function, scale):
         values_and_gradients(function, ONES * scale), values_and_gradients(static, ONES * scale), strict=True
     ):
         np.testing.assert_allclose(traced, eager, rtol=1e-6)
+
+
+def test_what_is_no_tensor_may_be_returned_early():
+    static = to_static(returns_from_some_branches_alike, backend="reference")
+    for scale in (1.0, 3.0, -100.0):
+        found, expected = (f(app.to_tensor(ONES * scale)) for f in (static, returns_from_some_branches_alike))
+        np.testing.assert_allclose(found[0].numpy(), expected[0].numpy())
+        assert found[1] == expected[1]
+
+
+def test_a_view_from_before_a_branch_that_changes_its_base_is_refused():
+    def function(x):
+        y = x * 1
+        first = y[:1]
+        if x.sum() > 0:
+            y.add_(1.0)
+        return first * 2
+
+    with pytest.raises(AppError, match="take it again after the change"):
+        to_static(function, backend="reference")(app.to_tensor(ONES))
 
 
 def test_one_trace_serves_both_branches():

@@ -66,9 +66,9 @@ def test_hooks_are_traced_with_the_layers(scale, tmp_path):
 
 
 def test_an_exported_network_has_the_hooks():
-    from app.onnx.network import network_of_layer
+    from app.onnx.export import network_of
 
     net = app.nn.Linear(3, 2)
     net.register_forward_post_hook(lambda layer, inputs, output: output * 8)
-    model, _ = network_of_layer(net, [InputSpec([None, 3], "float32")])
+    model, _ = network_of(net, [InputSpec([None, 3], "float32")])
     assert "multiply" in [op.type for op in model.program.global_block().ops]

@@ -11,6 +11,8 @@ import pytest
 import app
 from app import jit, nn, static
 from app.errors import AppError, FileError, ProgramError
+from app.static import InputSpec
+from app.static.model_file import read_model
 
 SPEC = [static.InputSpec([None, 4], name="x")]
 
@@ -188,3 +190,8 @@ def test_a_function_that_trains_is_refused(net: Net, tmp_path: Path):
 
     with pytest.raises(ProgramError, match="runs a backward pass, which cannot be saved"):
         jit.save(step, str(tmp_path / "step"), SPEC)
+
+
+def test_a_layer_that_computes_the_same_in_training_is_written_once(tmp_path: Path):
+    app.jit.save(app.nn.Linear(2, 2), str(tmp_path / "linear"), [InputSpec([None, 2], "float32")])
+    assert read_model(str(tmp_path / "linear")).training is None

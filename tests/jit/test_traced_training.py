@@ -54,21 +54,6 @@ def step_of(net, optimizer):
     return step
 
 
-def epoch_of(net, optimizer):
-    def epoch(batches):
-        losses, total = [], 0.0
-        for x, y in batches:
-            loss = functional.cross_entropy(net(x), y)
-            loss.backward()
-            optimizer.step()
-            optimizer.clear_grad()
-            losses.append(loss)
-            total = total + loss
-        return losses, total
-
-    return epoch
-
-
 def trained(form, kind, **settings):
     """The losses of two epochs, what the network says in use, and its state."""
     net, optimizer = fresh(kind, **settings)
@@ -78,18 +63,12 @@ def trained(form, kind, **settings):
     if form == "step":
         step = to_static(step, backend="reference")
     batches = Batches(X, Y, np.arange(23)[::-1], 10)
-    epoch = to_static(epoch_of(net, optimizer), backend="reference") if form == "epoch" else None
     app.seed(5)
     losses = []
     for _ in range(2):
-        if epoch is not None:
-            each, total = epoch(batches)
-            losses += map(float, each)
-            assert float(total) == pytest.approx(sum(map(float, each)), rel=1e-5)
-        else:
-            losses += [float(step(app.to_tensor(x), app.to_tensor(y))) for x, y in batches]
+        losses += [float(step(app.to_tensor(x), app.to_tensor(y))) for x, y in batches]
     net.eval()
-    traces = {"layer": lambda: net.forward, "step": lambda: step, "epoch": lambda: epoch}.get(form)
+    traces = {"layer": lambda: net.forward, "step": lambda: step}.get(form)
     count = len(traces().traces) if traces else 0
     return losses, net(app.to_tensor(X)).numpy(), {k: v.numpy() for k, v in net.state_dict().items()}, count
 
@@ -102,7 +81,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("form", ["layer", "step", "epoch"])
+@pytest.mark.parametrize("form", ["layer", "step"])
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_every_form_trains_as_the_eager_one_does(kind, form):
     optimizer, settings = getattr(app.optimizer, kind), SETTINGS[kind]
@@ -114,7 +93,7 @@ def test_every_form_trains_as_the_eager_one_does(kind, form):
     assert static[3] == 1  # the last batch, of another size, was not traced again
 
 
-@pytest.mark.parametrize("form", ["layer", "step", "epoch"])
+@pytest.mark.parametrize("form", ["layer", "step"])
 def test_the_compiled_engine_trains_the_same(form):
     found = []
     for wanted in ("eager", form):
@@ -123,14 +102,10 @@ def test_the_compiled_engine_trains_the_same(form):
         optimizer = app.optimizer.SGD(0.5, parameters=net.parameters())
         if wanted == "layer":
             to_static(net)
-        step, epoch = step_of(net, optimizer), epoch_of(net, optimizer)
+        step = step_of(net, optimizer)
         step = to_static(step) if wanted == "step" else step
         batches = Batches(X, Y, np.arange(23)[::-1], 10)
-        each = (
-            [step(app.to_tensor(x), app.to_tensor(y)) for x, y in batches]
-            if wanted != "epoch"
-            else to_static(epoch)(batches)[0]
-        )
+        each = [step(app.to_tensor(x), app.to_tensor(y)) for x, y in batches]
         found.append(([float(loss) for loss in each], net.weight.numpy()))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-5)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-4, atol=1e-6)

@@ -128,7 +128,8 @@ def test_a_test_loss_that_is_nan_stops_training_too(tiny, tmp_path, said):
     losses, _ = place.contestant.learner.measure(bad)
     assert not np.isfinite(losses).all()
     index = int(np.argmin(np.isfinite(losses)))
-    with pytest.raises(OperatorError, match=f"the loss became nan in batch {index} of the images that it is tested on, after epoch 1"):
+    where = f"the loss became nan in batch {index} of the images that it is tested on, after epoch 1"
+    with pytest.raises(OperatorError, match=where):
         said.steps("stop").measure(place, bad)
 
 

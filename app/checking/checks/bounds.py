@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, ok
-from app.custom.interpreted import interpreted, without_numba
+from app.custom.numba_functions import interpreted, without_numba
 from app.errors import BoundsError
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from app.checking.checks.off import how_it_is_off
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.differences import JUMP, KINK, Comparison, are_far, worst_of
-from app.custom.gradcheck import Checked, gradgradcheck
+from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, gradgradcheck, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError
 
 ATOL, RTOL = 1e-6, 1e-5

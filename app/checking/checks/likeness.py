@@ -10,7 +10,7 @@ from app.checking.checks.gradient import SPECIAL
 from app.checking.finding import equivalent
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
-from app.custom.differences import worst_of
+from app.custom.gradcheck import worst_of
 from app.listed import as_list
 
 _NUMBERS = (*SPECIAL, -0.0, 20.0, -20.0, 1000.0, -1000.0, np.inf, -np.inf, np.nan)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.checking.subject import Arrays, Subject
-from app.custom.differences import Comparison, are_far
+from app.custom.gradcheck import Comparison, are_far
 
 _FACTORS = {
     0.0: "it is zero",

@@ -37,8 +37,9 @@ _composed: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 def called(name: str, result: Any) -> Any:
     """Name what made a result after the function that did, which is one operator in PyTorch."""
-    if result._node is not None:
-        _composed[result._node] = name
+    node = getattr(result, "_node", None)  # a value of a function that is traced has none
+    if node is not None:
+        _composed[node] = name
     return result
 
 

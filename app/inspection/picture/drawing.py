@@ -1,18 +1,40 @@
-"""A Program as an SVG that can be read on a white page: colours say what a box is, and a legend says the colours."""
+"""A Program as an SVG: Graphviz arranges it, with a cluster for each column and for whatever runs inside an operator.
+
+Colours say what a box is, and a legend says the colours. On a dark page each of them is replaced by a dark one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import count, pairwise
+from typing import Any
 
+from app.errors import AppError
 from app.graph.program import Program
-from app.inspection.picture.boxes import CUSTOM, DATA, GIVEN, KEPT, OPERATOR, PARAMETER, columns_of
-from app.inspection.picture.layout import CHARACTER, FONT, HEADING, LINE, PADDING, Frame, Picture, Placed, arranged
+from app.inspection.picture.boxes import CUSTOM, DATA, GIVEN, KEPT, OPERATOR, PARAMETER, Box, Column, Row, columns_of
 from app.inspection.picture.wording import USUAL
 
-MARGIN = 16.0
-NARROWEST = 560.0
-"""The least width of a picture, in which a title and the lines of a legend have room."""
+PAGE, INK, PALE, LINE, AWAY, PLACE, CUSTOM_LINE = (
+    "#ffffff", "#1d2430", "#5b6472", "#8a8f98", "#1f5fa8", "#8a5a00", "#c98a00",
+)  # fmt: skip
+FILL = {
+    DATA: "#d8f0dc",
+    PARAMETER: "#e9e0f7",
+    KEPT: "#f3edfb",
+    GIVEN: PAGE,
+    OPERATOR: "#eef2f7",
+    CUSTOM: "#ffe8b3",
+}
+DARK = {
+    PAGE: "#14181f", INK: "#e4e8ee", PALE: "#9aa4b2", LINE: "#6b7480", AWAY: "#7db4f0", PLACE: "#e0b050",
+    CUSTOM_LINE: "#d9a020", FILL[DATA]: "#1f3d27", FILL[PARAMETER]: "#372b52", FILL[KEPT]: "#2a2440",
+    FILL[OPERATOR]: "#222a36", FILL[CUSTOM]: "#4a3a10",
+}  # fmt: skip
+"""For each colour the one of a dark page."""
+TEXT = {"title": INK, "output": INK, "spec": PALE, "setting": PALE, "away": AWAY, "place": PLACE}
+"""The colour of each kind of line."""
 
 LEGEND = {
     DATA: "data that is fed",
@@ -23,126 +45,192 @@ LEGEND = {
     CUSTOM: "custom operator",
 }
 """What the colours mean."""
-AWAY = "← made elsewhere in the picture"
+FAR = "← made elsewhere in the picture"
 SHAPES = f"[-1, 10] is {USUAL}, any number of rows by 10"
-KEY = 22.0
-BOLD = 14 * 0.61
-"""The width of a character of the title."""
 
-STYLE = f"""
-text {{ font: {FONT:g}px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1d2430; }}
-text {{ white-space: pre; }}
-.name, .heading, .title {{ font-weight: 700; }}
-.name {{ font-size: 14px; }}
-.heading {{ fill: #5b6472; }}
-.spec, .setting, .note {{ fill: #5b6472; }}
-.away {{ fill: #1f5fa8; }}
-.place {{ fill: #8a5a00; }}
-.box {{ stroke: #8a8f98; stroke-width: 1; }}
-.data {{ fill: #d8f0dc; }}
-.parameter {{ fill: #e9e0f7; }}
-.kept {{ fill: #f3edfb; }}
-.given {{ fill: #ffffff; }}
-.operator {{ fill: #eef2f7; }}
-.custom {{ fill: #ffe8b3; stroke: #c98a00; stroke-width: 2; }}
-.frame {{ fill: #ffffff; stroke: #8a8f98; stroke-dasharray: 5 3; }}
-.arrow {{ fill: none; stroke: #8a8f98; stroke-width: 1.4; marker-end: url(#tip); }}
-"""
+FONT = "Courier"
+"""The font whose widths Graphviz knows; the picture names others whose characters are as wide."""
+FONTS = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+STACKED = 10
+"""Parts of a column that are not joined stand below each other, up to so many boxes; the next begin beside them."""
+SIZE, ROOM = 12, 13
+"""The size of the text, and the one that Graphviz makes room for."""
+STRAIGHT = 20
+"""How much more it matters that arrows of a main line run straight down than others."""
 
 
 def draw(program: Program, title: str) -> str:
     """The picture of a Program, as the text of an SVG file."""
-    picture = arranged(columns_of(program.global_block()))
-    width = max(picture.width, NARROWEST, BOLD * len(title))
-    legend, top = _legend({placed.box.kind for placed in _everywhere(picture)}, width)
-    sizes = _f(width + 2 * MARGIN), _f(top + picture.height + MARGIN)
-    size = f'width="{sizes[0]}" height="{sizes[1]}"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {" ".join(sizes)}" {size} '
-        'role="img" aria-labelledby="title">',
-        f'<title id="title">{escape(title)}</title>',
-        f"<style>{STYLE}</style>",
-        '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0,1 L10,5 L0,9 z" fill="#8a8f98"/></marker></defs>',
-        f'<rect class="page" {size} fill="#ffffff"/>',
-        f'<text class="name" x="{_f(MARGIN)}" y="26">{escape(title)}</text>',
-        *legend,
-        f'<g transform="translate({_f(MARGIN)} {_f(top)})">',
-        *_picture(picture),
-        "</g>",
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
+    columns = columns_of(program.global_block())
+    drawn = _Graph(title, columns).svg()
+    start = re.search(r"<svg.*?>", drawn, re.DOTALL)
+    assert start is not None
+    size = re.sub(r'"([\d.]+)pt"', r'"\1"', start[0])
+    return f"{size}\n<style>{_style()}</style>{drawn[start.end() :]}"
 
 
-def _everywhere(picture: Picture) -> Iterator[Placed]:
-    """All boxes, those in frames among them."""
-    for placed in picture.boxes:
-        yield placed
-        for frame in placed.frames:
-            yield from _everywhere(frame.picture)
+def _style() -> str:
+    dark = "".join(f'[fill="{a}"] {{ fill: {b}; }} [stroke="{a}"] {{ stroke: {b}; }}\n' for a, b in DARK.items())
+    text = f"text {{ font: {SIZE}px {FONTS}; white-space: pre; }}\n[font-weight] {{ font-weight: 700; }}\n"
+    return f"{text}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
-def _legend(shown: set[str], width: float) -> tuple[list[str], float]:
-    """What the colours that are used mean, and where the picture begins below that."""
-    lines, x, y = [], MARGIN, 48.0
-    said = [(kind, text) for kind, text in LEGEND.items() if kind in shown] + [("away", AWAY), ("spec", SHAPES)]
-    for kind, text in said:
-        key = KEY if kind in shown else 0.0
-        needed = key + CHARACTER * len(text)
-        if x > MARGIN and x + needed > width + MARGIN:
-            x, y = MARGIN, y + LINE
-        if key:
-            lines.append(f'<rect class="box key {kind}" x="{_f(x)}" y="{_f(y - 10)}" width="16" height="12" rx="3"/>')
-        lines.append(f'<text class="{"note" if key else kind}" x="{_f(x + key)}" y="{_f(y)}">{escape(text)}</text>')
-        x += needed + KEY
-    return lines, y + 14
+class _Graph:
+    """The graph of a picture, for Graphviz."""
+
+    def __init__(self, title: str, columns: Sequence[Column]):
+        shown = {box.kind for box in _everywhere(columns)}
+        self.graph = _graphviz().AGraph(
+            directed=True, strict=False, compound=True, nodesep=0.25, ranksep=0.3, bgcolor=PAGE, fontname=FONT,
+            labelloc="t", labeljust="l", label=_legend(title, shown), tooltip=title,
+        )  # fmt: skip
+        self.graph.node_attr.update(
+            shape="box", fontname=FONT, fontsize=ROOM, color=LINE, height=0.2, margin="0.12,0.06"
+        )
+        self.graph.edge_attr.update(color=LINE, arrowsize=0.7, tooltip=" ")
+        self.numbers = count()
+        self._columns(self.graph, columns)
+
+    def svg(self) -> str:
+        """What Graphviz makes of it."""
+        drawn: bytes = self.graph.draw(format="svg", prog="dot")
+        return drawn.decode()
+
+    def _columns(self, around: Any, columns: Sequence[Column]) -> list[str]:
+        """The columns side by side; gives the nodes that stand for all of their boxes."""
+        nodes: list[str] = []
+        for column in columns:
+            inside = self._cluster(around, f"<B>{escape(column.heading)}</B>", PALE, peripheries=0)
+            ends = {box: self._box(inside, box) for box in column.boxes}
+            main = _main_lines(column)
+            for a, b in column.arrows:
+                tail, head = ends[a], ends[b]
+                clusters = {end: name for end, name in (("ltail", tail[2]), ("lhead", head[2])) if name}
+                weight = STRAIGHT if (a, b) in main else 1
+                self.graph.add_edge(tail[1], head[0], weight=weight, minlen=1 + len(clusters), **clusters)
+            stacked = 0
+            for above, below in pairwise(_connected(column)):
+                stacked += len(above)
+                if stacked < STACKED:
+                    self.graph.add_edge(ends[above[-1]][1], ends[below[0]][0], style="invis")
+                else:
+                    stacked = 0
+            nodes += [end for box in column.boxes for end in ends[box][:2]]
+        return nodes
+
+    def _box(self, around: Any, box: Box) -> tuple[str, str, str]:
+        """A box: the nodes at which arrows to it end and from it begin, and the cluster that it is, if it is one."""
+        fill, line, width = FILL[box.kind], CUSTOM_LINE if box.kind == CUSTOM else LINE, 2 if box.kind == CUSTOM else 1
+        style = "filled" if box.is_operator else "filled,rounded"
+        look = {"fillcolor": fill, "color": line, "penwidth": width, "style": style, "tooltip": _plain(box.title)}
+        if not box.frames:
+            name = f"node{next(self.numbers)}"
+            around.add_node(name, label=_label(box.rows), **{"class": box.kind}, **look)
+            return name, name, ""
+        inside = self._cluster(around, _lines(box.rows), INK, **{"class": box.kind}, **look)
+        top, bottom = self._point(inside), self._point(inside)
+        self.graph.get_node(top).attr["ordering"] = "out"
+        for lines, columns in box.frames:
+            rows = [Row("output" if place else "title", line) for place, line in enumerate(lines)]
+            frame = self._cluster(inside, _lines(rows), INK, style="dashed,filled", fillcolor=PAGE, color=LINE, **FRAME)
+            for node in [self._point(frame), *self._columns(frame, columns)]:
+                self.graph.add_edge(top, node, style="invis")
+                self.graph.add_edge(node, bottom, style="invis")
+        return top, bottom, str(inside.name)
+
+    def _point(self, around: Any) -> str:
+        name = f"point{next(self.numbers)}"
+        around.add_node(name, shape="point", style="invis", width=0.01, height=0.01, label="")
+        return name
+
+    def _cluster(self, around: Any, lines: str, ink: str, **look: Any) -> Any:
+        label = f'<<FONT COLOR="{ink}">{lines}</FONT>>'
+        usual = {"labeljust": "l", "fontname": FONT, "fontsize": ROOM, "margin": 10, "peripheries": 1, "tooltip": " "}
+        return around.add_subgraph([], f"cluster{next(self.numbers)}", label=label, **{**usual, **look})
 
 
-def _picture(picture: Picture) -> Iterator[str]:
-    for x, heading in picture.headings:
-        yield f'<text class="heading" x="{_f(x)}" y="{_f(HEADING - 13)}">{escape(heading)}</text>'
-    for points in picture.arrows:
-        yield f'<path class="arrow" d="{_curve(points)}"/>'
-    for placed in picture.boxes:
-        yield from _box(placed)
+FRAME = {"class": "frame"}
 
 
-def _curve(points: list[tuple[float, float]]) -> str:
-    """A path through the pieces of a curve, with a straight line to the tip."""
-    first, *middle, tip = (f"{_f(x)},{_f(y)}" for x, y in points)
-    return f"M{first} C{' '.join(middle)} L{tip}"
+def _everywhere(columns: Sequence[Column]) -> Iterator[Box]:
+    """All boxes, those inside operators among them."""
+    for box in (box for column in columns for box in column.boxes):
+        yield box
+        for _, inside in box.frames:
+            yield from _everywhere(inside)
 
 
-def _box(placed: Placed) -> Iterator[str]:
-    box = placed.box
-    yield f'<g class="{"step" if box.is_operator else "variable"}">'
-    yield f"<title>{escape(box.title)}</title>"
-    radius = 3 if box.is_operator else 11
-    yield (
-        f'<rect class="box {box.kind}" x="{_f(placed.x)}" y="{_f(placed.y)}" '
-        f'width="{_f(placed.width)}" height="{_f(placed.height)}" rx="{radius}"/>'
+def _label(rows: Sequence[Row]) -> str:
+    return f"<{_lines(rows)}>"
+
+
+def _lines(rows: Sequence[Row]) -> str:
+    return "".join(f'{_line(row)}<BR ALIGN="LEFT"/>' for row in rows)
+
+
+def _line(row: Row) -> str:
+    text = _colored(row.text, TEXT[row.kind])
+    more = _colored(" " + row.more, PALE) if row.more else ""
+    return (f"<B>{text}</B>" if row.kind == "title" else text) + more
+
+
+def _colored(text: str, color: str) -> str:
+    return f'<FONT COLOR="{color}">{escape(text).replace(" ", "&#160;")}</FONT>'
+
+
+def _plain(text: str) -> str:
+    """Text for an attribute, in which Graphviz reads entities and escapes."""
+    return escape(text).replace("\\", "\\\\")
+
+
+def _legend(title: str, shown: set[str]) -> str:
+    """The title, and below it what the colours that are used mean."""
+    cells = []
+    for kind, text in LEGEND.items():
+        if kind in shown:
+            line = CUSTOM_LINE if kind == CUSTOM else LINE
+            cells.append(f'<TD BGCOLOR="{FILL[kind]}" COLOR="{line}" BORDER="1">&#160;&#160;</TD>')
+            cells.append(f'<TD ALIGN="LEFT">{_colored(text, PALE)}</TD>')
+    rows = ["".join(cells[i : i + 8]) for i in range(0, len(cells), 8)]
+    notes = "".join(
+        f'<TR><TD ALIGN="LEFT" COLSPAN="8">{_colored(text, color)}</TD></TR>'
+        for text, color in ((FAR, AWAY), (SHAPES, PALE))
     )
-    for number, row in enumerate(box.rows):
-        y = placed.y + PADDING / 2 + LINE * (number + 0.72)
-        more = f'<tspan class="spec"> {escape(row.more)}</tspan>' if row.more else ""
-        yield f'<text class="{row.kind}" x="{_f(placed.x + PADDING)}" y="{_f(y)}">{escape(row.text)}{more}</text>'
-    for frame in placed.frames:
-        yield from _frame(frame, placed)
-    yield "</g>"
+    head = f'<TR><TD ALIGN="LEFT" COLSPAN="8"><B>{_colored(title, INK)}</B></TD></TR>'
+    table = head + "".join(f"<TR>{row}</TR>" for row in rows) + notes
+    return f'<<FONT POINT-SIZE="{ROOM}"><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="3">{table}</TABLE></FONT>>'
 
 
-def _frame(frame: Frame, within: Placed) -> Iterator[str]:
-    yield f'<g transform="translate({_f(within.x + frame.x)} {_f(within.y + frame.y)})">'
-    yield f'<rect class="frame" width="{_f(frame.width)}" height="{_f(frame.height)}" rx="3"/>'
-    for number, line in enumerate(frame.lines):
-        y = PADDING / 2 + LINE * (number + 0.72)
-        kind = "output" if number else "title"
-        yield f'<text class="{kind}" x="{_f(PADDING)}" y="{_f(y)}">{escape(line)}</text>'
-    yield f'<g transform="translate({_f(PADDING)} {_f(PADDING + LINE * len(frame.lines))})">'
-    yield from _picture(frame.picture)
-    yield "</g></g>"
+def _connected(column: Column) -> list[list[Box]]:
+    """The parts of a column between which no arrow leads, in the order in which they begin."""
+    group = {box: [box] for box in column.boxes}
+    for a, b in column.arrows:
+        if group[a] is not group[b]:
+            together = group[a] + group[b]
+            group.update(dict.fromkeys(together, together))
+    parts = {id(part): part for part in (group[box] for box in column.boxes)}
+    return [[box for box in column.boxes if group[box] is part] for part in parts.values()]
 
 
-def _f(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
+def _main_lines(column: Column) -> set[tuple[Box, Box]]:
+    """The arrows from operators that end the longest way to a box, and begin the longest way on."""
+    above, below = dict.fromkeys(column.boxes, 0), dict.fromkeys(column.boxes, 0)
+    order = {box: i for i, box in enumerate(column.boxes)}
+    downwards = sorted(column.arrows, key=lambda arrow: order[arrow[1]])
+    for a, b in downwards:
+        above[b] = max(above[b], above[a] + 1)
+    for a, b in sorted(column.arrows, key=lambda arrow: -order[arrow[0]]):
+        below[a] = max(below[a], below[b] + 1)
+    longest_to = {b: (a, b) for a, b in downwards if above[b] == above[a] + 1}
+    longest_from = {a: (a, b) for a, b in downwards if below[a] == below[b] + 1}
+    return {arrow for arrow in longest_to.values() if arrow[0].is_operator and arrow in longest_from.values()}
+
+
+def _graphviz() -> Any:
+    try:
+        import pygraphviz
+    except ImportError as error:
+        raise AppError(
+            f"a picture needs the package pygraphviz, which brings Graphviz's library: pip install pygraphviz ({error})"
+        ) from error
+    return pygraphviz

@@ -1,20 +1,23 @@
 """`if` and `a if test else b`: of a Tensor, the operator `cond`, which runs one of two sub-blocks.
 
-Both branches are run while tracing, once to see what they change and once into their sub-blocks. What they give values
-to becomes what the operator gives.
+While a function is traced each branch runs once, into its sub-block. What the branches leave different becomes what the
+operator gives.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from app.errors import ProgramError
+from app.graph.control import Traced, append_cond
+from app.graph.program import Block
 from app.jit.convert.build import expression, name, statements
+from app.jit.convert.leaving import VALUE, is_flag
 from app.jit.convert.logic import cannot_wait, with_numbers
 from app.jit.convert.names import Changes
-from app.jit.convert.returns import VALUE
 from app.jit.convert.state import (
     NUMBERS,
     State,
@@ -23,34 +26,31 @@ from app.jit.convert.state import (
     as_variable,
     common_dtype,
     copied,
+    frozen,
     is_value,
     place_of,
     put_back,
     same,
+    stand_in,
     tracer,
-    zeros_in_place_of,
+    words_of,
 )
+from app.jit.variable import TracedVariable, settle
 from app.ops.spec import UNKNOWN
-from app.static.control_flow import cond
 from app.static.structure import Structure
 
 # Rewriting
 
 
 def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
-    """The branches as functions, given to `_jit.if_`; or, where they return, to `_jit.choose`."""
+    """The branches as functions, given to `_jit.if_`."""
     node.test = with_numbers(node.test)
-    if hasattr(node, "plain"):
-        node.test = expression("_jit.plain(test, why)", node, test=node.test, why=ast.Constant(node.plain))
-        rewriter.generic_visit(node)
-        return [node]
     changes = rewriter.scope.changes([*node.body, *node.orelse])
     test, body, orelse = rewriter.visit(node.test), rewriter.block(node.body), rewriter.block(node.orelse)
     line = str(node.lineno)
     then, otherwise = f"if_{line}_", f"else_{line}_"
     before, state = state_of(rewriter, changes, node, line)
     declared = rewriter.scope.declarations(changes.names, node)
-    call = "_jit.if_" if not hasattr(node, "returning") else "return _jit.choose"
     return [
         *statements("def then():\n    body", node, then=then, body=[*declared, *body]),
         *statements(
@@ -58,7 +58,7 @@ def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
         ),
         *before,
         *statements(
-            f"{call}(test, then, otherwise, state)", node, test=test, then=then, otherwise=otherwise, state=state
+            "_jit.if_(test, then, otherwise, state)", node, test=test, then=then, otherwise=otherwise, state=state
         ),
     ]
 
@@ -78,7 +78,8 @@ def state_of(rewriter: Any, changes: Changes, at: ast.AST, line: str) -> tuple[l
     names, containers = changes
     if not (names or containers):
         return [], expression("_jit.NOTHING", at)
-    setter, before = "None", []
+    setter: str | ast.expr = ast.copy_location(ast.Constant(None), at)
+    before: list[ast.stmt] = []
     if names:
         setter = f"set_{line}_"
         target = ast.Tuple([name(n, at, store=True) for n in names], ast.Store())
@@ -100,6 +101,7 @@ def _nothing(at: ast.AST) -> list[ast.stmt]:
 # Meaning
 
 NOTHING = State((), (), None)
+RESULT = "what is returned"
 
 
 def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
@@ -110,89 +112,113 @@ def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state:
         _Choice(test, then, otherwise, state).make()
 
 
-def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State = NOTHING) -> Any:
+def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """What one of two functions gives: as Python chooses, or the operator."""
     if not is_value(test):
         return then() if test else otherwise()
-    return _Choice(test, then, otherwise, state, of_result=True).make()
+    return _Choice(test, then, otherwise, NOTHING).make()
 
 
-def plain(test: Any, why: str) -> Any:
-    """A condition that has to be a plain Python value."""
-    if is_value(test):
-        raise ProgramError(
-            f"an `if` or a loop over a Tensor cannot be converted here, as {why}; "
-            "give a variable its value in the branches, and return it at the end of the function"
-        )
-    return test
+@dataclass
+class _Branch:
+    """A branch that was traced: its block, and what it leaves."""
+
+    block: Block
+    result: Any
+    values: list[Any]
+    """What the State holds, of which each traced Tensor is a copy as it is at the end of the branch."""
+    known: list[Any]
+    """The same, as the very objects."""
+    tensors: dict[int, tuple[TracedVariable, TracedVariable]]
+    """The Tensors that it changes in place, by identity, each with a copy as it is at the end of the branch."""
 
 
 class _Choice:
     """An `if` over a Tensor."""
 
-    def __init__(self, test: Any, then: Any, otherwise: Any, state: State, of_result: bool = False):
+    def __init__(self, test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State):
         self.where = place_of(then)
         self.test = as_condition(test, self.where)
-        self.branches, self.state, self.of_result = (then, otherwise), state.fresh(), of_result
-        self.before = self.state.read()
+        self.functions, self.state = (then, otherwise), state
+        self.before = state.read()
 
     def make(self) -> Any:
-        outcomes = self._rehearsed()
-        names = ["what is returned", *self.state.names]
-        merged = [self._merge(*both) for both in zip(names, *outcomes, [None, *self.before], strict=True)]
+        """Trace the branches and append the operator; gives what the functions give."""
+        branches = [self._traced(function) for function in self.functions]
+        result = self._merged(RESULT, [b.result for b in branches])
+        merged = [self._of_name(place, branches) for place in range(len(self.before))]
+        changed = {key: tensor for b in branches for key, (tensor, _) in b.tensors.items()}
+        tensors = {key: self._of_tensor(tensor, branches) for key, tensor in changed.items()}
+        merges = [result, *merged, *tensors.values()]
+        true, false = (self._gives(side, branch, merges) for side, branch in enumerate(branches))
+        made = iter(append_cond(self.test, true, false))
+        value, *after = [merge.filled(made) for merge in merges]
+        self.state.write([put_back(old, new) for old, new in zip(self.before, after, strict=False)])
+        settle(list(zip(changed.values(), after[len(merged) :], strict=True)))
+        return value
 
-        def values(branch: Callable[[], Any]) -> list[Any]:
-            chosen = []
-            with tracer().changes():
-                for merge, nest in zip(merged, self._run(branch), strict=True):
-                    chosen += merge.variables(nest)
-            return chosen
-
-        self.state.write(self.before)
-        made = iter(cond(self.test, lambda: values(self.branches[0]), lambda: values(self.branches[1])) or [])
-        result, *after = [merge.filled(made) for merge in merged]
-        self.state.write([put_back(old, new) for old, new in zip(self.before, after, strict=True)])
-        return result
-
-    def _rehearsed(self) -> list[list[Any]]:
-        """What each branch leaves; again, where it is found to change Tensors in place that were not looked at."""
-        outcomes: list[list[Any]] = []
-        found: list[Any] = []
-        for branch in self.branches:
-            with tracer().rehearsal() as changed:
-                outcomes.append(self._run(branch))
-            found += changed
-        if not self.state.add(found):
-            return outcomes
-        self.before += self.state.read()[len(self.before) :]
-        return self._rehearsed()
-
-    def _run(self, branch: Callable[[], Any]) -> list[Any]:
+    def _traced(self, function: Callable[[], Any]) -> _Branch:
         self.state.write([copied(value) for value in self.before])
-        result = branch()
-        return [copied(value) for value in (result if self.of_result else None, *self.state.read())]
+        with tracer().program.sub_block() as block, tracer().changes() as tensors:
+            result = frozen(function())
+            known = [copied(value) for value in self.state.read()]
+            values = [frozen(value) for value in known]
+        return _Branch(block, result, values, known, tensors)
 
-    def _merge(self, name: str, a: Any, b: Any, before: Any) -> Merge:
-        if same(a, before) and same(b, before):
+    def _gives(self, side: int, branch: _Branch, merges: Sequence[Merge]) -> Traced:
+        """The block, with what it gives in the common types of both."""
+        with tracer().program.appending_to(branch.block):
+            return Traced(branch.block, [variable for merge in merges for variable in merge.variables(side)])
+
+    def _of_name(self, place: int, branches: Sequence[_Branch]) -> Merge:
+        """What a variable of the function is afterwards."""
+        before, name = self.before[place], self.state.names[place]
+        if all(same(branch.known[place], before) for branch in branches):
             return Merge(before)
-        reason = ""
-        if name.startswith(VALUE):
-            a, b = (zeros_in_place_of(y) if isinstance(x, Undefined) else x for x, y in ((a, b), (b, a)))
+        return self._merged(name, self._with_stand_ins(name, place, branches))
+
+    def _with_stand_ins(self, name: str, place: int, branches: Sequence[_Branch]) -> list[Any]:
+        """The values of a name, where one without a value that nothing reads counts as one like the other."""
+        values = [branch.values[place] for branch in branches]
+        for side, value in enumerate(values):
+            other = values[1 - side]
+            one_sided = isinstance(value, Undefined) and not isinstance(other, Undefined)
+            if one_sided and (name == VALUE or self._has_left(branches[side])):
+                values[side] = stand_in(other)
+        return values
+
+    def _has_left(self, branch: _Branch) -> bool:
+        """Whether a `return`, `break` or `continue` in a branch keeps what follows in the source from being run."""
+        flags = zip(self.state.names, self.before, branch.values, strict=True)
+        return any(new is True and old is not True for name, old, new in flags if is_flag(name))
+
+    def _of_tensor(self, tensor: TracedVariable, branches: Sequence[_Branch]) -> Merge:
+        """What a Tensor that is changed in place is afterwards."""
+        values = [branch.tensors.get(id(tensor), (None, tensor))[1] for branch in branches]
+        return self._merged(tensor.name, values, needed=True)
+
+    def _merged(self, name: str, values: Sequence[Any], needed: bool = False) -> Merge:
+        a, b = values
+        where = f"of the `if` over a Tensor at {self.where}"
+        if a is None and b is None:
+            return Merge(None)
         if isinstance(a, Undefined) or isinstance(b, Undefined):
             reason = "has a value in one branch alone"
         else:
             first, second = Structure.of(a), Structure.of(b)
-            if first.shape != second.shape:
-                reason = f"is {words(a)} in one branch and {words(b)} in the other"
-            else:
+            if first.shape == second.shape:
                 merge = Merge(a, first, second.leaves)
-                if merge.fits:
+                if not merge.misfit:
                     return merge
                 reason = f"is {merge.misfit} in the two branches"
-        told = f"{name} {reason} of the `if` over a Tensor at {self.where}"
-        if name == "what is returned":
-            raise ProgramError(f"{told}: both must give values of one kind; return something of that kind in both")
-        return Merge(Undefined(name, f": it {reason} of the `if` over a Tensor at {self.where}; give it one before"))
+            else:
+                reason = f"is {words(a)} in one branch and {words(b)} in the other"
+        if name in (RESULT, VALUE):
+            kinds = "both must give values of one kind; return something of that kind in both"
+            raise ProgramError(f"{RESULT} {reason} {where}: {kinds}")
+        if needed:
+            raise ProgramError(f"{name}, which is changed in place, {reason} {where}; both must leave it alike")
+        return Merge(Undefined(name, f": it {reason} {where}; give it one before"))
 
 
 class Merge:
@@ -200,34 +226,29 @@ class Merge:
 
     def __init__(self, nest: Any, structure: Structure | None = None, others: Sequence[Any] = ()):
         self.nest, self.structure = nest, structure
+        self.leaves = [structure.leaves if structure else [], others]
         self.kinds: list[tuple[str, tuple[int, ...]] | None] = []
         """For each leaf its type and shape, or None for one that is the same in both."""
         self.misfit = ""
-        for a, b in zip(structure.leaves if structure else (), others, strict=True):
+        for a, b in zip(*self.leaves, strict=True):
             self.kinds.append(self._kind(a, b))
-
-    @property
-    def fits(self) -> bool:
-        return not self.misfit
 
     def _kind(self, a: Any, b: Any) -> tuple[str, tuple[int, ...]] | None:
         if not (is_value(a) or is_value(b)) and same(a, b):
             return None
         if all(is_value(x) or isinstance(x, NUMBERS) for x in (a, b)):
-            return common_dtype(a, b), next((tuple(x.shape) for x in (a, b) if is_value(x)), ())
+            shapes = [tuple(x.shape) for x in (a, b) if is_value(x)]
+            if _agree(shapes):
+                return common_dtype(a, b), next(iter(shapes), ())
         self.misfit = f"{words(a)} and {words(b)}"
         return None
 
-    def variables(self, nest: Any) -> list[Any]:
+    def variables(self, side: int) -> list[Any]:
         """The leaves of one branch's nest that differ, as variables."""
-        if self.structure is None:
-            return []
-        absent = isinstance(nest, Undefined)
-        leaves = [0] * len(self.kinds) if absent else Structure.of(nest).leaves
-        pairs = zip(leaves, self.kinds, strict=True)
+        pairs = zip(self.leaves[side], self.kinds, strict=True)
         return [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
 
-    def filled(self, made: Any) -> Any:
+    def filled(self, made: Iterator[Any]) -> Any:
         """The nest with the operator's results in the places of those leaves."""
         if self.structure is None:
             return self.nest
@@ -235,11 +256,17 @@ class Merge:
         return self.structure.filled([leaf if kind is None else next(made) for leaf, kind in leaves])
 
 
+def _agree(shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether shapes may be the same."""
+    if len({len(shape) for shape in shapes}) > 1:
+        return False
+    return all(len({size for size in sizes if size != UNKNOWN}) < 2 for sizes in zip(*shapes, strict=True))
+
+
 def words(value: Any) -> str:
-    """A value as messages tell of it."""
+    """A value, for messages."""
     if is_value(value):
-        shape = ", ".join("any" if size == UNKNOWN else str(size) for size in value.shape)
-        return f"a Tensor of shape [{shape}]"
+        return f"a Tensor of shape {words_of(value.shape)}"
     if value is None or isinstance(value, (*NUMBERS, str)):
         return repr(value)
     return (

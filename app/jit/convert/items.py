@@ -1,15 +1,14 @@
-"""`x[i] = v` and its kin, which are noted where a Tensor decides whether they happen, and sizes that may be open."""
+"""Assignments to items and attributes, recorded so that an attempt can be undone, and shapes with open sizes."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
 
-from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.convert.build import expression
 from app.jit.convert.state import State
-from app.ops.spec import UNKNOWN
+from app.ops.spec import OpenSize
 from app.tensor.modes import modes
 
 # Rewriting
@@ -38,7 +37,7 @@ def rewrite_attribute(rewriter: Any, node: ast.Attribute) -> ast.expr:
 
 
 def about_to_change(owner: Any, attribute: str | None = None) -> Any:
-    """The owner of an item or an attribute that is set or deleted. What it was is noted while a branch is tried."""
+    """The owner of an item or an attribute that is set or deleted; the old value is recorded during an attempt."""
     if modes().tracer is not None:
         if attribute is None:
             modes().tracer.note_contents(owner)
@@ -55,21 +54,14 @@ def about_to_rebind(state: State) -> None:
 
 def shape(value: Any) -> Any:
     """The shape of a value. The size of a batch that was left open cannot be computed with: it raises."""
-    if isinstance(value, Variable) and UNKNOWN in value.shape:
-        return [OpenSize(value.name) if size == UNKNOWN else size for size in value.shape]
-    return list(value.shape) if isinstance(value, Variable) else value.shape
+    if not isinstance(value, Variable):
+        return value.shape
+    return [TracedSize(*size.where) if isinstance(size, OpenSize) else size for size in value.shape]
 
 
-class OpenSize:
-    """The size of an axis that differs from call to call. The function is then traced for each size."""
+class TracedSize(OpenSize):
+    """An open size that cannot be compared either: a function that asks is traced for each size."""
 
-    def __init__(self, owner: str):
-        self.owner = owner
+    __slots__ = ()
 
-    def _refuse(self, *_: Any) -> Any:
-        raise ProgramError(f"the first size of {self.owner} is open, and not known while the function is traced")
-
-    __int__ = __index__ = __float__ = __bool__ = __hash__ = __eq__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __ne__ = __str__ = __repr__ = __getattr__ = _refuse
+    __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = OpenSize._refuse  # type: ignore[assignment]

@@ -12,7 +12,6 @@ from typing import Any
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
-from app.jit.convert.batches import over_batches
 from app.jit.convert.branch import if_, state_of, words
 from app.jit.convert.build import expression, statements
 from app.jit.convert.logic import and_, not_, with_numbers
@@ -30,10 +29,11 @@ from app.jit.convert.state import (
     place_of,
     put_back,
     same,
+    stand_in,
     tracer,
-    zeros_in_place_of,
 )
-from app.jit.signature import DatasetArgument
+from app.jit.tracer import Again, Findings, Kind
+from app.jit.variable import settle
 from app.ops.creation import shape_of
 from app.ops.spec import UNKNOWN
 from app.static.control_flow import while_loop
@@ -45,8 +45,6 @@ from app.static.structure import Structure
 def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
     """Condition and body as functions, given to `_jit.while_`."""
     node.test = with_numbers(node.test)
-    if hasattr(node, "plain"):
-        return _kept(rewriter, node)
     changes, needed = rewriter.scope.changes([node.test, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
     if hasattr(node, "stop"):
@@ -71,8 +69,6 @@ def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
 
 def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
     """The body as a function of one item, given to `_jit.for_`."""
-    if hasattr(node, "plain"):
-        return _kept(rewriter, node)
     changes, needed = rewriter.scope.changes([node.target, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
     items = rewriter.visit(node.iter)
@@ -90,14 +86,6 @@ def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
     return [*run, *before, *statements(call, node, **parts, needed=_listed(needed, changes.names, node))]
 
 
-def _kept(rewriter: Any, node: Any) -> list[ast.stmt]:
-    if isinstance(node, ast.While):
-        why = ast.Constant(node.plain)  # type: ignore[attr-defined]
-        node.test = expression("_jit.plain(test, why)", node, test=node.test, why=why)
-    rewriter.generic_visit(node)
-    return [node]
-
-
 def _return(value: ast.expr) -> list[ast.stmt]:
     return [ast.copy_location(ast.Return(value), value)]
 
@@ -107,6 +95,13 @@ def _listed(needed: Sequence[str], names: Sequence[str], at: ast.AST) -> ast.exp
 
 
 # Meaning
+
+
+BATCHES = (
+    "{}: a loop over batches cannot be part of a traced function, as every batch would be traced on its own: make the "
+    "step for one batch a function of to_static, and call it in the loop; or build a Program, whose epoch "
+    "Executor.train_from_dataset runs in one call"
+)
 
 
 def while_(test: Callable[[], Any], body: Callable[[], Any], state: State, needed: Sequence[str] = ()) -> None:
@@ -132,9 +127,8 @@ def for_(
     if isinstance(items, TensorRange):
         _count(items, body, state, needed, stop)
         return
-    if isinstance(items, DatasetArgument):
-        over_batches(items, body, state, stop)
-        return
+    if all(hasattr(items, name) for name in ("arrays", "order", "batch_size")):
+        raise ProgramError(BATCHES.format(place_of(body)))
     if isinstance(items, Variable) and items.shape[:1] == (UNKNOWN,):
         rows = TensorRange(0, shape_of(items)[0], 1)
         _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
@@ -197,55 +191,126 @@ def _scalar(value: Any) -> Any:
     return as_variable(value, "int64")
 
 
-Kind = tuple[str, tuple[int, ...]]
-"""The element type and the shape of what is carried."""
-
-
 class _Loop:
-    """A loop over a Tensor."""
+    """A loop over a Tensor: its body is traced until it is known what has to be carried, mostly once or twice."""
 
     def __init__(self, test: Any, body: Any, state: State, needed: Sequence[str], where: str = ""):
-        self.test, self.body, self.state, self.needed = test, body, state.fresh(), needed
+        self.test, self.body, self.state, self.needed = test, body, state, needed
         self.where = where or place_of(body)
-        self.before = self.state.read()
-        self.kinds: list[list[Kind | None]] = [[] for _ in self.before]
-        """For each variable those of its leaves; None for a leaf that no iteration changes."""
+        self.before = state.read()
         self.local: set[int] = set()
         """Variables that have a value only inside an iteration."""
+        self.found = Findings()
 
     def make(self) -> None:
-        known: Any = None
-        while known != self.kinds:  # what is carried is a Tensor, and more may come to depend on it
-            known = self.kinds
-            self.kinds = self._rehearsed()
-        self.state.write(self.before)
-        made = while_loop(self._says, self._makes, self._initial() or [as_variable(0, "int64")])
-        ends = zip(self.state.names, self.before, self._filled(made), strict=True)
+        """Append the operator, and let the variables be what it gives."""
+        around = tracer().findings
+        self.found = tracer().findings = self._known(around.of(self.where))
+        try:
+            made = self._appended()
+        finally:
+            tracer().findings = around
         reason = f": it gets one only inside the loop over a Tensor at {self.where}; give it one before"
+        ends = zip(self.state.names, self.before, self._filled(made), strict=True)
         self.state.write(
             [
                 Undefined(name, reason) if place in self.local else put_back(old, new)
                 for place, (name, old, new) in enumerate(ends)
             ]
         )
+        settle([(tensor, new) for (tensor, _), new in zip(self.found.tensors, self._last(made), strict=True)])
 
-    def _rehearsed(self) -> list[list[Kind | None]]:
-        """What an iteration changes, given what is known to be carried."""
-        with tracer().rehearsal() as changed:
-            self.state.write(self._filled(self._initial()))
-            self.test()
+    def _known(self, found: Findings) -> Findings:
+        """What earlier attempts at what is around have found out, as far as it is still about this loop."""
+        if len(found.kinds) != len(self.before):
+            found.kinds = [[] for _ in self.before]
+        for place, value in found.begins.items():
+            if isinstance(self.before[place], Undefined):
+                self.before[place] = value
+        for place, (value, kinds) in enumerate(zip(self.before, found.kinds, strict=True)):
+            if len(kinds) != len(Structure.of(value).leaves):
+                found.kinds[place] = []
+        blocks = tracer().program.blocks
+        found.tensors = [(t, kind) for t, kind in found.tensors if t.block in blocks]
+        return found
+
+    def _appended(self) -> list[Any]:
+        while True:
+            self.found.begin()
+            self.local = set()
+            try:
+                with tracer().attempt():
+                    return while_loop(self._says, self._makes, self._initial() or [as_variable(0, "int64")])
+            except Again:
+                continue
+
+    def _initial(self) -> list[Any]:
+        """What is carried, as it is at first."""
+        carried = self._carried(self.before)
+        return [*carried, *(as_variable(tensor, *kind) for tensor, kind in self.found.tensors)]
+
+    def _carried(self, values: Sequence[Any]) -> list[Any]:
+        """The leaves of the variables' values that are carried."""
+        carried = []
+        for value, kinds in zip(values, self.found.kinds, strict=True):
+            if any(kinds):
+                pairs = zip(Structure.of(value).leaves, kinds, strict=True)
+                carried += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
+        return carried
+
+    def _filled(self, values: Sequence[Any]) -> list[Any]:
+        """The variables, with what is carried in its places."""
+        given = iter(values)
+        filled = []
+        for old, kinds in zip(self.before, self.found.kinds, strict=True):
+            if not any(kinds):
+                filled.append(copied(old))
+                continue
+            structure = Structure.of(old)
+            pairs = zip(structure.leaves, kinds, strict=True)
+            filled.append(structure.filled([leaf if kind is None else next(given) for leaf, kind in pairs]))
+        return filled
+
+    def _last(self, values: Sequence[Any]) -> list[Any]:
+        """Of what is carried, the Tensors that are changed in place."""
+        return list(values)[len(values) - len(self.found.tensors) :] if self.found.tensors else []
+
+    def _enter(self, values: Sequence[Any]) -> None:
+        """Begin the condition or the body with the values that are carried."""
+        self.state.write(self._filled(values))
+        for (tensor, _), value in zip(self.found.tensors, self._last(values), strict=True):
+            tensor.stand_for(value)
+
+    def _says(self, *values: Any) -> Any:
+        with tracer().changes():
+            self._enter(values)
+            with tracer().changes() as changed:
+                says = as_condition(self.test(), self.where)
+        if changed:
+            names = ", ".join(tensor.name for tensor, _ in changed.values())
+            raise ProgramError(f"the condition of the loop at {self.where} changes {names} in place; do it in the body")
+        return says
+
+    def _makes(self, *values: Any) -> list[Any]:
+        with tracer().changes() as changed:
+            self._enter(values)
             self.body()
-            ends = zip(self.state.names, self.state.read(), strict=True)
-            kinds = [self._carry(place, name, new) for place, (name, new) in enumerate(ends)]
-        if self.state.add(changed):
-            found = self.state.read()[len(kinds) :]
-            self.before += found
-            kinds += [[] for _ in found]
-        return kinds
+            news = self.state.read()
+            kinds = [self._carry(place, new) for place, new in enumerate(news)]
+            grown = kinds != self.found.kinds
+            made = [] if grown else self._carried(news)
+            made += [as_variable(tensor, *kind) for tensor, kind in self.found.tensors]
+        known = {id(tensor) for tensor, _ in self.found.tensors}
+        more = [(t, (t.dtype, tuple(t.shape))) for key, (t, _) in changed.items() if key not in known]
+        if grown or more:  # what is carried is a Tensor in the body, and more may come to depend on it
+            self.found.kinds = kinds
+            self.found.tensors += more
+            raise Again
+        return made or list(values)
 
-    def _carry(self, place: int, name: str, new: Any) -> list[Kind | None]:
+    def _carry(self, place: int, new: Any) -> list[Kind | None]:
         """Decide what of a variable is carried, from what it is before and after an iteration."""
-        old = self.before[place]
+        name, old = self.state.names[place], self.before[place]
         if isinstance(old, Undefined):
             if isinstance(new, Undefined):
                 return []
@@ -253,18 +318,19 @@ class _Loop:
             if name not in self.needed or not all(isinstance(x, NUMBERS) or _has_known_shape(x) for x in leaves):
                 self.local.add(place)
                 return []
-            old = self.before[place] = zeros_in_place_of(new)
+            old = self.before[place] = self.found.begins[place] = stand_in(new)
         first, second = Structure.of(old), Structure.of(new)
         if first.shape != second.shape:
             raise ProgramError(
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, where "
                 "every iteration must leave it alike; a list that grows can be a Tensor whose rows are set: out[i] = x"
             )
-        earlier = self.kinds[place] or [None] * len(first.leaves)
-        return [
+        earlier = self.found.kinds[place] or [None] * len(first.leaves)
+        kinds = [
             kind or self._carry_leaf(name, a, b)
             for kind, a, b in zip(earlier, first.leaves, second.leaves, strict=True)
         ]
+        return kinds if any(kinds) else []
 
     def _carry_leaf(self, name: str, old: Any, new: Any) -> Kind | None:
         if same(old, new):
@@ -276,44 +342,6 @@ class _Loop:
             )
         dtype = dtype_of(old) if is_value(old) else common_dtype(old, new)
         return dtype, tuple(new.shape) if is_value(new) else ()
-
-    def _initial(self) -> list[Any]:
-        """What is carried, as it is at first."""
-        carried = []
-        for old, kinds in zip(self.before, self.kinds, strict=True):
-            if any(kinds):
-                pairs = zip(Structure.of(old).leaves, kinds, strict=True)
-                carried += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
-        return carried
-
-    def _filled(self, values: Sequence[Any]) -> list[Any]:
-        """The variables, with what is carried in its places."""
-        given = iter(values)
-        filled = []
-        for old, kinds in zip(self.before, self.kinds, strict=True):
-            if not any(kinds):
-                filled.append(copied(old))
-                continue
-            structure = Structure.of(old)
-            pairs = zip(structure.leaves, kinds, strict=True)
-            filled.append(structure.filled([leaf if kind is None else next(given) for leaf, kind in pairs]))
-        return filled
-
-    def _says(self, *values: Any) -> Any:
-        with tracer().changes():
-            self.state.write(self._filled(values))
-            return as_condition(self.test(), self.where)
-
-    def _makes(self, *values: Any) -> list[Any]:
-        made = []
-        with tracer().changes():
-            self.state.write(self._filled(values))
-            self.body()
-            for new, kinds in zip(self.state.read(), self.kinds, strict=True):
-                if any(kinds):
-                    pairs = zip(Structure.of(new).leaves, kinds, strict=True)
-                    made += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
-        return made or list(values)
 
 
 def _has_known_shape(value: Any) -> bool:

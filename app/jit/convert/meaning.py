@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
-from app.jit.convert.branch import NOTHING, choose, if_, plain
+from app.jit.convert.branch import NOTHING, choose, if_
 from app.jit.convert.items import about_to_change, about_to_rebind, shape
 from app.jit.convert.logic import and_, assert_, chain, not_, numbers, or_
 from app.jit.convert.loop import for_, while_
@@ -89,7 +89,6 @@ _JIT = SimpleNamespace(
     not_=not_,
     numbers=numbers,
     or_=or_,
-    plain=plain,
     shape=shape,
     while_=while_,
 )

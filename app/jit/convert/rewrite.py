@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.jit.convert import branch, calls, items, logic, loop
-from app.jit.convert.breaks import Breaks
 from app.jit.convert.build import statements
+from app.jit.convert.leaving import with_flags
 from app.jit.convert.names import Assigned, Changes, declared
-from app.jit.convert.returns import settle
 
 
 def rewritten(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -43,13 +42,9 @@ class Scope:
         self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
 
     def changes(self, statements: Iterable[ast.AST]) -> Changes:
-        """What the statements change of the function's own; containers of globals and of functions around are Python's.
-
-        A name for a container is given a copy while a branch is tried, as if it got a value.
-        """
+        """What the statements change of the function's own; other containers are Python's."""
         found = Assigned(statements)
-        own = [name for name in found.changed if name.partition(".")[0] in self.locals]
-        return Changes([*found.bound, *(n for n in own if "." not in n)], [n for n in own if "." in n])
+        return Changes(found.bound, [name for name in found.changed if name.partition(".")[0] in self.locals])
 
     def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
         """What an inner function begins with that gives values to these names."""
@@ -83,8 +78,7 @@ class Rewriter(ast.NodeTransformer):
         return self.scopes[-1]
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        node.body = settle(node.body, node)
-        Breaks().generic_visit(node)
+        with_flags(node)
         self.scopes.append(Scope(node))
         node.body = self.block(node.body)
         beginning = [*_docstring(node), *self.scope.binding(node), *self._of_others(node)]

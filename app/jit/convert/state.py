@@ -1,9 +1,8 @@
-"""What converted code shares: which values are Tensors, and the variables that a construct may change."""
+"""Shared by converted code: which values are Tensors, and the variables that a branch or a loop may change."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,12 @@ NUMBERS = (bool, int, float, np.generic)
 
 
 def is_value(value: Any) -> bool:
-    """Whether something is known only when the function runs."""
+    """Whether a value is known only when the function runs."""
     return isinstance(value, (Variable, Tensor))
 
 
 def tracer() -> Any:
-    """What traces now."""
+    """The active tracer."""
     if modes().tracer is None:
         raise ProgramError("converted code was called while nothing is traced; call the function of to_static itself")
     return modes().tracer
@@ -51,7 +50,7 @@ def one_element(value: Any, wish: str) -> Any:
 
 
 def words_of(shape: Sequence[int]) -> str:
-    """A shape as messages tell of it."""
+    """A shape, for messages."""
     return "[" + ", ".join("any" if size == UNKNOWN else str(size) for size in shape) + "]"
 
 
@@ -95,7 +94,7 @@ def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
 
 
 class Undefined:
-    """What a name stands for that has no value: whoever uses it is told why."""
+    """The value of a name that has none: using it raises an error that says why."""
 
     def __init__(self, name: str, reason: str = ""):
         object.__setattr__(self, "name", name)
@@ -115,27 +114,20 @@ class Undefined:
 
 
 class State:
-    """What a construct changes: the variables of a function that it gives values to, containers, traced Tensors."""
+    """What a construct changes: the variables of a function that it gives values to, and what containers hold."""
 
     def __init__(
         self, names: Sequence[str], getters: Sequence[Callable[[], Any]], setter: Any, containers: Sequence[str] = ()
     ):
-        self._names, self._getters, self._setter = tuple(names), getters, setter
-        self._containers = tuple(containers)
-        """The last of the names: these are never given a value, but what they hold is changed."""
-        self.tensors: list[TracedVariable] = []
-        """Traced Tensors that are changed in place, by whatever name."""
-
-    @property
-    def names(self) -> list[str]:
-        """What messages call its parts."""
-        return [*self._names, *(tensor.name for tensor in self.tensors)]
+        self.names = tuple(names)
+        """What messages call its parts; the last of them are the containers."""
+        self._getters, self._setter = tuple(getters), setter
+        self._given = len(self.names) - len(containers)
 
     def read(self) -> list[Any]:
         """The values now."""
-        values = [self._value(name, get) for name, get in zip(self._names, self._getters, strict=True)]
-        given = len(values) - len(self._containers)
-        return [*values[:given], *map(copied, values[given:]), *map(copy.copy, self.tensors)]
+        values = [self._value(name, get) for name, get in zip(self.names, self._getters, strict=True)]
+        return [*values[: self._given], *map(copied, values[self._given :])]
 
     def _value(self, name: str, get: Callable[[], Any]) -> Any:
         try:
@@ -144,18 +136,14 @@ class State:
             return Undefined(name)
 
     def write(self, values: Sequence[Any]) -> None:
-        """Make these the values."""
-        given = len(self._names) - len(self._containers)
-        if given:
-            self._setter(values[:given])
-        held = zip(self._names[given:], self._getters[given:], values[given : len(self._names)], strict=True)
-        for name, get, new in held:
+        """Make these the values; containers stay the objects that they are."""
+        if self._given:
+            self._setter(values[: self._given])
+        for name, get, new in list(zip(self.names, self._getters, values, strict=True))[self._given :]:
             now = self._value(name, get)
             if isinstance(new, Undefined) and not isinstance(now, Undefined):
                 new._refuse()
             put_back(now, copied(new))
-        for tensor, new in zip(self.tensors, values[len(self._names) :], strict=True):
-            tensor.stand_for(new)
 
     def after(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], None]) -> State:
         """The same with one more variable at the front."""
@@ -165,17 +153,7 @@ class State:
             if len(values) > 1:
                 self._setter(values[1:])
 
-        return State((name, *self._names), (getter, *self._getters), put, self._containers)
-
-    def fresh(self) -> State:
-        """The same, of which no Tensor is known to change."""
-        return State(self._names, self._getters, self._setter, self._containers)
-
-    def add(self, tensors: Iterable[TracedVariable]) -> bool:
-        """Take in Tensors that were found to be changed in place; whether some of them were new."""
-        new = [t for t in tensors if all(t is not known for known in self.tensors)]
-        self.tensors += new
-        return bool(new)
+        return State((name, *self.names), (getter, *self._getters), put, self.names[self._given :])
 
 
 def place_of(function: Any) -> str:
@@ -184,10 +162,18 @@ def place_of(function: Any) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
-def zeros_in_place_of(nest: Any) -> Any:
-    """The same nest of numbers that nobody reads."""
+def stand_in(nest: Any) -> Any:
+    """A nest like another, to stand where nothing reads it: 0 for what is known only when the function runs."""
     structure = Structure.of(nest)
-    return structure.filled([0] * len(structure.leaves))
+    return structure.filled([0 if is_value(leaf) else leaf for leaf in structure.leaves])
+
+
+def frozen(nest: Any) -> Any:
+    """A nest whose traced Tensors keep the values of now when they are changed in place."""
+    structure = Structure.of(nest)
+    if not any(isinstance(leaf, TracedVariable) for leaf in structure.leaves):
+        return nest
+    return structure.filled([v.frozen() if isinstance(v, TracedVariable) else v for v in structure.leaves])
 
 
 def copied(nest: Any) -> Any:

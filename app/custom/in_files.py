@@ -1,0 +1,260 @@
+"""Custom operators in a file: the functions that each was made of, where these are found, and the hash of their source.
+
+A file refers to a function as `my_ops.py:swish` or `package.ops:swish`, which is not imported because the file says so.
+Whoever loads it names what may be used: by a reference, by a file or module as a whole, or by handing over the module
+or the function itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from app import working_folder
+from app.custom import shelf
+from app.custom.lookup import OF_FILES, SHIPPED, module_of_file
+from app.custom.numba_functions import function_name
+from app.custom.operator import HOOKS, CustomOperator
+from app.custom.source import home_of, source_hash, written_as
+from app.errors import OperatorError, ProgramError
+from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
+from app.ops.definition import OpDef
+
+
+class UnnamedOperatorError(OperatorError):
+    """A file that needs functions of the user's which were not named: `needed` are the references to them."""
+
+    def __init__(self, message: str, needed: Sequence[str] = ()):
+        super().__init__(message)
+        self.needed = tuple(needed)
+
+
+class ChangedOperatorError(OperatorError):
+    """A function that is no longer what a file was written with: `changed` is the reference to it."""
+
+    def __init__(self, message: str, changed: str = ""):
+        super().__init__(message)
+        self.changed = changed
+
+
+def reference_to(thing: Any, label: str) -> str:
+    """The reference to a function, an operator or a class; an error for what no name leads to."""
+    name = getattr(written_as(thing), "__qualname__", function_name(thing))
+    module = sys.modules.get(home_of(thing))
+    if module is not None:
+        named = [key for key, value in vars(module).items() if value is thing]
+        for candidate in (name, *named):
+            if _inside(module, candidate) is thing:
+                return f"{_home_text(module)}:{candidate}"
+    kind = "a lambda" if "<lambda>" in name else f"{name}, which is made inside a function" if "<" in name else name
+    raise OperatorError(
+        f"{label} is made of {kind}, and a file can refer only to what has a name of its own in a module: "
+        "define it with `def` or `class` at the top level of a file"
+    )
+
+
+def _inside(module: ModuleType, path: str) -> Any:
+    """What a name of a module stands for; a path leads through classes, and through nothing else."""
+    found: Any = module
+    for step in path.split("."):
+        found = vars(found).get(step) if found is module or isinstance(found, type) else None
+    return getattr(found, "__func__", found)
+
+
+def _home_text(module: ModuleType) -> str:
+    """A module by its file, as a configuration names it, where it is no part of a package."""
+    spec = getattr(module, "__spec__", None)
+    name, file = spec.name if spec is not None else module.__name__, getattr(module, "__file__", None) or ""
+    if name.startswith(OF_FILES) or not ("." in name or "-packages" in file):
+        return Path(file).name if file.endswith(".py") else name
+    return name
+
+
+def parted(reference: str) -> tuple[str, str | None]:
+    """The file or module of a reference, and the name in it; None where it is all of them."""
+    home, colon, name = reference.rpartition(":")
+    if not colon or not all(step.isidentifier() for step in name.split(".")):
+        return reference, None
+    return home, name
+
+
+def _stem(home: str) -> str:
+    return Path(home).stem if home.endswith(".py") else home.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class _Grant:
+    """What the user named: a file or module, perhaps one name in it, and how to get at what that stands for."""
+
+    home: str
+    name: str | None
+    get: Callable[[str], Any]
+
+    def covers(self, reference: str) -> bool:
+        home, name = parted(reference)
+        return self.name in (None, name) and _stem(self.home) == _stem(home)
+
+
+class Trusted:
+    """What may be used: the operators of the shelf, and what the user named."""
+
+    def __init__(self, given: Any = ()):
+        listed = given if isinstance(given, (list, tuple, set)) else [given]
+        self._grants = [_grant(one) for one in listed]
+
+    def covers(self, reference: str) -> bool:
+        """Whether what a reference stands for may be used."""
+        return self._on_shelf(reference) or any(grant.covers(reference) for grant in self._grants)
+
+    def _on_shelf(self, reference: str) -> bool:
+        home, _, short = parted(reference)[0].rpartition(".")
+        return home == shelf.__name__ and short in SHIPPED
+
+    def get(self, reference: str) -> Any:
+        """What a reference stands for. Where it is in a file or module that was named, that is run now."""
+        home, name = parted(reference)
+        if self._on_shelf(reference):
+            return _defined_in(importlib.import_module(home), str(name), reference)
+        return next(grant for grant in self._grants if grant.covers(reference)).get(str(name))
+
+
+def _grant(given: Any) -> _Grant:
+    if isinstance(given, str):
+        home, name = parted(given)
+        return _Grant(home, name, lambda wanted: _defined_in(_module_of(home), wanted, given))
+    if isinstance(given, ModuleType):
+        return _Grant(_home_text(given), None, lambda wanted: _defined_in(given, wanted, given.__name__))
+    if not callable(given):
+        raise OperatorError(
+            f"custom_ops: {given!r} names no operator; give 'file.py:name', 'module:name', a module or a function"
+        )
+    home, name = parted(reference_to(given, f"custom_ops: {function_name(given)}"))
+    return _Grant(home, name, lambda wanted: given)
+
+
+def _module_of(home: str) -> ModuleType:
+    if home.endswith(".py"):
+        return module_of_file(home)
+    working_folder.search()
+    try:
+        return importlib.import_module(home)
+    except ImportError as error:
+        raise OperatorError(f"custom_ops: the module {home} cannot be imported: {error}") from error
+
+
+def _defined_in(module: ModuleType, name: str, where: str) -> Any:
+    """What a module defines under a name. What it has imported is not its own, and was not named."""
+    found = _inside(module, name)
+    if found is None or home_of(found) != module.__name__:
+        raise OperatorError(f"{where}: it defines no {name!r} itself")
+    return found
+
+
+class OperatorTable:
+    """The custom operators of a file that is being written, each under a number."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self._numbers: dict[int, int] = {}
+
+    def number_of(self, definition: OpDef) -> int:
+        """The number that stands for an operator, which is entered when it is first asked for."""
+        if id(definition) not in self._numbers:
+            entry = self._entry(definition)
+            self._numbers[id(definition)] = len(self.entries)
+            self.entries.append(entry)
+        return self._numbers[id(definition)]
+
+    def _entry(self, definition: OpDef) -> dict[str, Any]:
+        if not isinstance(definition, CustomOperator):
+            raise OperatorError(f"{definition.label} cannot be written to a file: nothing says what it was made of")
+        origin = definition.origin
+        try:
+            settings = {name: value_to_data(value) for name, value in origin.settings.items()}
+        except ProgramError as error:
+            raise OperatorError(f"{definition.label} was made with what cannot be written to a file: {error}") from None
+        functions = {name: self._function(thing, definition) for name, thing in origin.functions.items()}
+        told = {"name": definition.name, "where": definition.where, "hook": origin.hook, "functions": functions}
+        return {**told, "settings": settings} if settings else told
+
+    def _function(self, thing: Any, definition: OpDef) -> dict[str, Any]:
+        if isinstance(thing, CustomOperator) and thing is not definition:
+            return {"operator": self.number_of(thing)}
+        reference = reference_to(thing, definition.label)
+        try:
+            return {"from": reference, "source_sha256": source_hash(thing)}
+        except OperatorError as error:
+            raise OperatorError(f"{definition.label} cannot be written to a file: {error}") from error
+
+
+def read_operators(
+    entries: Any, file: str, custom_ops: Any, accept_changed: Collection[str], how: str
+) -> Callable[[int], OpDef]:
+    """The custom operators of a file by their numbers; nothing is imported unless all that is needed was named.
+
+    `how` is the beginning of the call that reads the file, as errors tell the user to write it.
+    """
+    trusted = Trusted(custom_ops)
+    try:
+        needed = list(dict.fromkeys(_references(entries)))
+    except DAMAGE_ERRORS as error:
+        raise ProgramError(f"{file}: its custom operators cannot be read: {type(error).__name__} {error}") from error
+    unnamed = [reference for reference in needed if not trusted.covers(reference)]
+    if unnamed:
+        raise UnnamedOperatorError(
+            f"{file} needs {', '.join(unnamed)}: code of yours, or of whoever made the file, which is run only if you "
+            f"name it. If you trust it, say where it lies: {how}, custom_ops={unnamed})",
+            unnamed,
+        )
+    made: list[OpDef] = []
+    for entry in entries:
+        made.append(_Reading(file, trusted, accept_changed, how, made).operator(entry))
+    return lambda number: made[_index(number, made)]
+
+
+def _index(number: Any, made: Sequence[OpDef]) -> int:
+    if not isinstance(number, int) or not 0 <= number < len(made):
+        raise ValueError(f"there is no custom operator number {number!r}")
+    return number
+
+
+def _references(entries: Any) -> Iterator[str]:
+    for entry in entries:
+        for written in entry["functions"].values():
+            if "operator" not in written:
+                yield written["from"] + ""
+
+
+class _Reading:
+    """One entry of a file being made an operator again."""
+
+    def __init__(self, file: str, trusted: Trusted, accept_changed: Collection[str], how: str, made: list[OpDef]):
+        self.file, self.trusted, self.accepted, self.how, self.made = file, trusted, accept_changed, how, made
+
+    def operator(self, entry: Any) -> OpDef:
+        try:
+            functions = {name: self._function(written) for name, written in entry["functions"].items()}
+            settings = {name: value_from_data(value) for name, value in entry.get("settings", {}).items()}
+            return HOOKS[entry["hook"]](functions, settings, entry["where"])
+        except DAMAGE_ERRORS as error:
+            if isinstance(error, OperatorError):
+                raise
+            raise ProgramError(f"{self.file}: a custom operator cannot be read: {error!r}") from error
+
+    def _function(self, written: Any) -> Any:
+        if "operator" in written:
+            return self.made[_index(written["operator"], self.made)]
+        reference, expected = written["from"], written["source_sha256"]
+        found = self.trusted.get(reference)
+        if reference not in self.accepted and source_hash(found) != expected:
+            raise ChangedOperatorError(
+                f"{self.file} was written with another {reference}: its source, or that of a function that it calls, "
+                f"has changed since. If the new one will do: {self.how}, accept_changed=[{reference!r}])",
+                reference,
+            )
+        return found

@@ -1,0 +1,52 @@
+"""What `jit.save` and the export to ONNX begin with: a layer or a function, traced as it is in use or in training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from app.errors import ProgramError
+from app.jit.function import StaticFunction, static_layer
+from app.nn.layer import Layer
+from app.static.inputs import InputSpec
+
+
+def static_function(target: Any, wish: str) -> StaticFunction:
+    """A layer with its hooks, or a function, as one that can be traced; `wish` names what takes it in messages."""
+    if isinstance(target, Layer):
+        return static_layer(target)
+    if isinstance(target, StaticFunction):
+        return target
+    if not callable(target):
+        raise ProgramError(f"{wish} takes a Layer or a function, not {target!r}")
+    return StaticFunction(getattr(target, "__func__", target), instance=getattr(target, "__self__", None))
+
+
+def owner_of(function: StaticFunction) -> Layer | None:
+    """The layer whose method a function is."""
+    return function._instance if isinstance(function._instance, Layer) else None
+
+
+def specs_of(input_spec: Sequence[Any] | None) -> list[Any] | None:
+    """The InputSpecs of arguments, each given as one or as a Tensor like the argument."""
+    return None if input_spec is None else [_spec(value) for value in input_spec]
+
+
+def _spec(given: Any) -> Any:
+    if isinstance(given, InputSpec) or not (hasattr(given, "shape") and hasattr(given, "dtype")):
+        return given  # a plain argument, or a nest of InputSpecs
+    return InputSpec(given.shape, given.dtype, getattr(given, "name", None))
+
+
+@contextmanager
+def in_mode(layer: Layer | None, training: bool) -> Iterator[None]:
+    """A layer in use or in training inside the block."""
+    before = [] if layer is None else [(inner, inner.training) for inner in layer.sublayers(include_self=True)]
+    for inner, _ in before:
+        inner.training = training
+    try:
+        yield
+    finally:
+        for inner, was in before:
+            inner.training = was
