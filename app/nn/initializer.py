@@ -42,7 +42,10 @@ First = tuple[OpDef, dict[str, Any]]
 
 
 class Initializer:
-    """Says how first values are made. Called with a Tensor it fills it; with a shape it gives what `of_shape` gives."""
+    """The base. Called with a Tensor, it fills the Tensor; called with a shape, it returns `of_shape(shape)`."""
+
+    seed = 0
+    """Names the random stream to draw from; 0 stands for the next stream of `app.seed`, or of the startup Program."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
         """The operator, and its attributes, that makes the first value of a parameter of this shape."""
@@ -69,7 +72,9 @@ def first_value(initializer: Callable[[Sequence[int]], First], shape: Sequence[i
     definition, settings = initializer(shape)
     if definition.random and not is_float(dtype):
         raise DtypeError(f"{type(initializer).__name__} draws floating numbers, which {dtype} cannot hold")
-    return definition, {**definition.attributes, **settings, "shape": tuple(shape), "dtype": dtype}
+    seed = getattr(initializer, "seed", 0)
+    named = {"seed": (seed, 0)} if definition.random and seed else {}
+    return definition, {**definition.attributes, **settings, **named, "shape": tuple(shape), "dtype": dtype}
 
 
 class Constant(Initializer):

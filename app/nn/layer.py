@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from app.device import set_device
 from app.errors import ShapeError
 from app.graph import names
 from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
@@ -135,7 +136,9 @@ class Layer(Tree):
     set_dict = load_dict = set_state_dict
 
     def to(self: L, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> L:
-        """The same layer, with parameters and buffers of another floating type; the device is the CPU."""
+        """Convert parameters and buffers to another floating type; the only device is the CPU. Returns the layer."""
+        if device is not None:
+            set_device(device)
         if dtype is not None:
             self._change_type(canonical(dtype))
         return self

@@ -28,7 +28,7 @@ from app.compat.torch._size import Size
 from app.compat.torch._table import FUNCTIONS
 from app.compat.torch._tensor import Tensor, add_methods
 
-__version__ = "2.0.0"  # whose names these are
+__version__ = "2.13.0"  # the release whose behaviour tests/compat/pytorch records
 
 add_methods()
 globals().update(FUNCTIONS)

@@ -171,7 +171,7 @@ FUNCTIONS.update(
     atleast_3d=lambda *tensors: app.atleast_3d(*tensors),
     broadcast_tensors=lambda *tensors: tuple(app.broadcast_tensors(list(tensors))),
     broadcast_shapes=lambda *shapes: Size(np.broadcast_shapes(*shapes)),
-    meshgrid=lambda *tensors, indexing="ij": app.meshgrid(*tensors),
+    meshgrid=lambda *tensors, indexing="ij": tuple(app.meshgrid(*tensors, indexing=indexing)),
 )
 FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = FUNCTIONS["cat"]
 

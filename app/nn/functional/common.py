@@ -57,10 +57,12 @@ def dropout(
     inplace: bool = False,
     mode: str = "upscale_in_train",
     name: str | None = None,
+    seed: int = 0,
 ) -> Any:
-    """In training, each element made 0 with probability `p`; the others are scaled so that the mean stays.
+    """In training, set each element to 0 with probability `p`, and scale the others so that the mean stays the same.
 
-    With the mode 'downscale_in_infer' they are scaled in use instead.
+    With the mode 'downscale_in_infer' values are scaled in use instead. With a `seed`, the same elements are set to 0
+    every time.
     """
     if not 0 <= p <= 1:
         raise OperatorError(f"dropout: p is a probability, not {p}")
@@ -68,13 +70,13 @@ def dropout(
         raise OperatorError(f"dropout: mode is 'upscale_in_train' or 'downscale_in_infer', not {mode!r}")
     if p == 0 or (not training and mode == "upscale_in_train"):
         return x
-    return x * dropout_mask(x, float(p), mode, bool(training), axis)
+    return x * dropout_mask(x, float(p), mode, bool(training), axis, (int(seed), 0) if seed else None)
 
 
 def embedding(
-    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None, **ignored: Any
+    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
 ) -> Any:
-    """The rows of `weight` that whole numbers name; those of `padding_idx` are zeros, and get no gradient."""
+    """The rows of `weight` at the indices `x`. Rows at `padding_idx` are zeros and get no gradient."""
     rows = gather(weight, x)
     if padding_idx is None:
         return rows

@@ -153,9 +153,9 @@ def test_there_is_the_cpu_alone():
     assert torch.device("cpu") == torch.device("cpu")
     assert repr(torch.device("cpu")) == "device(type='cpu')"
     for wish in (lambda: torch.device("cuda"), lambda: torch.ones(1).to("cuda:0"), lambda: torch.ones(1, device="mps")):
-        with pytest.raises(RuntimeError, match="computes on the CPU"):
+        with pytest.raises(RuntimeError, match="values are computed on the CPU"):
             wish()
-    with pytest.raises(RuntimeError, match="computes on the CPU"):
+    with pytest.raises(RuntimeError, match="values are computed on the CPU"):
         nn.Linear(1, 1).to("cuda")
     assert not torch.cuda.is_available()
     assert not torch.accelerator.is_available()
@@ -170,7 +170,7 @@ def test_settings_that_are_not_there_are_refused():
     w = torch.ones(1, requires_grad=True)
     with pytest.raises(ValueError, match=r"lr_decay is 0 in this façade, found 0.1"):
         torch.optim.Adagrad([w], lr_decay=0.1)
-    with pytest.raises(ValueError, match="has no setting 'rate'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
         torch.optim.SGD([w], lr=0.1, rate=3)
     with pytest.raises(ValueError, match="Nesterov momentum requires a momentum"):
         torch.optim.SGD([w], lr=0.1, nesterov=True)

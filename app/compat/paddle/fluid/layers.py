@@ -69,14 +69,14 @@ def zeros(shape: Any, dtype: Any, force_cpu: bool = False, name: str | None = No
 
 @static_unless_chosen()
 def uniform_random(shape: Any, dtype: Any = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0) -> Any:
-    return app.uniform(shape, dtype, min, max)
+    return app.uniform(shape, dtype, min, max, seed)
 
 
 @static_unless_chosen()
 def gaussian_random(
     shape: Any, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32", name: str | None = None
 ) -> Any:
-    return app.normal(mean, std, shape).astype(dtype)
+    return app.normal(mean, std, shape, dtype=dtype, seed=seed)
 
 
 @static_unless_chosen()
@@ -136,7 +136,7 @@ def dropout(
     name: str | None = None,
     dropout_implementation: str = "downgrade_in_infer",
 ) -> Any:
-    return functional.dropout(x, dropout_prob, training=not is_test, mode=dropout_implementation)
+    return functional.dropout(x, dropout_prob, training=not is_test, mode=dropout_implementation, seed=seed or 0)
 
 
 def softmax(input: Any, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Any:

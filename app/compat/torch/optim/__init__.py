@@ -2,11 +2,8 @@
 
 from app.compat.missing import missing
 from app.compat.torch.optim import lr_scheduler
-from app.compat.torch.optim._kinds import KINDS
-from app.compat.torch.optim._optimizer import Optimizer
+from app.compat.torch.optim._optimizers import SGD, Adadelta, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
-globals().update(KINDS)
-
-__all__ = [*KINDS, "Optimizer", "lr_scheduler"]
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
 
 __getattr__ = missing(__name__)
