@@ -27,7 +27,7 @@ class Layer(Tree):
 
     def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
         self.training = True
-        self._dtype = None if dtype is None else canonical(dtype)
+        self._dtype = getattr(self, "_dtype", None) if dtype is None else canonical(dtype)
         self._forward_pre_hooks: dict[int, Callable[..., Any]] = {}
         self._forward_post_hooks: dict[int, Callable[..., Any]] = {}
         object.__setattr__(self, "_full_name", names.generate(name_scope or _snake_case(type(self).__name__)))

@@ -26,7 +26,7 @@ from app.compat.paddle import (
     vision,
 )
 from app.compat.paddle.framework import get_flags, set_flags
-from app.compat.table import everything, taken
+from app.compat.table import everything, table
 from app.data.readers import batch
 from app.device import CPUPlace, CUDAPlace, get_device, is_compiled_with_cuda, set_device
 from app.distributed import DataParallel
@@ -35,7 +35,7 @@ from app.nn import ParamAttr, create_parameter
 
 __version__ = version.full_version
 
-_TAKEN = everything(tensor) | taken(
+_TAKEN = everything(tensor) | table(
     app,
     """
     Tensor to_tensor is_tensor seed save load Model summary

@@ -2,9 +2,9 @@
 
 from app import distributed as _below
 from app.compat.missing import missing
-from app.compat.table import taken
+from app.compat.table import table
 
-_TAKEN = taken(
+_TAKEN = table(
     _below,
     """
     ParallelEnv ReduceOp all_gather all_gather_object all_reduce barrier broadcast get_rank get_world_size

@@ -2,9 +2,9 @@
 
 import app
 from app.compat.missing import missing
-from app.compat.table import taken
+from app.compat.table import table
 
-_TAKEN = taken(
+_TAKEN = table(
     app,
     """
     arange assign bernoulli clone diag diagflat empty empty_like eye full full_like linspace logspace meshgrid

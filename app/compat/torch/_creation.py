@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 import app
+from app.compat.table import put_into
 from app.compat.torch._device import check_device
 from app.compat.torch._dtype import get_default_dtype, named
 from app.compat.torch._random import default_generator
 from app.compat.torch._size import sizes
-from app.compat.torch._table import METHODS, put_into
+from app.compat.torch._table import METHODS
 from app.compat.torch._tensor import KINDS, Tensor
 from app.errors import DtypeError
 from app.ops.dtype import canonical

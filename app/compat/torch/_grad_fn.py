@@ -119,6 +119,11 @@ _NUMBERS: dict[str, Callable[[Any], int]] = {
 
 def _by_form(node: Any) -> str | None:
     """The name of an operator that PyTorch splits into several, by what it was called with."""
+    if node.definition.name == "add":
+        first = node.sources[0]
+        if not isinstance(first, tuple) or first[0].definition.name != "matmul":
+            return None
+        return "Addmm" if first[0].attributes["transpose_y"] else None
     if node.definition.name == "matmul":
         ranks = len(node.input_shape(0)), len(node.input_shape(1))
         return {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}.get(ranks, "UnsafeView")

@@ -16,7 +16,8 @@ import app
 from app.compat.missing import MissingNameError
 from app.compat.torch import _changes, _matrices, _pointwise, _products, _reductions, _shapes  # noqa: F401 - they fill METHODS
 from app.compat.torch._device import CPU, check_device, device
-from app.compat.torch._dtype import DTYPES, NAMED, dtype, get_default_dtype
+from app.compat.torch._dtype import DTYPES, NAMED, get_default_dtype, named
+from app.compat.torch._dtype import dtype as types
 from app.compat.torch._grad_fn import Node, name_of, node_of
 from app.compat.torch._printing import tensor_text
 from app.compat.torch._size import Size, sizes
@@ -181,18 +182,30 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
         by_kind = {kind: name for name, kind in KINDS.items()}
         return app.cast(self, dtype=by_kind.get(str(dtype).removeprefix("torch."), dtype))
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
-        """The Tensor with the element type, or the place, of the arguments; itself where it has them."""
+    def to(
+        self,
+        *args: Any,
+        dtype: Any = None,
+        device: Any = None,
+        other: Any = None,
+        non_blocking: bool = False,
+        copy: bool = False,
+        memory_format: Any = None,
+    ) -> Any:
+        """The Tensor converted to an element type; itself where it has that type. The only device is the CPU."""
         wanted = self.dtype
-        for argument in (*args, kwargs.get("dtype"), kwargs.get("device"), kwargs.get("other")):
-            if isinstance(argument, dtype):
+        for argument in (*args, dtype, device, other):
+            if isinstance(argument, types):
                 wanted = argument
             elif isinstance(argument, FrameworkTensor):
                 wanted = DTYPES[argument._array.dtype.name]
+            elif argument is not None and argument is dtype:
+                wanted = named(argument)
             elif not isinstance(argument, bool):
                 check_device(argument)
-        copied = self.clone() if kwargs.get("copy") and wanted == self.dtype else self
-        return copied if wanted == self.dtype else app.cast(self, dtype=wanted)
+        if wanted != self.dtype:
+            return app.cast(self, dtype=wanted)
+        return self.clone() if copy else self
 
     def cpu(self) -> Tensor:
         return self

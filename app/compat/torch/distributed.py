@@ -6,11 +6,11 @@ from typing import Any
 
 from app import distributed as _below
 from app.compat.missing import missing
-from app.compat.table import taken
+from app.compat.table import table
 from app.ranks.current import current
 from app.ranks.world import DistError
 
-_TAKEN = taken(_below, "all_gather all_gather_object barrier get_rank get_world_size is_initialized")
+_TAKEN = table(_below, "all_gather all_gather_object barrier get_rank get_world_size is_initialized")
 globals().update(_TAKEN)
 
 __all__ = [

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 from app.compat.missing import missing
 from app.compat.torch import from_numpy
-from app.compat.torch.utils.data import Dataset
 from app.errors import DataError
 from app.vision import datasets
 
 
-class MNIST(Dataset, datasets.MNIST):
+class MNIST(datasets.MNIST):
     """Images of digits and their numbers. Without a transform, an image is an array of 28 x 28 bytes.
 
     The files are where this framework keeps them, whatever `root` says; they are verified, and fetched where they are
@@ -32,7 +31,7 @@ class MNIST(Dataset, datasets.MNIST):
         target_transform: Callable[[Any], Any] | None = None,
         download: bool = False,
     ):
-        datasets.MNIST.__init__(self, mode="train" if train else "test", transform=transform)
+        super().__init__(mode="train" if train else "test", transform=transform)
         self.root, self.train, self.target_transform = root, train, target_transform
 
     @property
@@ -50,11 +49,8 @@ class MNIST(Dataset, datasets.MNIST):
         return {name: number for number, name in enumerate(self.classes)}
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        image, (label,) = datasets.MNIST.__getitem__(self, index)
+        image, (label,) = super().__getitem__(index)
         return image, int(label) if self.target_transform is None else self.target_transform(int(label))
-
-    def __len__(self) -> int:
-        return datasets.MNIST.__len__(self)
 
     def __repr__(self) -> str:
         part = "Train" if self.train else "Test"

@@ -10,14 +10,14 @@ import app as _package
 from app import static
 from app.compat.missing import missing
 from app.compat.paddle.fluid import learning_rate_scheduler
-from app.compat.table import everything, taken
+from app.compat.table import everything, table
 from app.graph import static_unless_chosen
 from app.nn import functional
 
 app: Any = _package  # operators are made as it is imported, where a type checker does not see them
 
 _TAKEN = {
-    **taken(
+    **table(
         app,
         """
         abs ceil clip cos elementwise_add=add elementwise_div=divide elementwise_max=maximum elementwise_min=minimum
@@ -27,9 +27,9 @@ _TAKEN = {
         unstack where zeros_like
         """,
     ),
-    **taken(functional, "elu leaky_relu log_softmax relu softplus"),
-    **taken(static, "create_global_var create_parameter py_func"),
-    **taken(static.nn, "case cond switch_case while_loop"),
+    **table(functional, "elu leaky_relu log_softmax relu softplus"),
+    **table(static, "create_global_var create_parameter py_func"),
+    **table(static.nn, "case cond switch_case while_loop"),
     **everything(learning_rate_scheduler),
 }
 globals().update(_TAKEN)
@@ -136,7 +136,8 @@ def dropout(
     name: str | None = None,
     dropout_implementation: str = "downgrade_in_infer",
 ) -> Any:
-    return functional.dropout(x, dropout_prob, training=not is_test, mode=dropout_implementation, seed=seed or 0)
+    mode = "downscale_in_infer" if dropout_implementation == "downgrade_in_infer" else dropout_implementation
+    return functional.dropout(x, dropout_prob, training=not is_test, mode=mode, seed=seed or 0)
 
 
 def softmax(input: Any, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Any:

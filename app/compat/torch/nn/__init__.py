@@ -3,9 +3,19 @@
 from app.compat.missing import missing
 from app.compat.torch.nn import functional, init, parallel, parameter, utils
 from app.compat.torch.nn._containers import ModuleDict, ModuleList, ParameterList, Sequential
-from app.compat.torch.nn._layers import MODULES, Dropout, Embedding, Flatten, Identity, Linear, PReLU, Unflatten
+from app.compat.torch.nn._layers import (
+    MODULES,
+    BatchNorm1d,
+    Dropout,
+    Embedding,
+    Flatten,
+    Identity,
+    LayerNorm,
+    Linear,
+    PReLU,
+    Unflatten,
+)
 from app.compat.torch.nn._module import Module
-from app.compat.torch.nn._normalization import BatchNorm1d, LayerNorm
 from app.compat.torch.nn.parameter import Parameter
 
 globals().update(MODULES)

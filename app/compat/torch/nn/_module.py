@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from app.compat.torch._device import check_device
-from app.compat.torch._dtype import dtype
+from app.compat.torch._dtype import dtype as types
+from app.compat.torch.nn.parameter import Parameter
 from app.errors import AppError
 from app.nn import Layer
+from app.ops.dtype import canonical
 
 
 class StateDictError(AppError, RuntimeError):
@@ -31,8 +33,18 @@ class Keys(NamedTuple):
 class Module(Layer):
     """The base of every layer and network. Parameters and modules that are set as attributes are found by name."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self) -> None:
         super().__init__()
+
+    def _place(self, device: Any, dtype: Any) -> None:
+        """Choose where parameters are made, before the constructor of a layer makes them."""
+        check_device(device)
+        self._dtype = None if dtype is None else canonical(dtype)
+
+    def create_parameter(self, shape: Any, attr: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """A new Parameter, or None where `attr` is False."""
+        made = super().create_parameter(shape, attr, *args, **kwargs)
+        return None if made is None else Parameter(made, not made.stop_gradient)
 
     # Finding
 
@@ -113,29 +125,29 @@ class Module(Layer):
             parameter.requires_grad_(requires_grad)
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Turn the parameters to another element type."""
-        for argument in (*args, kwargs.get("dtype"), kwargs.get("device")):
-            if isinstance(argument, dtype):
-                self._convert(argument)
+    def to(
+        self,
+        *args: Any,
+        device: Any = None,
+        dtype: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
+    ) -> Any:
+        """Convert floating parameters and buffers to another element type; the only device is the CPU."""
+        for argument in (*args, device, dtype):
+            if hasattr(argument, "dtype"):
+                dtype = argument.dtype
+            elif isinstance(argument, types) or argument is dtype:
+                dtype = argument
             elif not isinstance(argument, bool):
                 check_device(argument)
+        if dtype is not None:
+            self._change_type(canonical(dtype))
         return self
-
-    def _convert(self, kind: str) -> Any:
-        for value in (*self.parameters(), *self.buffers()):
-            if value.is_floating_point():
-                value.data = value.detach().to(kind)
-        return self
-
-    def float(self) -> Any:  # type: ignore[override]
-        return self._convert(dtype("float32"))
-
-    def double(self) -> Any:
-        return self._convert(dtype("float64"))
 
     def half(self) -> Any:
-        return self._convert(dtype("float16"))
+        """Convert floating parameters and buffers to half precision."""
+        return self.to(dtype="float16")
 
     def cpu(self) -> Any:
         return self
@@ -170,17 +182,13 @@ class Module(Layer):
 
     # Printing
 
-    def extra_repr(self) -> str:
-        """What `print` shows inside the parentheses."""
-        return ""
-
     def _get_name(self) -> str:
         return type(self).__name__
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        inside = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
+        inside = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
         if not inside and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + inside) + "\n)"
@@ -190,5 +198,5 @@ class ModuleError(AppError, AttributeError):
     """A module that is asked for something that it does not have."""
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
     return text.replace("\n", "\n  ")

@@ -59,7 +59,7 @@ class Optimizer(below.Optimizer):
 
     # Steps
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient. A `closure` computes the loss and the gradients first."""
         loss = None
         if closure is not None:
@@ -180,7 +180,7 @@ class SGD(Optimizer):
             return {}
         return {"mu": float(group["momentum"]), "use_nesterov": bool(group["nesterov"])}
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient. A `closure` computes the loss and the gradients first."""
         self._moving = {id(parameter) for parameter, known in self.state.items() if known}
         return super().step(closure)

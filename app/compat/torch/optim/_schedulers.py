@@ -63,7 +63,7 @@ class _Schedule(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _follow(self, rates: Sequence[float]) -> None:
-        self._schedules = [self._make(rate) for rate in rates]
+        self._schedules: list[Any] = [self._make(rate) for rate in rates]
         self._told = list(rates)
 
     def get_lr(self) -> list[float]:
@@ -187,7 +187,7 @@ class ReduceLROnPlateau(_Schedule):
                 rate, mode, factor, patience, threshold, threshold_mode, cooldown, next(least), eps
             )
 
-        self._schedules = [make(group["lr"]) for group in optimizer.param_groups]
+        self._schedules: list[Any] = [make(group["lr"]) for group in optimizer.param_groups]
         self._last_lr = [schedule() for schedule in self._schedules]
 
     @property
