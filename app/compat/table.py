@@ -45,18 +45,20 @@ def everything(below: Any) -> dict[str, Any]:
 
 
 def renamed(name: str, target: str, below: Any) -> Callable[..., Any]:
-    """A function of a module below with the parameters that a row lists: `argmax(input, dim:axis, keepdim=False)`.
+    """A function, or class, of a module below with the parameters that a row lists: `argmax(input, dim:axis)`.
 
-    It takes `out=` as well. If `inplace` is one of the parameters, the result can replace the first argument.
+    A function takes `out=` as well. If `inplace` is one of the parameters, the result can replace the first argument.
     """
     called, _, listed = target.rstrip(")").partition("(")
     operator = getattr(below, called)
-    pairs = [_parameter(text, operator) for text in listed.split(", ")]
+    texts = [text.strip() for text in listed.split(",")]
+    pairs = [_parameter(text, operator) for text in texts]
     own = _without_gaps([parameter for parameter, _ in pairs])
     theirs = {parameter.name: other for parameter, other in pairs}
-    always = {p.name: p.default for p, text in zip(own, listed.split(", "), strict=True) if "=" in text}
+    always = {p.name: p.default for p, text in zip(own, texts, strict=True) if "=" in text}
     always.pop("inplace", None)
-    signature = Signature([*own, Parameter("out", Parameter.KEYWORD_ONLY, default=None)])
+    out = [] if isinstance(operator, type) else [Parameter("out", Parameter.KEYWORD_ONLY, default=None)]
+    signature = Signature([*own, *out])
     inputs = _leading(pairs, len(getattr(operator, "inputs", ("x",))))
 
     def function(*args: Any, **kwargs: Any) -> Any:

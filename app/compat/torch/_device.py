@@ -42,3 +42,24 @@ def check_device(given: Any) -> None:
     """Refuse a device that is not there."""
     if given is not None:
         set_device(given)
+
+
+# What programs ask of accelerators
+
+
+def is_available() -> bool:
+    """False: there is no accelerator."""
+    return False
+
+
+def device_count() -> int:
+    """0: there is no accelerator."""
+    return 0
+
+
+def current_accelerator(check_available: bool = False) -> None:
+    """None: there is no accelerator."""
+
+
+def manual_seed(seed: int) -> None:
+    """Has no effect: there is no accelerator whose random numbers could start anew."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from app.compat.missing import missing
-from app.compat.torch import from_numpy
+from app.compat.torch._creation import from_numpy
 from app.errors import DataError
 from app.vision import datasets
 
@@ -65,8 +64,3 @@ class FashionMNIST(MNIST):
             "FashionMNIST is not among the data that this framework fetches; datasets.MNIST has as many images of the "
             "same size. IDX files of your own take its place where OPSMITH_DATA names their folder"
         )
-
-
-__all__ = ["MNIST", "FashionMNIST"]
-
-__getattr__ = missing(__name__)

@@ -44,13 +44,13 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return functional.gelu(input, approximate == "tanh")
 
 
-@register()
+@register(function=False)
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Exponentials, normalised to sum 1 along an axis."""
     return functional.softmax(input, _axis(input, dim), dtype)
 
 
-@register()
+@register(function=False)
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """The logarithm of softmax."""
     return functional.log_softmax(input, _axis(input, dim), dtype)

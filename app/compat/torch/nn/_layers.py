@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app import nn as below
-from app.compat.torch.nn import functional
+from app.compat.torch.nn import _activations, _losses, functional
 from app.compat.torch.nn._module import Module
 from app.nn.initializer import Initializer, Uniform
 from app.nn.layers.of_function import FunctionLayer
@@ -208,9 +208,11 @@ def _module(name: str, function: Callable[..., Any], inputs: int) -> type[Module
     return type(name, (_Function,), {**members, "__module__": __name__.rpartition(".")[0]})
 
 
+_FUNCTIONS = _activations.ACTIVATIONS | vars(_activations) | vars(_losses) | vars(functional)
+
 MODULES = {
     **{
-        name: _module(name, getattr(functional, name.lower()), 1)
+        name: _module(name, _FUNCTIONS[name.lower()], 1)
         for name in [
             "CELU",
             "ELU",
@@ -238,7 +240,7 @@ MODULES = {
         ]
     },
     **{
-        name: _module(name, getattr(functional, function), inputs)
+        name: _module(name, _FUNCTIONS[function], inputs)
         for name, function, inputs in (
             ("LeakyReLU", "leaky_relu", 1),
             ("LogSoftmax", "log_softmax", 1),

@@ -5,23 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import app
-from app.compat.missing import missing
 from app.compat.torch._grad_fn import called
-from app.compat.torch.nn._activations import ACTIVATIONS, gelu, log_softmax, softmax, softmin, threshold
-from app.compat.torch.nn._losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
-)
 from app.nn import functional
-
-globals().update(ACTIVATIONS)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -84,33 +69,3 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Any:
     """The norm of the difference along the last axis."""
     return functional.pairwise_distance(x1, x2, p, eps, keepdim)
-
-
-__all__ = [
-    *ACTIVATIONS,
-    "batch_norm",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cosine_similarity",
-    "cross_entropy",
-    "dropout",
-    "embedding",
-    "gelu",
-    "huber_loss",
-    "kl_div",
-    "l1_loss",
-    "layer_norm",
-    "linear",
-    "log_softmax",
-    "mse_loss",
-    "nll_loss",
-    "normalize",
-    "one_hot",
-    "pairwise_distance",
-    "smooth_l1_loss",
-    "softmax",
-    "softmin",
-    "threshold",
-]
-
-__getattr__ = missing(__name__)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import app
-from app.compat.missing import missing
 from app.compat.torch._random import default_generator
 from app.nn import initializer as below
 
@@ -99,22 +98,3 @@ def kaiming_normal_(
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Make a Tensor an orthogonal matrix, times `gain`."""
     return _filled(tensor, below.Orthogonal(gain), generator)
-
-
-__all__ = [
-    "calculate_gain",
-    "constant_",
-    "eye_",
-    "kaiming_normal_",
-    "kaiming_uniform_",
-    "normal_",
-    "ones_",
-    "orthogonal_",
-    "trunc_normal_",
-    "uniform_",
-    "xavier_normal_",
-    "xavier_uniform_",
-    "zeros_",
-]
-
-__getattr__ = missing(__name__)

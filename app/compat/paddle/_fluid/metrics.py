@@ -1,14 +1,13 @@
-"""paddle.fluid.metrics: figures gathered over batches, under Paddle 1's names."""
+"""paddle.fluid.metrics and paddle.fluid.average: metrics of many batches, under Paddle 1's names."""
 
 from typing import Any
 
 from app import metric
-from app.compat.missing import missing
 from app.metric.weighted import WeightedMean
 
 
 class MetricBase:
-    """What Paddle 1 calls `accumulate`."""
+    """The base: Paddle 1 calls `accumulate` `eval`."""
 
     accumulate: Any
 
@@ -17,35 +16,35 @@ class MetricBase:
 
 
 class Accuracy(MetricBase, WeightedMean):
-    """The mean of accuracies of batches, by their sizes."""
+    """The mean of the accuracies of batches, weighted by their sizes."""
 
     def __init__(self, name: str | None = None):
         super().__init__(name or "accuracy")
 
 
 class Precision(MetricBase, metric.Precision):
-    """How many of those taken for true are."""
+    """The fraction of predicted positives that are positive."""
 
     def __init__(self, name: str | None = None):
         super().__init__(name or "precision")
 
 
 class Recall(MetricBase, metric.Recall):
-    """How many of those that are true were taken for it."""
+    """The fraction of positives that were predicted."""
 
     def __init__(self, name: str | None = None):
         super().__init__(name or "recall")
 
 
 class Auc(MetricBase, metric.Auc):
-    """The area under the curve of true over false alarms."""
+    """The area under the ROC curve."""
 
     def __init__(self, name: str | None = None, curve: str = "ROC", num_thresholds: int = 4095):
         super().__init__(curve, num_thresholds, name or "auc")
 
 
 class CompositeMetric(MetricBase):
-    """Several figures of the same predictions and labels."""
+    """Several metrics of the same predictions and labels."""
 
     def __init__(self, name: str | None = None):
         self._metrics: list[Any] = []
@@ -65,6 +64,13 @@ class CompositeMetric(MetricBase):
         return [one.eval() for one in self._metrics]
 
 
-__all__ = ["Accuracy", "Auc", "CompositeMetric", "MetricBase", "Precision", "Recall"]
+class WeightedAverage(WeightedMean):
+    """The mean of the values of batches, weighted by their sizes."""
 
-__getattr__ = missing(__name__)
+    def add(self, value: Any, weight: Any) -> None:
+        """Add the value of a batch."""
+        self.update(value, weight)
+
+    def eval(self) -> float:
+        """The mean so far."""
+        return self.accumulate()

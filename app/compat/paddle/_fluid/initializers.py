@@ -1,13 +1,8 @@
-"""paddle.fluid.initializer"""
+"""paddle.fluid.initializer: initialisers with a seed of their own."""
 
 from typing import Any
 
-from app.compat.missing import missing
 from app.nn import initializer as _below
-from app.nn.initializer import Assign, Constant
-
-ConstantInitializer = Constant
-NumpyArrayInitializer = Assign
 
 
 def _seeded(initializer: Any, seed: int) -> Any:
@@ -33,25 +28,3 @@ def Xavier(uniform: bool = True, fan_in: float | None = None, fan_out: float | N
 
 def MSRA(uniform: bool = True, fan_in: float | None = None, seed: int = 0) -> Any:
     return _seeded((_below.KaimingUniform if uniform else _below.KaimingNormal)(fan_in), seed)
-
-
-UniformInitializer, NormalInitializer, XavierInitializer, MSRAInitializer = Uniform, Normal, Xavier, MSRA
-TruncatedNormalInitializer = TruncatedNormal
-
-__all__ = [
-    "MSRA",
-    "Constant",
-    "ConstantInitializer",
-    "MSRAInitializer",
-    "Normal",
-    "NormalInitializer",
-    "NumpyArrayInitializer",
-    "TruncatedNormal",
-    "TruncatedNormalInitializer",
-    "Uniform",
-    "UniformInitializer",
-    "Xavier",
-    "XavierInitializer",
-]
-
-__getattr__ = missing(__name__)

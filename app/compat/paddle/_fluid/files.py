@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from app import static
-from app.compat.missing import missing
-from app.data.readers import batch, buffered, cache, chain, compose, firstn, map_readers, shuffle
 from app.graph import Program, default_main_program
 from app.static.saving import read_values, write_values
 
@@ -62,23 +60,3 @@ def _prefix(dirname: str, filename: str | None) -> str:
 
 def _persistable(program: Program | None) -> Any:
     return [v for v in (program or default_main_program()).list_vars() if v.persistable]
-
-
-__all__ = [
-    "batch",
-    "buffered",
-    "cache",
-    "chain",
-    "compose",
-    "firstn",
-    "load_inference_model",
-    "load_params",
-    "load_persistables",
-    "map_readers",
-    "save_inference_model",
-    "save_params",
-    "save_persistables",
-    "shuffle",
-]
-
-__getattr__ = missing(__name__)

@@ -1,10 +1,9 @@
-"""paddle.fluid.layers.learning_rate_scheduler: rates that every run of a Program, or eager step, goes on with."""
+"""paddle.fluid.layers.learning_rate_scheduler: schedules that go on with every run of a Program, or eager step."""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.compat.missing import missing
 from app.optimizer import lr
 
 
@@ -56,17 +55,3 @@ def noam_decay(d_model: int, warmup_steps: int, learning_rate: float = 1.0) -> A
 
 def linear_lr_warmup(learning_rate: Any, warmup_steps: int, start_lr: float, end_lr: float) -> Any:
     return _each_step(lr.LinearWarmup(learning_rate, warmup_steps, start_lr, end_lr))
-
-
-__all__ = [
-    "cosine_decay",
-    "exponential_decay",
-    "inverse_time_decay",
-    "linear_lr_warmup",
-    "natural_exp_decay",
-    "noam_decay",
-    "piecewise_decay",
-    "polynomial_decay",
-]
-
-__getattr__ = missing(__name__)

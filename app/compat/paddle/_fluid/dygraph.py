@@ -1,32 +1,33 @@
-"""paddle.fluid.dygraph: Tensors in programs that build Programs otherwise."""
+"""paddle.fluid.dygraph: Tensors in programs that otherwise build Programs."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from app import nn, saving
-from app.compat.missing import missing
 from app.custom.lookup import make_operator
-from app.graph import disable_static, dynamic_mode, enable_static, in_dynamic_mode
-from app.nn import Layer, Sequential
-from app.tensor import Parameter, Tensor, grad, no_grad, to_tensor
+from app.graph import dynamic_mode
+from app.tensor import Parameter, Tensor, to_tensor
 
 
 def guard(place: Any = None) -> AbstractContextManager[None]:
+    """Inside the block, operators run at once on Tensors."""
     return dynamic_mode()
 
 
 def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None, dtype: Any = None) -> Tensor:
+    """A Tensor of an array; a Tensor itself."""
     return value if isinstance(value, Tensor) else to_tensor(value, dtype)
 
 
 def save_dygraph(state_dict: Any, model_path: str) -> None:
-    """What an optimiser remembers goes to a file of its own, beside that of the parameters."""
+    """Write parameters to MODEL_PATH.pdparams, or the state of an optimiser to MODEL_PATH.pdopt."""
     of_a_network = any(isinstance(value, Parameter) for value in state_dict.values())
     saving.save(state_dict, model_path + (".pdparams" if of_a_network else ".pdopt"))
 
 
 def load_dygraph(model_path: str) -> tuple[Any, Any]:
+    """The parameters, and the state of an optimiser if there is a file of it."""
     parameters, optimizer = model_path + ".pdparams", model_path + ".pdopt"
     return saving.load(parameters), saving.load(optimizer) if Path(optimizer).exists() else None
 
@@ -49,23 +50,3 @@ class Linear(nn.Linear):
     def forward(self, x: Any) -> Any:
         out = super().forward(x)
         return out if self._act is None else self._act(out)
-
-
-enabled, enable_dygraph, disable_dygraph = in_dynamic_mode, disable_static, enable_static
-
-__all__ = [
-    "Layer",
-    "Linear",
-    "Sequential",
-    "disable_dygraph",
-    "enable_dygraph",
-    "enabled",
-    "grad",
-    "guard",
-    "load_dygraph",
-    "no_grad",
-    "save_dygraph",
-    "to_variable",
-]
-
-__getattr__ = missing(__name__)

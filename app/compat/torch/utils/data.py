@@ -6,23 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app import io
-from app.compat.missing import missing
 from app.compat.torch._creation import CREATORS
-from app.compat.torch.utils.data import distributed
-from app.io import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    DistributedSampler,
-    IterableDataset,
-    RandomSampler,
-    Sampler,
-    Subset,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-    get_worker_info,
-    random_split,
-)
+from app.io import RandomSampler
 from app.io import SequenceSampler as SequentialSampler
 from app.io.collate import as_tensors
 
@@ -93,28 +78,3 @@ def default_collate(batch: Sequence[Any]) -> Any:
 def default_convert(data: Any) -> Any:
     """Turn arrays into Tensors, in whatever lists and dictionaries they are."""
     return as_tensors(data, CREATORS["as_tensor"])
-
-
-__all__ = [
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "DistributedSampler",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
-    "default_collate",
-    "default_convert",
-    "distributed",
-    "get_worker_info",
-    "random_split",
-]
-
-__getattr__ = missing(__name__)

@@ -1,22 +1,17 @@
-"""paddle.fluid.layers: operators and layers under Paddle 1's names, parameters and shapes.
-
-Paddle 1 has no values without axes: what sums all of a value up has the shape [1] here.
-"""
+"""paddle.fluid.layers: Paddle 1's operators and layers. A reduction to one number has the shape [1]."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import app as _package
 from app import static
-from app.compat.missing import missing
-from app.compat.paddle.fluid import learning_rate_scheduler
-from app.compat.table import everything, table
+from app.compat.table import table
 from app.graph import static_unless_chosen
 from app.nn import functional
 
 app: Any = _package  # operators are made as it is imported, where a type checker does not see them
 
-_TAKEN = {
+TAKEN = {
     **table(
         app,
         """
@@ -30,9 +25,8 @@ _TAKEN = {
     **table(functional, "elu leaky_relu log_softmax relu softplus"),
     **table(static, "create_global_var create_parameter py_func"),
     **table(static.nn, "case cond switch_case while_loop"),
-    **everything(learning_rate_scheduler),
 }
-globals().update(_TAKEN)
+"""What differs in names of functions and parameters only."""
 
 
 # What a Program starts from
@@ -228,9 +222,6 @@ def sums(input: Any, out: Any = None) -> Any:
     return made if out is None else app.assign(made, out)
 
 
-sum = sums
-
-
 # Products and shapes
 
 
@@ -296,10 +287,3 @@ def slice(input: Any, axes: Any, starts: Any, ends: Any) -> Any:
 
 def cast(x: Any, dtype: Any) -> Any:
     return app.cast(x, dtype)
-
-
-_OWN = [name for name, value in globals().items() if getattr(value, "__module__", None) == __name__ and name[0] != "_"]
-
-__all__ = sorted([*_TAKEN, *_OWN])
-
-__getattr__ = missing(__name__)
