@@ -40,7 +40,8 @@ paddle.base app.compat.paddle._fluid.flags enable_dygraph disable_dygraph in_dyg
 paddle.base app.device CPUPlace CUDAPlace is_compiled_with_cuda
 paddle.base app.graph Program Variable append_backward default_main_program default_startup_program
     gradients program_guard
-paddle.base app.engine Executor Scope global_scope scope_guard
+paddle.base app.engine Scope global_scope scope_guard
+paddle.base app.compat.paddle._fluid.executor Executor
 paddle.base app.nn ParamAttr
 paddle.base app.static BuildStrategy CompiledProgram DataFeeder ExecutionStrategy name_scope
 paddle.base.backward app.graph append_backward gradients
@@ -52,7 +53,8 @@ paddle.base.dygraph app.compat.paddle._fluid.dygraph *
 paddle.base.dygraph app.compat.paddle._fluid.flags disable_dygraph enable_dygraph enabled=in_dygraph_mode
 paddle.base.dygraph app.nn Layer Sequential
 paddle.base.dygraph app.tensor grad no_grad
-paddle.base.executor app.engine Executor global_scope scope_guard
+paddle.base.executor app.engine global_scope scope_guard
+paddle.base.executor app.compat.paddle._fluid.executor Executor
 paddle.base.framework app.compat.paddle._fluid.flags get_flags in_dygraph_mode set_flags _dygraph_tracer
 paddle.base.framework app.device CPUPlace CUDAPlace
 paddle.base.framework app.graph Block Operator Parameter Program Variable program_guard
