@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from app.ops.arithmetic import extreme
 from app.ops.elementwise import elementwise
 from app.ops.logic import where
 from app.ops.public import public
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -38,7 +36,7 @@ def _(x: Value, dout: Value, negative_slope: float) -> Gradients:
 
 
 @leaky_relu.in_onnx
-def _(onnx: Any, x: Any, negative_slope: float) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, negative_slope: float) -> OnnxResult:
     return onnx.LeakyRelu(x, alpha=float(negative_slope))
 
 
@@ -92,5 +90,5 @@ def _(x: Value, out: Value, dout: Value, alpha: float) -> Gradients:
 
 
 @elu.in_onnx
-def _(onnx: Any, x: Any, alpha: float) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, alpha: float) -> OnnxResult:
     return onnx.Elu(x, alpha=float(alpha))

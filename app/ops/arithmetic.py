@@ -11,7 +11,7 @@ from app.ops.elementwise import elementwise
 from app.ops.logic import isnan, logical_and, logical_or, where
 from app.ops.math import exp, log, log1p, sqrt
 from app.ops.public import public
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -95,7 +95,7 @@ def _(dout: Value) -> Gradients:
 
 
 @floor_divide.in_onnx
-def quotient_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
+def quotient_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
     exactly = (x - _remainder_in_onnx(onnx, x, y)) / y
     return onnx.Round(exactly) if x.floating else exactly
 
@@ -118,7 +118,7 @@ def _(x: Value, y: Value, dout: Value) -> Gradients:
 
 
 @remainder.in_onnx
-def _remainder_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
+def _remainder_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
     if not x.floating:
         return onnx.Mod(x, y)
     rest = onnx.Mod(x, y, fmod=1)  # it has the sign of x
@@ -200,38 +200,38 @@ def _share(mine: Any, other: Any, out: Any, dout: Any) -> Any:
 
 
 @public(method=True)
-def fmax(x: Any, y: Any, name: Any = None) -> Any:
+def fmax(x: Value, y: Value, name: str | None = None) -> Applied:
     """The larger of two values; where one is not a number, the other."""
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
 @public(method=True)
-def fmin(x: Any, y: Any, name: Any = None) -> Any:
+def fmin(x: Value, y: Value, name: str | None = None) -> Applied:
     """The smaller of two values; where one is not a number, the other."""
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
 
 @public(method=True)
-def logaddexp(x: Any, y: Any, name: Any = None) -> Any:
+def logaddexp(x: Value, y: Value, name: str | None = None) -> Applied:
     """The logarithm of the sum of the exponentials of two values, which does not overflow."""
     larger, smaller = maximum(x, y), minimum(x, y)
     return larger + log1p(exp(smaller - larger))
 
 
 @public(method=True, in_place=True)
-def hypot(x: Any, y: Any, name: Any = None) -> Any:
+def hypot(x: Value, y: Value, name: str | None = None) -> Applied:
     """The length of the longest side of a right triangle with sides of these lengths."""
     return sqrt(x * x + y * y)
 
 
 @public(method=True, in_place=True)
-def lerp(x: Any, y: Any, weight: Any, name: Any = None) -> Any:
+def lerp(x: Value, y: Value, weight: Value, name: str | None = None) -> Applied:
     """The value that lies `weight` of the way from one to another."""
     return x + (y - x) * weight
 
 
 @public()
-def add_n(inputs: Any, name: Any = None) -> Any:
+def add_n(inputs: Any, name: str | None = None) -> Applied:
     """The sum of several values of one shape."""
     values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     total = values[0]

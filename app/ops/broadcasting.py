@@ -15,6 +15,7 @@ from app.ops.public import public
 from app.ops.shaping import reshape
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
@@ -41,18 +42,18 @@ def _axes_to(x: Sequence[AnySize], shape: Sequence[AnySize]) -> list[int]:
 @operator(
     _infer_sum_to, form=Reduction(lambda attributes, shapes: _axes_to(shapes[0], attributes["shape"]), lambda dtype: 0)
 )
-def sum_to(x: Any, *, shape: tuple[int, ...]) -> Any:
+def sum_to(x: Array, *, shape: tuple[int, ...]) -> Results:
     """The sum over the axes along which `shape` would be broadcast."""
     return _sum_to(x, shape)
 
 
 @sum_to.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return expand_as(dout, x_like)
 
 
 @sum_to.in_onnx
-def _(onnx: Any, x: Any, shape: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...]) -> OnnxResult:
     axes = _axes_to(x.shape, shape)
     sums = onnx.ReduceSum(x, axes, keepdims=1) if axes else x
     extra = x.rank - len(shape)
@@ -63,18 +64,18 @@ def _(onnx: Any, x: Any, shape: tuple[int, ...]) -> Any:
     lambda x, like: Spec(like.shape, x.dtype),
     form=Reduction(lambda attributes, shapes: _axes_to(*shapes), lambda dtype: 0),
 )
-def sum_like(x: Any, like: Any) -> Any:
+def sum_like(x: Array, like: Array) -> Results:
     """The sum over the axes along which `like` would be broadcast, its shape being known only when it runs."""
     return _sum_to(x, like.shape)
 
 
 @sum_like.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return expand_as(dout, x_like)
 
 
 @sum_like.in_onnx
-def _(onnx: Any, x: Any, like: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
     extra, shape = x.rank - like.rank, onnx.Shape(like)
     ones = onnx.Squeeze(onnx.NonZero(onnx.Equal(shape, 1)), [0]) + extra
     axes = onnx.listed(list(range(extra)), ones)
@@ -105,18 +106,18 @@ def _expanded(sizes: Shape, shape: Shape) -> Shape:
 
 @public("broadcast_to", method=True)
 @operator(_infer_expand, form=Elementwise(_same, settings=False))
-def expand(x: Any, *, shape: tuple[int, ...]) -> Any:
+def expand(x: Array, *, shape: tuple[int, ...]) -> Results:
     """The value repeated along axes of size 1, and new ones in front; -1 keeps an axis as it is."""
     return np.broadcast_to(x, [int(size) for size in _expanded(x.shape, shape)])
 
 
 @expand.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return sum_like(dout, x_like)
 
 
 @expand.in_onnx
-def _(onnx: Any, x: Any, shape: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...]) -> OnnxResult:
     return onnx.Expand(x, [1 if size == UNKNOWN else size for size in shape])
 
 
@@ -129,23 +130,23 @@ def _infer_expand_as(x: Spec, y: Spec) -> Spec:
 
 @public(method=True)
 @operator(_infer_expand_as, form=Elementwise(_same, takes=(0,), settings=False))
-def expand_as(x: Any, y: Any) -> Any:
+def expand_as(x: Array, y: Array) -> Results:
     """The value repeated to the shape of another."""
     return np.broadcast_to(x, y.shape)
 
 
 @expand_as.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return sum_like(dout, x_like)
 
 
 @expand_as.in_onnx
-def _(onnx: Any, x: Any, y: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
     return onnx.Expand(x, onnx.Shape(y))
 
 
 @public(method=True)
-def tile(x: Any, repeat_times: Any, name: Any = None) -> Any:
+def tile(x: Value, repeat_times: Any, name: str | None = None) -> Applied:
     """The value repeated along each axis; counts for more axes than it has add axes in front."""
     times = [int(n) for n in np.ravel(repeat_times)]
     rank = max(len(times), len(x.shape))
@@ -159,7 +160,7 @@ def tile(x: Any, repeat_times: Any, name: Any = None) -> Any:
 
 
 @public()
-def broadcast_tensors(input: Sequence[Any], name: Any = None) -> list[Any]:
+def broadcast_tensors(input: Sequence[Any], name: str | None = None) -> list[Any]:
     """Values repeated to the one shape that they broadcast to."""
     shape = broadcast(*(plain_sizes(value.shape) for value in input))
     if UNKNOWN not in shape:

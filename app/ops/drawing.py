@@ -11,8 +11,8 @@ from app.ops.creation import as_declared
 from app.ops.definition import operator
 from app.ops.public import public
 from app.ops.random import Stream, generator
-from app.ops.spec import Spec
-from app.ops.values import Array, Results
+from app.ops.spec import Axis, Spec
+from app.ops.values import Array, OnnxNodes, OnnxResult, OnnxValue, Results
 
 
 @operator(as_declared, random=True)
@@ -24,11 +24,11 @@ def uniform_random(
 
 
 @uniform_random.in_onnx
-def _(onnx: Any, shape: Any, dtype: str, min: float, max: float) -> Any:
+def _(onnx: OnnxNodes, shape: Any, dtype: str, min: float, max: float) -> OnnxResult:
     return _drawn_in_onnx(onnx, "RandomUniform", shape, dtype, low=float(min), high=float(max))
 
 
-def _drawn_in_onnx(onnx: Any, kind: str, shape: Any, dtype: str, **settings: float) -> Any:
+def _drawn_in_onnx(onnx: OnnxNodes, kind: str, shape: Any, dtype: str, **settings: float) -> Any:
     drawn = getattr(onnx, kind)(shape=list(shape) or [1], dtype=dtype, **settings)
     return drawn if shape else onnx.Reshape(drawn, [])
 
@@ -42,7 +42,7 @@ def gaussian_random(
 
 
 @gaussian_random.in_onnx
-def _(onnx: Any, shape: Any, dtype: str, mean: float, std: float) -> Any:
+def _(onnx: OnnxNodes, shape: Any, dtype: str, mean: float, std: float) -> OnnxResult:
     return _drawn_in_onnx(onnx, "RandomNormal", shape, dtype, mean=float(mean), scale=float(std))
 
 
@@ -55,7 +55,7 @@ def integer_random(
 
 
 @integer_random.in_onnx
-def _(onnx: Any, shape: Any, dtype: str, low: int, high: int) -> Any:
+def _(onnx: OnnxNodes, shape: Any, dtype: str, low: int, high: int) -> OnnxResult:
     drawn = _drawn_in_onnx(onnx, "RandomUniform", shape, "float64", low=float(low), high=float(high))
     return onnx.Cast(onnx.Floor(drawn), to=dtype)
 
@@ -89,7 +89,7 @@ def permutation(*, n: int, dtype: str = "int64", seed: Stream | None = None) -> 
 
 
 @permutation.in_onnx
-def _(onnx: Any, n: int, dtype: str) -> Any:
+def _(onnx: OnnxNodes, n: int, dtype: str) -> OnnxResult:
     _, order = onnx.TopK(onnx.RandomUniform(shape=[n], dtype="float32"), [n])
     return onnx.Cast(order, to=dtype)
 
@@ -106,11 +106,11 @@ def bernoulli(x: Array, *, seed: Stream | None = None) -> Results:
 
 
 @bernoulli.in_onnx
-def _(onnx: Any, x: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return _happening_in_onnx(onnx, x)
 
 
-def _happening_in_onnx(onnx: Any, x: Any) -> Any:
+def _happening_in_onnx(onnx: OnnxNodes, x: Any) -> Any:
     """1 with the probability that each element says. ONNX's own Bernoulli gives 0 with it, where it is a function."""
     return onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
 
@@ -142,7 +142,7 @@ def multinomial(x: Array, *, num_samples: int = 1, replacement: bool = False, se
 
 
 @multinomial.in_onnx
-def _(onnx: Any, x: Any, num_samples: int, replacement: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, num_samples: int, replacement: bool) -> OnnxResult:
     if not replacement:  # the largest of the logarithms, each with a number of Gumbel's distribution added
         noise = onnx.Log(-onnx.Log(onnx.RandomUniformLike(x, dtype=x.dtype)))
         return onnx.TopK(onnx.Log(x) - noise, [num_samples])[1]
@@ -163,7 +163,7 @@ def dropout_mask(
     p: float = 0.5,
     mode: str = "upscale_in_train",
     training: bool = True,
-    axis: Any = None,
+    axis: Axis = None,
     seed: Stream | None = None,
 ) -> Results:
     """What dropout multiplies a value by: 0 with probability `p`, else 1, scaled so that the mean stays."""
@@ -177,7 +177,7 @@ def dropout_mask(
 
 
 @dropout_mask.in_onnx
-def _(onnx: Any, x: Any, p: float, mode: str, training: bool, axis: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, p: float, mode: str, training: bool, axis: Axis) -> OnnxResult:
     upscale = mode == "upscale_in_train"
     if not training:
         return onnx.filled(onnx.Shape(x), 1.0 if upscale else 1.0 - p, x.dtype)

@@ -13,10 +13,11 @@ from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose, unsqueeze
 from app.ops.spec import UNKNOWN
+from app.ops.values import Applied
 
 
 @public()
-def einsum(equation: str, *operands: Any) -> Any:
+def einsum(equation: str, *operands: Any) -> Applied:
     """Einstein's sums: axes with one letter run together, and those that the result does not name are summed."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     letters = inputs.split(",")

@@ -21,8 +21,7 @@ from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import cast, cast_like, flatten, reshape
 from app.ops.spec import UNKNOWN, Spec, normal_axis
-
-Array = np.ndarray
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
 
 
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
@@ -64,13 +63,13 @@ def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
 
 
 @gather.gradient_of("x")
-def _(x_like: Any, index: Any, dout: Any, axis: int | None) -> Any:
+def _(x_like: Value, index: Value, dout: Value, axis: int | None) -> Gradients:
     items = on_axis(normal_axis(axis or 0, len(x_like.shape)))
     return put_items([x_like, dout, index], items=items, accumulate=True, onto_zeros=True)
 
 
 @gather.in_onnx
-def _(onnx: Any, x: Any, index: Any, axis: int | None) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, index: OnnxValue, axis: int | None) -> OnnxResult:
     return onnx.Gather(x, index, axis=axis or 0)
 
 
@@ -83,13 +82,13 @@ def _check_whole(index: Any) -> None:
 
 
 @public(method=True)
-def index_select(x: Any, index: Any, axis: int = 0, name: Any = None) -> Any:
+def index_select(x: Value, index: Value, axis: int = 0, name: str | None = None) -> Applied:
     """The slices along an axis that an array of whole numbers names."""
     return gather(x, index, axis=axis)
 
 
 @public(method=True, in_place=True)
-def index_add(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> Any:
+def index_add(x: Value, index: Value, axis: int, value: Value, name: str | None = None) -> Applied:
     """The value with slices added to those that an array of whole numbers names."""
     _check_whole(index)
     x, value = to_common_type([x, value])
@@ -97,7 +96,7 @@ def index_add(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> An
 
 
 @public(method=True, in_place=True)
-def index_fill(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> Any:
+def index_fill(x: Value, index: Value, axis: int, value: Value, name: str | None = None) -> Applied:
     """The value with another one at the places of an axis that `index` names."""
     place = np.arange(x.shape[axis]).reshape(
         [-1 if i == normal_axis(axis, len(x.shape)) else 1 for i in range(len(x.shape))]
@@ -107,7 +106,7 @@ def index_fill(x: Any, index: Any, axis: int, value: Any, name: Any = None) -> A
 
 
 @public(method=True, in_place=True)
-def scatter(x: Any, index: Any, updates: Any, overwrite: bool = True, name: Any = None) -> Any:
+def scatter(x: Value, index: Value, updates: Any, overwrite: bool = True, name: str | None = None) -> Applied:
     """The value with the rows that `index` names replaced by `updates`, or by the sum of those for a row."""
     _check_whole(index)
     x, updates = to_common_type([x, updates])
@@ -119,13 +118,13 @@ def scatter(x: Any, index: Any, updates: Any, overwrite: bool = True, name: Any 
 
 
 @public(method=True)
-def slice_(input: Any, axes: Any, starts: Any, ends: Any) -> Any:
+def slice_(input: Value, axes: Any, starts: Any, ends: Any) -> Applied:
     """The part between two places along each of the axes listed."""
     return strided_slice(input, axes, starts, ends, [1] * len(axes))
 
 
 @public(method=True)
-def strided_slice(x: Any, axes: Any, starts: Any, ends: Any, strides: Any, name: Any = None) -> Any:
+def strided_slice(x: Value, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None) -> Applied:
     """The part between two places along each of the axes listed, taken in steps."""
     parts: list[Any] = [slice(None)] * len(x.shape)
     for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
@@ -134,13 +133,13 @@ def strided_slice(x: Any, axes: Any, starts: Any, ends: Any, strides: Any, name:
 
 
 @public(method=True)
-def take(x: Any, index: Any, mode: str = "raise", name: Any = None) -> Any:
+def take(x: Value, index: Value, mode: str = "raise", name: str | None = None) -> Applied:
     """The elements that an array of places in row order names."""
     return gather(flatten(x), index)
 
 
 @public(method=True)
-def repeat_interleave(x: Any, repeats: Any, axis: int | None = None, name: Any = None) -> Any:
+def repeat_interleave(x: Value, repeats: Any, axis: int | None = None, name: str | None = None) -> Applied:
     """Each slice along an axis, or each element, repeated."""
     along = 0 if axis is None else axis
     flat = flatten(x) if axis is None else x
@@ -157,14 +156,14 @@ def _listed(index: Any) -> tuple[list[Any], Items]:
 
 
 @public(method=True)
-def gather_nd(x: Any, index: Any, name: Any = None) -> Any:
+def gather_nd(x: Value, index: Value, name: str | None = None) -> Applied:
     """The parts whose places along the first axes are listed in the last axis of `index`."""
     places, items = _listed(index)
     return take_items([x, *places], items=items)
 
 
 @public(method=True)
-def scatter_nd_add(x: Any, index: Any, updates: Any, name: Any = None) -> Any:
+def scatter_nd_add(x: Value, index: Value, updates: Any, name: str | None = None) -> Applied:
     """The value, with updates added to the parts that `index` names as in `gather_nd`."""
     places, items = _listed(index)
     x, updates = to_common_type([x, updates])
@@ -172,7 +171,7 @@ def scatter_nd_add(x: Any, index: Any, updates: Any, name: Any = None) -> Any:
 
 
 @public()
-def scatter_nd(index: Any, updates: Any, shape: Any, name: Any = None) -> Any:
+def scatter_nd(index: Value, updates: Any, shape: Any, name: str | None = None) -> Applied:
     """Zeros, with updates added to the parts that `index` names as in `gather_nd`."""
     places, items = _listed(index)
     zeros = np.zeros(tuple(shape), canonical(updates.dtype))
@@ -202,7 +201,7 @@ def _repeated(x: Any, other: Any, axis: int) -> Any:
 
 
 @public(method=True)
-def take_along_axis(x: Any, index: Any, axis: int, broadcast: bool = True) -> Any:
+def take_along_axis(x: Value, index: Value, axis: int, broadcast: bool = True) -> Applied:
     """The elements of each line along an axis that an array of places, one for each result, names.
 
     Along other axes, sizes of 1 are repeated. Without `broadcast`, the index may be smaller than the value there, and
@@ -223,7 +222,7 @@ def put_along_axis(
     reduce: str = "assign",
     include_self: bool = True,
     broadcast: bool = True,
-) -> Any:
+) -> Applied:
     """The value with the elements that places along an axis name replaced, or added to.
 
     Without `broadcast`, the index may be smaller than the value along other axes.
@@ -237,7 +236,7 @@ def put_along_axis(
 
 
 @public(method=True)
-def index_sample(x: Any, index: Any, name: Any = None) -> Any:
+def index_sample(x: Value, index: Value, name: str | None = None) -> Applied:
     """The elements of each row that the same row of `index` names."""
     return take_along_axis(x, index, axis=1)
 
@@ -246,7 +245,7 @@ def index_sample(x: Any, index: Any, name: Any = None) -> Any:
 
 
 @public(method=True)
-def masked_select(x: Any, mask: Any, name: Any = None) -> Any:
+def masked_select(x: Value, mask: Value, name: str | None = None) -> Applied:
     """The elements where a mask holds, in row order."""
     if tuple(x.shape) != tuple(mask.shape):
         x, mask = broadcast_tensors([x, mask])
@@ -254,34 +253,34 @@ def masked_select(x: Any, mask: Any, name: Any = None) -> Any:
 
 
 @public(method=True, in_place=True)
-def masked_fill(x: Any, mask: Any, value: Any, name: Any = None) -> Any:
+def masked_fill(x: Value, mask: Value, value: Operand, name: str | None = None) -> Applied:
     """The value with another one where a mask holds."""
-    value = cast_like(value, x) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
-    return where(mask, value, x)
+    fill = cast_like(value, x) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
+    return where(mask, fill, x)
 
 
 @operator(lambda x: Spec((UNKNOWN, len(x.shape)), "int64"), name="places_of_nonzero")
-def places_of_nonzero(x: Any) -> Any:
+def places_of_nonzero(x: Array) -> Results:
     """A row for each element that is not zero: its place along each axis."""
     return np.argwhere(x)
 
 
 @places_of_nonzero.in_onnx
-def _(onnx: Any, x: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     if x.rank:
         return onnx.Transpose(onnx.NonZero(x), perm=[1, 0])
     return onnx.Slice(onnx.Transpose(onnx.NonZero(onnx.Reshape(x, [1])), perm=[1, 0]), [0], [0], [1])
 
 
 @public(method=True)
-def nonzero(x: Any, as_tuple: bool = False) -> Any:
+def nonzero(x: Value, as_tuple: bool = False) -> Applied:
     """The places of the elements that are not zero: a row for each, or a list of places along each axis."""
     places = places_of_nonzero(x)
     return tuple(places[:, axis] for axis in range(len(x.shape))) if as_tuple else places
 
 
 @public(method=True)
-def where_(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
+def where_(condition: Value, x: Value | None = None, y: Value | None = None, name: str | None = None) -> Applied:
     """`x` where the condition holds, `y` elsewhere; without them, the places where it holds."""
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)

@@ -18,7 +18,7 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Attributes
+from app.ops.values import Attributes, Gradients, OnnxNodes, OnnxResult, OnnxValue, Value
 
 Item = int | str | tuple[Any, ...] | None
 Items = tuple[Item, ...]
@@ -160,7 +160,7 @@ def take_items(*values: Array, items: Items) -> Array:
 
 
 @take_items.gradient
-def _(values_from_1: Any, values_like: Any, dout: Any, items: Items) -> Any:
+def _(values_from_1: Sequence[Value], values_like: Sequence[Value], dout: Value, items: Items) -> Gradients:
     whole = put_items([values_like[0], dout, *values_from_1], items=items, accumulate=True, onto_zeros=True)
     return [whole, *[None] * len(values_from_1)]
 
@@ -195,7 +195,14 @@ def put_items(*values: Array, items: Items, accumulate: bool = False, onto_zeros
 
 
 @put_items.gradient
-def _(values_from_2: Any, values_like: Any, dout: Any, items: Items, accumulate: bool, onto_zeros: bool) -> Any:
+def _(
+    values_from_2: Sequence[Value],
+    values_like: Sequence[Value],
+    dout: Value,
+    items: Items,
+    accumulate: bool,
+    onto_zeros: bool,
+) -> Gradients:
     part, arrays = values_like[1], values_from_2
     if onto_zeros:
         rest = None
@@ -213,12 +220,12 @@ def _(values_from_2: Any, values_like: Any, dout: Any, items: Items, accumulate:
 
 
 @take_items.in_onnx
-def _(onnx: Any, values: Any, items: Items) -> Any:
+def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items) -> OnnxResult:
     return _take_in_onnx(onnx, values[0], values[1:], items)
 
 
 @put_items.in_onnx
-def _(onnx: Any, values: Any, items: Items, accumulate: bool, onto_zeros: bool) -> Any:
+def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items, accumulate: bool, onto_zeros: bool) -> OnnxResult:
     x, y, *arrays = values
 
     def pick(value: Any) -> Any:
@@ -230,7 +237,7 @@ def _(onnx: Any, values: Any, items: Items, accumulate: bool, onto_zeros: bool) 
     return x + put if accumulate else onnx.Where(onnx.placed(onnx.constant(True), x, pick), put, x)
 
 
-def _take_in_onnx(onnx: Any, x: Any, arrays: Sequence[Any], items: Items) -> Any:
+def _take_in_onnx(onnx: OnnxNodes, x: Any, arrays: Sequence[Any], items: Items) -> Any:
     axis = _axis_along(items)
     if axis is not None:
         return onnx.GatherElements(x, arrays[0], axis=axis)
@@ -246,7 +253,7 @@ def _one_each(parts: list[Any], rank: int) -> list[Any]:
     return [*parts[:cut], *rest, *parts[cut + 1 :]]
 
 
-def _sliced_in_onnx(onnx: Any, x: Any, parts: list[Any]) -> Any:
+def _sliced_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
     """The part that numbers, slices and new axes name."""
     axes = [part for part in parts if part is not None]
     single = [axis for axis, part in enumerate(axes) if isinstance(part, int)]
@@ -257,7 +264,7 @@ def _sliced_in_onnx(onnx: Any, x: Any, parts: list[Any]) -> Any:
     return onnx.Unsqueeze(found, new) if new else found
 
 
-def _cut_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
+def _cut_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
     """The part between the ends of a slice for each axis."""
     shortened = [_until_start(cut) for cut in slices]
     return _part_in_onnx(onnx, _part_in_onnx(onnx, x, [before for before, _ in shortened]), [c for _, c in shortened])
@@ -276,7 +283,7 @@ def _until_start(cut: slice) -> tuple[slice, slice]:
     return slice(start + 1), slice(None, stop - (start + 1) if stop is not None and stop < 0 else stop, cut.step)
 
 
-def _part_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
+def _part_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
     limits = np.iinfo(np.int64)
     cuts = []
     for axis, cut in enumerate(slices):
@@ -287,7 +294,7 @@ def _part_in_onnx(onnx: Any, x: Any, slices: list[slice]) -> Any:
     return onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
 
 
-def _picked_in_onnx(onnx: Any, x: Any, parts: list[Any]) -> Any:
+def _picked_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
     """The part that arrays pick: their axes go to the front, and what is picked is put where NumPy has it."""
     every = _places_in_onnx(onnx, parts)
     axes = [item for item in every if item is not None]
@@ -308,7 +315,7 @@ def _picked_in_onnx(onnx: Any, x: Any, parts: list[Any]) -> Any:
     return onnx.Unsqueeze(found, new) if new else found
 
 
-def _places_in_onnx(onnx: Any, items: list[Any]) -> list[Any]:
+def _places_in_onnx(onnx: OnnxNodes, items: list[Any]) -> list[Any]:
     """The items with an array of places for each number, and one for each axis of a mask."""
     found: list[Any] = []
     for item in items:
@@ -324,7 +331,7 @@ def _places_in_onnx(onnx: Any, items: list[Any]) -> list[Any]:
     return found
 
 
-def _together_in_onnx(onnx: Any, places: list[Any]) -> tuple[Any, int]:
+def _together_in_onnx(onnx: OnnxNodes, places: list[Any]) -> tuple[Any, int]:
     """Arrays of places, broadcast together, along a new last axis; and how many axes they have without it."""
     width = max(array.rank for array in places)
     if len(places) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from app.ops.elementwise import to_common_type
 from app.ops.public import public
 from app.ops.shaping import reshape, squeeze, unsqueeze
 from app.ops.size import AnySize
-from app.ops.spec import UNKNOWN, Spec, normal_axis, plain_sizes, reduced_axes
+from app.ops.spec import UNKNOWN, Axis, Spec, normal_axis, plain_sizes, reduced_axes
+from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
@@ -45,13 +46,13 @@ def _known(specs: tuple[Spec, ...]) -> list[Spec]:
 
 @public()
 @operator(_infer_concat, prepare=lambda values: to_common_type(values) if values else values)
-def concat(*x: Any, axis: int = 0) -> Any:
+def concat(*x: Array, axis: int = 0) -> Results:
     """Values joined along an axis."""
     return np.concatenate(x, axis)
 
 
 @concat.gradient
-def _(x_like: Any, dout: Any, axis: int) -> Any:
+def _(x_like: Sequence[Value], dout: Value, axis: int) -> Gradients:
     sizes = tuple(plain_sizes(part.shape)[axis] for part in x_like)
     if sizes.count(UNKNOWN) > 1:
         return split_like([dout, *x_like], axis=axis)
@@ -59,7 +60,7 @@ def _(x_like: Any, dout: Any, axis: int) -> Any:
 
 
 @concat.in_onnx
-def _(onnx: Any, x: Any, axis: int) -> Any:
+def _(onnx: OnnxNodes, x: Sequence[OnnxValue], axis: int) -> OnnxResult:
     return onnx.Concat(*x, axis=axis)
 
 
@@ -68,18 +69,18 @@ def _infer_split_like(*values: Spec, axis: int = 0) -> tuple[Spec, ...]:
 
 
 @operator(_infer_split_like, many_outputs=True)
-def split_like(*values: Any, axis: int = 0) -> Any:
+def split_like(*values: Array, axis: int = 0) -> Results:
     """The first value cut along an axis into parts as long as the others are."""
     return tuple(np.split(values[0], np.cumsum([part.shape[axis] for part in values[1:-1]], dtype=int), axis))
 
 
 @split_like.gradient
-def _(needs: Any, douts: Any, axis: int) -> Any:
+def _(needs: Sequence[bool], douts: Sequence[Gradient], axis: int) -> Gradients:
     return [concat(list(douts), axis=axis), *[None] * (len(needs) - 1)]
 
 
 @split_like.in_onnx
-def _(onnx: Any, values: Any, axis: int) -> Any:
+def _(onnx: OnnxNodes, values: Sequence[OnnxValue], axis: int) -> OnnxResult:
     sizes = onnx.listed(*(onnx.length(part, axis) for part in values[1:]))
     return onnx.Split(values[0], sizes, axis=axis, outputs=len(values) - 1)
 
@@ -107,7 +108,7 @@ def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec,
 
 @public(method=True)
 @operator(_infer_split, many_outputs=True, views=True)
-def split(x: Any, *, num_or_sections: Any, axis: int = 0) -> Any:
+def split(x: Array, *, num_or_sections: Any, axis: int = 0) -> Results:
     """The value cut along an axis, into a number of equal parts or into parts of the sizes listed."""
     along = _cut_axis(axis, x.ndim)
     sizes = [int(size) for size in _sections(x.shape[along], num_or_sections, axis)]
@@ -115,12 +116,12 @@ def split(x: Any, *, num_or_sections: Any, axis: int = 0) -> Any:
 
 
 @split.gradient
-def _(douts: Any, axis: int) -> Any:
+def _(douts: Sequence[Gradient], axis: int) -> Gradients:
     return concat(list(douts), axis=axis)
 
 
 @split.in_onnx
-def _(onnx: Any, x: Any, num_or_sections: Any, axis: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: Any, axis: int) -> OnnxResult:
     sizes = _sections(x.shape[axis], num_or_sections, axis)
     if UNKNOWN not in sizes:
         return onnx.Split(x, sizes, axis=axis, outputs=len(sizes))
@@ -133,20 +134,20 @@ def _(onnx: Any, x: Any, num_or_sections: Any, axis: int) -> Any:
 
 
 @public()
-def stack(x: Any, axis: int = 0, name: Any = None) -> Any:
+def stack(x: Iterable[Value], axis: int = 0, name: str | None = None) -> Applied:
     """Values of one shape joined along a new axis."""
     return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
 
 
 @public()
-def hstack(x: Any, name: Any = None) -> Any:
+def hstack(x: Iterable[Value], name: str | None = None) -> Applied:
     """Values joined side by side: along the second axis, or the first of values that have one."""
     values = [reshape(v, [1]) if not v.shape else v for v in x]
     return concat(values, axis=min(len(values[0].shape) - 1, 1))
 
 
 @public()
-def vstack(x: Any, name: Any = None) -> Any:
+def vstack(x: Iterable[Value], name: str | None = None) -> Applied:
     """Values joined one below the other; one with a single axis is a row."""
     return concat([reshape(v, [1, -1]) if len(v.shape) < 2 else v for v in x], axis=0)
 
@@ -168,37 +169,37 @@ def _of_each(inputs: Sequence[Any], axes: int) -> Any:
 
 
 @public()
-def atleast_1d(*inputs: Any, name: Any = None) -> Any:
+def atleast_1d(*inputs: Value, name: str | None = None) -> Applied:
     """Values with one axis or more."""
     return _of_each(inputs, 1)
 
 
 @public()
-def atleast_2d(*inputs: Any, name: Any = None) -> Any:
+def atleast_2d(*inputs: Value, name: str | None = None) -> Applied:
     """Values with two axes or more."""
     return _of_each(inputs, 2)
 
 
 @public()
-def atleast_3d(*inputs: Any, name: Any = None) -> Any:
+def atleast_3d(*inputs: Value, name: str | None = None) -> Applied:
     """Values with three axes or more."""
     return _of_each(inputs, 3)
 
 
 @public()
-def dstack(x: Any, name: Any = None) -> Any:
+def dstack(x: Iterable[Value], name: str | None = None) -> Applied:
     """Values put one behind the other, along the third axis."""
     return concat([_at_least(v, 3) for v in x], axis=2)
 
 
 @public()
-def column_stack(x: Any, name: Any = None) -> Any:
+def column_stack(x: Iterable[Value], name: str | None = None) -> Applied:
     """Values side by side; those with one axis become columns."""
     return concat([v if len(v.shape) > 1 else reshape(v, [-1, 1]) for v in x], axis=1)
 
 
 @public(method=True)
-def tensor_split(x: Any, num_or_indices: Any, axis: int = 0, name: Any = None) -> list[Any]:
+def tensor_split(x: Value, num_or_indices: Any, axis: int = 0, name: str | None = None) -> list[Any]:
     """Parts of a value: so many, of which the first ones may be larger by one, or those that begin at indices."""
     size = x.shape[axis]
     if isinstance(num_or_indices, int):
@@ -216,25 +217,25 @@ def tensor_split(x: Any, num_or_indices: Any, axis: int = 0, name: Any = None) -
 
 
 @public(method=True)
-def hsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
+def hsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
     """Parts of a value along its second axis, or its only one."""
     return tensor_split(x, num_or_indices, 1 if len(x.shape) > 1 else 0)
 
 
 @public(method=True)
-def vsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
+def vsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
     """Parts of a value along its first axis."""
     return tensor_split(x, num_or_indices, 0)
 
 
 @public(method=True)
-def dsplit(x: Any, num_or_indices: Any, name: Any = None) -> list[Any]:
+def dsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
     """Parts of a value along its third axis."""
     return tensor_split(x, num_or_indices, 2)
 
 
 @public(method=True)
-def chunk(x: Any, chunks: int, axis: int = 0, name: Any = None) -> Any:
+def chunk(x: Value, chunks: int, axis: int = 0, name: str | None = None) -> Applied:
     """The value cut along an axis into that many parts, the last of which may be smaller."""
     size = x.shape[_cut_axis(axis, len(x.shape))]
     if size == UNKNOWN or size % chunks == 0:
@@ -244,7 +245,7 @@ def chunk(x: Any, chunks: int, axis: int = 0, name: Any = None) -> Any:
 
 
 @public("unbind", method=True)
-def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Any]:
+def unstack(x: Value, axis: int = 0, num: int | None = None) -> list[Any]:
     """The parts of a value along an axis, which they no longer have."""
     size = x.shape[_cut_axis(axis, len(x.shape))]
     parts = num if size == UNKNOWN else size
@@ -263,18 +264,18 @@ def _infer_pad(x: Spec, *, widths: Any, value: float = 0.0) -> Spec:
 
 
 @operator(_infer_pad, checked=True)
-def bordered(x: Any, *, widths: Any, value: float = 0.0) -> Any:
+def bordered(x: Array, *, widths: Any, value: float = 0.0) -> Results:
     """The value with a border of one number: `widths` before and after, for every axis."""
     return np.pad(x, widths, constant_values=value) if widths else np.copy(x)
 
 
 @bordered.gradient
-def _(dout: Any, widths: Any) -> Any:
+def _(dout: Value, widths: Any) -> Gradients:
     return dout[tuple(slice(before, -after or None) for before, after in widths)]
 
 
 @bordered.in_onnx
-def _(onnx: Any, x: Any, widths: Any, value: float) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, widths: Any, value: float) -> OnnxResult:
     if not widths:
         return x
     return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))
@@ -283,49 +284,49 @@ def _(onnx: Any, x: Any, widths: Any, value: float) -> Any:
 # Turning and moving round
 
 
-def _infer_flip(x: Spec, *, axis: Any) -> Spec:
+def _infer_flip(x: Spec, *, axis: Axis) -> Spec:
     reduced_axes(axis, len(x.shape))
     return x
 
 
 @public(method=True)
 @operator(_infer_flip)
-def flip(x: Any, *, axis: Any) -> Any:
+def flip(x: Array, *, axis: Axis) -> Results:
     """The value turned round along one axis or several."""
     return np.flip(x, reduced_axes(axis, x.ndim))
 
 
 @flip.gradient
-def _(dout: Any, axis: Any) -> Any:
+def _(dout: Value, axis: Axis) -> Gradients:
     return flip(dout, axis=axis)
 
 
 @flip.in_onnx
-def _(onnx: Any, x: Any, axis: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis) -> OnnxResult:
     axes = list(reduced_axes(axis, x.rank))
     last, before_first = [np.iinfo(np.int64).max] * len(axes), [np.iinfo(np.int64).min] * len(axes)
     return onnx.Slice(x, last, before_first, axes, [-1] * len(axes)) if axes else x
 
 
-def _infer_roll(x: Spec, *, shifts: Any, axis: Any = None) -> Spec:
+def _infer_roll(x: Spec, *, shifts: Any, axis: Axis = None) -> Spec:
     reduced_axes(axis, len(x.shape))
     return x
 
 
 @public(method=True)
 @operator(_infer_roll)
-def roll(x: Any, *, shifts: Any, axis: Any = None) -> Any:
+def roll(x: Array, *, shifts: Any, axis: Axis = None) -> Results:
     """The value moved along axes, or in row order; what leaves at one end enters at the other."""
     return np.roll(x, shifts, axis)
 
 
 @roll.gradient
-def _(dout: Any, shifts: Any, axis: Any) -> Any:
+def _(dout: Value, shifts: Any, axis: Axis) -> Gradients:
     return roll(dout, shifts=-shifts if isinstance(shifts, int) else tuple(-n for n in shifts), axis=axis)
 
 
 @roll.in_onnx
-def _(onnx: Any, x: Any, shifts: Any, axis: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, shifts: Any, axis: Axis) -> OnnxResult:
     whole = onnx.Shape(x)
     if axis is None:
         x, turns = onnx.Reshape(x, [-1]), [(shifts, 0)]

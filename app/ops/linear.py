@@ -13,7 +13,7 @@ from app.ops.form import Product
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: bool = False) -> Spec:
@@ -68,7 +68,7 @@ def _(x: Value, y_like: Value, dout: Value, transpose_x: bool, transpose_y: bool
 
 
 @matmul.in_onnx
-def _matmul_in_onnx(onnx: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
+def _matmul_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, transpose_x: bool, transpose_y: bool) -> OnnxResult:
     """A vector takes part as a matrix: ONNX Runtime loses a transposition beside a vector where it joins the nodes."""
     left = onnx.Unsqueeze(x, [0]) if x.rank == 1 else _turned_in_onnx(onnx, x, transpose_x)
     right = onnx.Unsqueeze(y, [1]) if y.rank == 1 else _turned_in_onnx(onnx, y, transpose_y)
@@ -78,7 +78,7 @@ def _matmul_in_onnx(onnx: Any, x: Any, y: Any, transpose_x: bool, transpose_y: b
     return onnx.Squeeze(product, gone) if gone else product
 
 
-def _turned_in_onnx(onnx: Any, x: Any, turn: bool) -> Any:
+def _turned_in_onnx(onnx: OnnxNodes, x: Any, turn: bool) -> Any:
     order = list(range(x.rank))
     return onnx.Transpose(x, perm=[*order[:-2], order[-1], order[-2]]) if turn else x
 
@@ -128,7 +128,9 @@ def matmul_step(
 
 
 @matmul_step.in_onnx
-def _(onnx: Any, c: Any, scale: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
+def _(
+    onnx: OnnxNodes, c: OnnxValue, scale: OnnxValue, x: OnnxValue, y: OnnxValue, transpose_x: bool, transpose_y: bool
+) -> OnnxResult:
     return c - scale * _matmul_in_onnx(onnx, x, y, transpose_x, transpose_y)
 
 

@@ -12,7 +12,7 @@ from app.ops.elementwise import elementwise, to_common_type
 from app.ops.form import Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec, broadcast
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True)
@@ -118,7 +118,7 @@ def isclose(x: Array, y: Array, *, rtol: float = 1e-05, atol: float = 1e-08, equ
 
 
 @isclose.in_onnx
-def _(onnx: Any, x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, rtol: float, atol: float, equal_nan: bool) -> OnnxResult:
     distance, most = onnx.Abs(x - y), onnx.Abs(y) * rtol + atol
     near = onnx.And(onnx.LessOrEqual(distance, most), onnx.Not(onnx.IsInf(most)))
     near = onnx.Or(onnx.Equal(x, y), near)

@@ -16,7 +16,7 @@ from app.ops.reduction import sum_
 from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _check_labels(x: Spec, label: Spec) -> None:
@@ -120,8 +120,8 @@ def _(label: Value, probability: Value, dloss: Value, dprobability: Value) -> Gr
 
 
 @softmax_with_cross_entropy.in_onnx
-def _(onnx: Any, logits: Any, label: Any) -> Any:
-    return -_pick_in_onnx(onnx, onnx.LogSoftmax(logits, axis=1), label), onnx.Softmax(logits, axis=1)
+def _(onnx: OnnxNodes, logits: OnnxValue, label: OnnxValue) -> OnnxResult:
+    return onnx.Neg(_pick_in_onnx(onnx, onnx.LogSoftmax(logits, axis=1), label)), onnx.Softmax(logits, axis=1)
 
 
 def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
@@ -151,7 +151,7 @@ def one_hot_like(label: Array, like: Array) -> Results:
 
 
 @one_hot_like.in_onnx
-def _(onnx: Any, label: Any, like: Any) -> Any:
+def _(onnx: OnnxNodes, label: OnnxValue, like: OnnxValue) -> OnnxResult:
     classes = onnx.counted(onnx.length(like, 1))
     rows = onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64")
     return onnx.Cast(onnx.Equal(rows, classes), to=like.dtype)
@@ -164,7 +164,7 @@ def one_hot(x: Array, *, num_classes: int) -> Results:
 
 
 @one_hot.in_onnx
-def _(onnx: Any, x: Any, num_classes: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, num_classes: int) -> OnnxResult:
     classes = np.arange(num_classes)
     return onnx.Cast(onnx.Equal(onnx.Cast(onnx.Unsqueeze(x, [-1]), to="int64"), classes), to="float32")
 
@@ -197,7 +197,7 @@ def _(x_like: Value, label: Value, dout: Value) -> Gradients:
 
 
 @pick.in_onnx
-def _pick_in_onnx(onnx: Any, x: Any, label: Any) -> Any:
+def _pick_in_onnx(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue) -> OnnxResult:
     return onnx.GatherElements(x, onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64"), axis=1)
 
 
@@ -239,7 +239,7 @@ def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
 
 
 @accuracy.in_onnx
-def _(onnx: Any, x: Any, label: Any, k: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue, k: int) -> OnnxResult:
     mine, rows = _pick_in_onnx(onnx, x, label), onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64")
     later = onnx.GreaterOrEqual(onnx.counted(onnx.length(x, 1)), rows)
     behind = onnx.Or(onnx.Less(x, mine), onnx.And(onnx.Equal(x, mine), later))
@@ -269,6 +269,6 @@ def _(x: Value, label: Value, dout: Value) -> Gradients:
 
 
 @binary_cross_entropy.in_onnx
-def _(onnx: Any, x: Any, label: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue) -> OnnxResult:
     yes, no = (onnx.Max(onnx.Log(share), -_STEEPEST) for share in (x, 1.0 - x))
     return -(label * yes + (1.0 - label) * no)

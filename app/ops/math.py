@@ -11,7 +11,7 @@ from app.ops.definition import REGISTRY
 from app.ops.elementwise import elementwise
 from app.ops.public import public
 from app.ops.rounding import sign
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public("neg", method=True, in_place=True)
@@ -63,7 +63,7 @@ def _(x: Value, dout: Value) -> Gradients:
 
 
 @log1p.in_onnx
-def _(onnx: Any, x: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     above = x + 1.0
     near = onnx.Where(
         onnx.Equal(above, 1.0), x, onnx.Log(above) * x / (above - 1.0)
@@ -168,7 +168,7 @@ def _(out: Value, dout: Value) -> Gradients:
 
 
 @expm1.in_onnx
-def _(onnx: Any, x: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     half = onnx.Tanh(x * 0.5)
     return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), half * 2.0 / (1.0 - half), onnx.Exp(x) - 1.0)
 
@@ -189,21 +189,26 @@ def _(x: Value, dout: Value) -> Gradients:
 
 @public(method=True, in_place=True)
 def scale(
-    x: Any, scale: Any = 1.0, bias: float = 0.0, bias_after_scale: bool = True, act: Any = None, name: Any = None
-) -> Any:
+    x: Value,
+    scale: Any = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+    act: Any = None,
+    name: str | None = None,
+) -> Applied:
     """`x * scale + bias`, or with the bias added first; `act` names an operator that works on the result."""
     out = x * scale + bias if bias_after_scale else (x + bias) * scale
     return out if act is None else REGISTRY[act](out)
 
 
 @public(method=True)
-def stanh(x: Any, scale_a: float = 0.67, scale_b: float = 1.7159, name: Any = None) -> Any:
+def stanh(x: Value, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Applied:
     """`scale_b * tanh(scale_a * x)`."""
     return REGISTRY["tanh"](x * scale_a) * scale_b
 
 
 @public(method=True, in_place=True)
-def logit(x: Any, eps: float | None = None, name: Any = None) -> Any:
+def logit(x: Value, eps: float | None = None, name: str | None = None) -> Applied:
     """`log(x / (1 - x))`, with x first kept `eps` away from 0 and 1."""
     kept = x if eps is None else REGISTRY["clip"](x, min=eps, max=1.0 - eps)
     return log(kept / (1.0 - kept))

@@ -15,7 +15,7 @@ from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose
 from app.ops.size import larger, smaller
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_part(x: Spec, *, diagonal: int = 0) -> Spec:
@@ -32,7 +32,7 @@ def tril(x: Array, *, diagonal: int = 0) -> Results:
 
 
 @tril.in_onnx
-def _(onnx: Any, x: Any, diagonal: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, diagonal: int) -> OnnxResult:
     return onnx.Trilu(x, np.int64(diagonal), upper=0)
 
 
@@ -44,7 +44,7 @@ def triu(x: Array, *, diagonal: int = 0) -> Results:
 
 
 @triu.in_onnx
-def _(onnx: Any, x: Any, diagonal: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, diagonal: int) -> OnnxResult:
     return onnx.Trilu(x, np.int64(diagonal), upper=1)
 
 
@@ -82,7 +82,7 @@ def _(x_like: Value, dout: Value, offset: int, axis1: int, axis2: int) -> Gradie
 
 
 @diagonal.in_onnx
-def _diagonal_in_onnx(onnx: Any, x: Any, offset: int, axis1: int, axis2: int) -> Any:
+def _diagonal_in_onnx(onnx: OnnxNodes, x: OnnxValue, offset: int, axis1: int, axis2: int) -> OnnxResult:
     ends = [normal_axis(axis1, x.rank), normal_axis(axis2, x.rank)]
     rows, columns = (x.shape[a] for a in ends)
     length = _infer_diagonal(Spec(x.shape, x.dtype), offset=offset, axis1=axis1, axis2=axis2).shape[-1]
@@ -110,7 +110,7 @@ def _(dout: Value, offset: int, axis1: int, axis2: int) -> Gradients:
 
 
 @place_diagonal.in_onnx
-def _(onnx: Any, y: Any, like: Any, offset: int, axis1: int, axis2: int) -> Any:
+def _(onnx: OnnxNodes, y: OnnxValue, like: OnnxValue, offset: int, axis1: int, axis2: int) -> OnnxResult:
     return onnx.placed(y, like, lambda places: _diagonal_in_onnx(onnx, places, offset, axis1, axis2))
 
 
@@ -138,18 +138,18 @@ def _(dout: Value, offset: int) -> Gradients:
 
 
 @diag_embed.in_onnx
-def _(onnx: Any, x: Any, offset: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, offset: int) -> OnnxResult:
     size = x.shape[-1]
     if size == UNKNOWN:
         raise OperatorError(f"the size of its last axis must be known, found shape {list(x.shape)}")
     before, after = max(-offset, 0), max(offset, 0)
     rows = onnx.Pad(x, [*[0] * (x.rank - 1), before, *[0] * (x.rank - 1), after])
-    on_it = np.eye(size + before + after, k=offset, dtype=bool)
+    on_it = np.eye(int(size) + before + after, k=offset, dtype=bool)
     return onnx.Where(on_it, onnx.Unsqueeze(rows, [-1]), np.zeros((), x.dtype))
 
 
 @public(method=True)
-def diag(x: Any, offset: int = 0, padding_value: float = 0, name: Any = None) -> Any:
+def diag(x: Value, offset: int = 0, padding_value: float = 0, name: str | None = None) -> Applied:
     """The matrix with a vector on its diagonal, or the diagonal of a matrix."""
     if len(x.shape) == 2:
         return diagonal(x, offset=offset)
@@ -162,7 +162,7 @@ def diag(x: Any, offset: int = 0, padding_value: float = 0, name: Any = None) ->
 
 
 @public(method=True)
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, name: Any = None) -> Any:
+def trace(x: Value, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Applied:
     """The sum of a diagonal."""
     return sum_(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
 
@@ -171,13 +171,13 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, name: Any = N
 
 
 @public(method=True)
-def mm(input: Any, mat2: Any, name: Any = None) -> Any:
+def mm(input: Value, mat2: Value, name: str | None = None) -> Applied:
     """The product of two matrices."""
     return matmul(input, mat2)
 
 
 @public(method=True)
-def bmm(x: Any, y: Any, name: Any = None) -> Any:
+def bmm(x: Value, y: Value, name: str | None = None) -> Applied:
     """The products of two stacks of matrices."""
     if len(x.shape) != 3 or len(y.shape) != 3:
         raise ShapeError(f"bmm works on stacks of matrices, found shapes {list(x.shape)} and {list(y.shape)}")
@@ -185,19 +185,19 @@ def bmm(x: Any, y: Any, name: Any = None) -> Any:
 
 
 @public(method=True)
-def mv(x: Any, vec: Any, name: Any = None) -> Any:
+def mv(x: Value, vec: Value, name: str | None = None) -> Applied:
     """The product of a matrix and a vector."""
     return matmul(x, vec)
 
 
 @public(method=True)
-def dot(x: Any, y: Any, name: Any = None) -> Any:
+def dot(x: Value, y: Value, name: str | None = None) -> Applied:
     """The sum of products of two vectors, or of each row of two matrices."""
     return sum_(x * y, axis=-1)
 
 
 @public(method=True)
-def inner(x: Any, y: Any, name: Any = None) -> Any:
+def inner(x: Value, y: Value, name: str | None = None) -> Applied:
     """The sums of products over the last axes of two values."""
     if not x.shape or not y.shape:
         return x * y
@@ -206,19 +206,19 @@ def inner(x: Any, y: Any, name: Any = None) -> Any:
 
 
 @public(method=True)
-def outer(x: Any, y: Any, name: Any = None) -> Any:
+def outer(x: Value, y: Value, name: str | None = None) -> Applied:
     """The matrix of all products of the elements of two values."""
     return reshape(x, [-1, 1]) * reshape(y, [1, -1])
 
 
 @public(method=True, in_place=True)
-def addmm(input: Any, x: Any, y: Any, beta: float = 1.0, alpha: float = 1.0, name: Any = None) -> Any:
+def addmm(input: Value, x: Value, y: Value, beta: float = 1.0, alpha: float = 1.0, name: str | None = None) -> Applied:
     """`beta * input + alpha * x @ y`."""
     return input * beta + matmul(x, y) * alpha
 
 
 @public(method=True)
-def kron(x: Any, y: Any, name: Any = None) -> Any:
+def kron(x: Value, y: Value, name: str | None = None) -> Applied:
     """Each element of one value times all of another, put where the element stood."""
     rank = max(len(x.shape), len(y.shape))
     left, right = ([1] * (rank - len(v.shape)) + list(plain_sizes(v.shape)) for v in (x, y))
@@ -227,7 +227,7 @@ def kron(x: Any, y: Any, name: Any = None) -> Any:
 
 
 @public(method=True)
-def tensordot(x: Any, y: Any, axes: Any = 2, name: Any = None) -> Any:
+def tensordot(x: Value, y: Value, axes: Any = 2, name: str | None = None) -> Applied:
     """The sums of products over some axes of both: the last ones and the first ones, or those listed for each."""
     if isinstance(axes, int):
         left, right = list(range(len(x.shape) - axes, len(x.shape))), list(range(axes))
@@ -244,7 +244,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2, name: Any = None) -> Any:
 
 
 @public(method=True)
-def cross(x: Any, y: Any, axis: int | None = None, name: Any = None) -> Any:
+def cross(x: Value, y: Value, axis: int | None = None, name: str | None = None) -> Applied:
     """The product of vectors in space that stands upright on both; along the first axis of size 3 if none is named."""
     if axis is None:
         axis = next((i for i, size in enumerate(x.shape) if size == 3), 0)
@@ -256,6 +256,6 @@ def cross(x: Any, y: Any, axis: int | None = None, name: Any = None) -> Any:
 
 
 @public(method=True)
-def diagflat(x: Any, offset: int = 0, name: Any = None) -> Any:
+def diagflat(x: Value, offset: int = 0, name: str | None = None) -> Applied:
     """The matrix with all elements of a value on a diagonal."""
     return diag_embed(reshape(x, [-1]), offset=offset)

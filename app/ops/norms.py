@@ -17,16 +17,16 @@ from app.ops.public import public
 from app.ops.reduction import infer_reduction, max_, min_, reduced_in_onnx, spread, sum_
 from app.ops.rounding import sign
 from app.ops.shaping import cast_like, squeeze
-from app.ops.spec import Spec, normal_axis, reduced_axes
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.spec import Axis, Spec, normal_axis, reduced_axes
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
-def _infer_norm(x: Spec, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Spec:
+def _infer_norm(x: Spec, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Spec:
     return infer_reduction(x, axis=axis, keepdim=keepdim)
 
 
 @operator(_infer_norm, prepare=floats)
-def p_norm(x: Array, *, p: float = 2.0, axis: Any = None, keepdim: bool = False) -> Results:
+def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Results:
     """The p-th root of the sum of p-th powers of sizes over axes; with infinity, the largest size."""
     axis = axis if x.ndim else None
     sizes = np.abs(x)
@@ -38,7 +38,7 @@ def p_norm(x: Array, *, p: float = 2.0, axis: Any = None, keepdim: bool = False)
 
 
 @p_norm.gradient
-def _(x: Value, out: Value, dout: Value, p: float, axis: Any, keepdim: bool) -> Gradients:
+def _(x: Value, out: Value, dout: Value, p: float, axis: Axis, keepdim: bool) -> Gradients:
     whole = spread(out, x, axis=axis, keepdim=keepdim)
     arriving = spread(dout, x, axis=axis, keepdim=keepdim)
     if p == 0:
@@ -56,7 +56,7 @@ def _(x: Value, out: Value, dout: Value, p: float, axis: Any, keepdim: bool) -> 
 
 
 @p_norm.in_onnx
-def _(onnx: Any, x: Any, p: float, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, p: float, axis: Axis, keepdim: bool) -> OnnxResult:
     sizes, axes = onnx.Abs(x), reduced_axes(axis, x.rank)
     if math.isinf(p):
         return reduced_in_onnx(onnx, "ReduceMax" if p > 0 else "ReduceMin", sizes, axes, keepdim)
@@ -66,7 +66,7 @@ def _(onnx: Any, x: Any, p: float, axis: Any, keepdim: bool) -> Any:
 
 
 @public(method=True)
-def vector_norm(x: Any, p: float = 2.0, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
+def vector_norm(x: Value, p: float = 2.0, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
     """The size of vectors along axes, or of all elements taken as one: the p-th root of the sum of p-th powers."""
     return p_norm(x, float(p), axis, keepdim)
 
@@ -75,7 +75,9 @@ _AXES = (-2, -1)
 
 
 @public(method=True)
-def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: Any = None) -> Any:
+def matrix_norm(
+    x: Value, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
+) -> Applied:
     """The norm of matrices: 'fro', the root of the sum of squares; 1, the largest sum of a column; infinity, of a row.
 
     -1 and -infinity give the smallest sum.
@@ -95,7 +97,7 @@ def matrix_norm(x: Any, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bo
 
 
 @public(method=True)
-def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
+def norm(x: Value, p: Any = None, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
     """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
 
     Along two axes it is that of matrices.
@@ -108,6 +110,6 @@ def norm(x: Any, p: Any = None, axis: Any = None, keepdim: bool = False, name: A
 
 
 @public(method=True)
-def dist(x: Any, y: Any, p: float = 2.0, name: Any = None) -> Any:
+def dist(x: Value, y: Value, p: float = 2.0, name: str | None = None) -> Applied:
     """The size of a difference."""
     return norm(x - y, p)

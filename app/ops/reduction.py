@@ -16,26 +16,26 @@ from app.ops.logic import where
 from app.ops.public import public
 from app.ops.shaping import cast_like
 from app.ops.size import AnySize, Shape
-from app.ops.spec import Spec, count, normal_axis, reduced_axes
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.spec import Axis, Spec, count, normal_axis, reduced_axes
+from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 _total: Any = np.add.reduce
 """What `np.sum` calls in the end: for small arrays it takes half as long."""
 
 
-def _reduced_shape(shape: Shape, axis: Any, keepdim: bool) -> Shape:
+def _reduced_shape(shape: Shape, axis: Axis, keepdim: bool) -> Shape:
     axes = reduced_axes(axis, len(shape))
     if keepdim:
         return tuple(1 if i in axes else size for i, size in enumerate(shape))
     return tuple(size for i, size in enumerate(shape) if i not in axes)
 
 
-def infer_reduction(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
+def infer_reduction(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec:
     """The shape that is left, and the same element type."""
     return Spec(_reduced_shape(x.shape, axis, keepdim), x.dtype)
 
 
-def _infer_sum(x: Spec, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Spec:
+def _infer_sum(x: Spec, *, axis: Axis = None, dtype: str | None = None, keepdim: bool = False) -> Spec:
     natural = "int64" if x.dtype == "bool" or x.dtype in INTEGERS else x.dtype
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or natural)
 
@@ -46,25 +46,25 @@ def _axes_of(attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Sequence
 
 @public(method=True)
 @operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))
-def sum_(x: Array, *, axis: Any = None, dtype: str | None = None, keepdim: bool = False) -> Results:
+def sum_(x: Array, *, axis: Axis = None, dtype: str | None = None, keepdim: bool = False) -> Results:
     """The sum over axes; whole numbers and truth values add up as int64."""
     natural = np.int64 if x.dtype.kind in "biu" else None
     return _total(x, axis, dtype or natural, keepdims=keepdim)
 
 
 @sum_.gradient
-def _(x_like: Value, dout: Value, axis: Any, dtype: str | None, keepdim: bool) -> Gradients:
+def _(x_like: Value, dout: Value, axis: Axis, dtype: str | None, keepdim: bool) -> Gradients:
     gradient = spread(dout, x_like, axis=axis, keepdim=keepdim)
     return gradient if dtype is None else cast_like(gradient, x_like)
 
 
 @sum_.in_onnx
-def _(onnx: Any, x: Any, axis: Any, dtype: str | None, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, dtype: str | None, keepdim: bool) -> OnnxResult:
     natural = x.dtype if x.floating else "int64"
     return reduced_in_onnx(onnx, "ReduceSum", onnx.Cast(x, to=dtype or natural), reduced_axes(axis, x.rank), keepdim)
 
 
-def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: bool) -> Any:
+def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axes: Sequence[int], keepdim: bool) -> Any:
     """The value reduced over axes; as it is where there are none."""
     return getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
 
@@ -75,7 +75,7 @@ def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: 
     prepare=lambda values: to_common_type(values, floating=True),
     form=Reduction(_axes_of, lambda dtype: 0, mean=True),
 )
-def mean(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
+def mean(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """The mean over axes."""
     axis = axis if x.ndim else None
     if x.dtype.itemsize < 4 or not x.size:  # NumPy's mean is exact for half precision, and slow for small arrays
@@ -85,21 +85,21 @@ def mean(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
 
 
 @mean.gradient
-def _(x_like: Value, dout: Value, axis: Any, keepdim: bool) -> Gradients:
+def _(x_like: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
     return spread(dout, x_like, axis=axis, keepdim=keepdim, share=True)
 
 
 @mean.in_onnx
-def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return reduced_in_onnx(onnx, "ReduceMean", x, reduced_axes(axis, x.rank), keepdim)
 
 
-def _infer_spread(y: Spec, like: Spec, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Spec:
+def _infer_spread(y: Spec, like: Spec, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Spec:
     return Spec(like.shape, y.dtype)
 
 
 @operator(_infer_spread, form=Spread(_axes_of, lambda attributes: attributes["share"]))
-def spread(y: Array, like: Array, *, axis: Any = None, keepdim: bool = False, share: bool = False) -> Results:
+def spread(y: Array, like: Array, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Results:
     """What a reduction gave, for each element that went into it; with `share`, divided by their number."""
     if share:
         y = y / y.dtype.type((like.size or 1) / (y.size or 1))
@@ -113,20 +113,20 @@ def spread(y: Array, like: Array, *, axis: Any = None, keepdim: bool = False, sh
 
 
 @spread.gradient_of("y")
-def _(dout: Value, axis: Any, keepdim: bool, share: bool) -> Gradients:
+def _(dout: Value, axis: Axis, keepdim: bool, share: bool) -> Gradients:
     reduce = mean if share else sum_
     return reduce(dout, axis=axis, keepdim=keepdim)
 
 
 @spread.in_onnx
-def _(onnx: Any, y: Any, like: Any, axis: Any, keepdim: bool, share: bool) -> Any:
+def _(onnx: OnnxNodes, y: OnnxValue, like: OnnxValue, axis: Axis, keepdim: bool, share: bool) -> OnnxResult:
     kept = y if keepdim or not like.rank else onnx.Unsqueeze(y, list(reduced_axes(axis, like.rank)))
     if share:
         kept = kept / onnx.Cast(onnx.Max(onnx.Size(like), 1) / onnx.Max(onnx.Size(y), 1), to=y.dtype)
     return onnx.Expand(kept, onnx.Shape(like))
 
 
-def _infer_extreme(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
+def _infer_extreme(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec:
     result = infer_reduction(x, axis=axis, keepdim=keepdim)
     if count(result.shape) != 0:
         check_not_empty(x.shape, reduced_axes(axis, len(x.shape)))
@@ -142,49 +142,49 @@ def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
 
 @public("amax", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
-def max_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
+def max_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """The largest element over axes; equal ones share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
 @max_.in_onnx
-def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return reduced_in_onnx(onnx, "ReduceMax", x, reduced_axes(axis, x.rank), keepdim)
 
 
 @public("amin", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
-def min_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
+def min_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """The smallest element over axes; equal ones share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
 
 
 @min_.in_onnx
-def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return reduced_in_onnx(onnx, "ReduceMin", x, reduced_axes(axis, x.rank), keepdim)
 
 
 @max_.gradient
 @min_.gradient
-def _(x: Value, out: Value, dout: Value, axis: Any, keepdim: bool) -> Gradients:
+def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
     chosen = x == spread(out, x, axis=axis, keepdim=keepdim)
     share = dout / sum_(cast_like(chosen, x), axis=axis, keepdim=keepdim)
     return where(chosen, spread(share, x, axis=axis, keepdim=keepdim), 0.0)
 
 
-def _infer_prod(x: Spec, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Spec:
+def _infer_prod(x: Spec, *, axis: Axis = None, keepdim: bool = False, dtype: str | None = None) -> Spec:
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or x.dtype)
 
 
 @public(method=True)
 @operator(_infer_prod)
-def prod(x: Array, *, axis: Any = None, keepdim: bool = False, dtype: str | None = None) -> Results:
+def prod(x: Array, *, axis: Axis = None, keepdim: bool = False, dtype: str | None = None) -> Results:
     """The product over axes."""
     return np.prod(x, axis=axis, keepdims=keepdim, dtype=dtype or x.dtype)
 
 
 @prod.gradient
-def _(x: Value, dout: Value, axis: Any, keepdim: bool, dtype: str | None) -> Gradients:
+def _(x: Value, dout: Value, axis: Axis, keepdim: bool, dtype: str | None) -> Gradients:
     dout = dout if dtype is None else cast_like(dout, x)
     # the product of the other elements: out / x, but for elements that are zero
     zero = x == 0
@@ -195,41 +195,41 @@ def _(x: Value, dout: Value, axis: Any, keepdim: bool, dtype: str | None) -> Gra
 
 
 @prod.in_onnx
-def _(onnx: Any, x: Any, axis: Any, keepdim: bool, dtype: str | None) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, dtype: str | None) -> OnnxResult:
     kind = onnx.Cast(x, to=dtype or x.dtype)
     return reduced_in_onnx(onnx, "ReduceProd", kind, reduced_axes(axis, x.rank), keepdim)
 
 
-def _infer_truth(x: Spec, *, axis: Any = None, keepdim: bool = False) -> Spec:
+def _infer_truth(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec:
     return Spec(_reduced_shape(x.shape, axis, keepdim), "bool")
 
 
 @public(method=True)
 @operator(_infer_truth)
-def all_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
+def all_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Whether every element is true."""
     return np.all(x, axis=axis, keepdims=keepdim)
 
 
 @all_.in_onnx
-def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return onnx.Equal(_number_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0)
 
 
-def _number_true(onnx: Any, x: Any, axis: Any, keepdim: bool, rank: int) -> Any:
+def _number_true(onnx: OnnxNodes, x: Any, axis: Axis, keepdim: bool, rank: int) -> Any:
     number = onnx.Cast(onnx.Cast(x, to="bool"), to="int32")
     return reduced_in_onnx(onnx, "ReduceSum", number, reduced_axes(axis, rank), keepdim)
 
 
 @public(method=True)
 @operator(_infer_truth)
-def any_(x: Array, *, axis: Any = None, keepdim: bool = False) -> Results:
+def any_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Whether some element is true."""
     return np.any(x, axis=axis, keepdims=keepdim)
 
 
 @any_.in_onnx
-def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return onnx.Greater(_number_true(onnx, x, axis, keepdim, x.rank), 0)
 
 
@@ -256,11 +256,11 @@ def argmax(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: s
 
 
 @argmax.in_onnx
-def _(onnx: Any, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
     return _position_in_onnx(onnx, "ArgMax", x, axis, keepdim, dtype)
 
 
-def _position_in_onnx(onnx: Any, kind: str, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+def _position_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
     if axis is not None and x.rank:
         return onnx.Cast(getattr(onnx, kind)(x, axis=normal_axis(axis, x.rank), keepdims=keepdim), to=dtype)
     place = getattr(onnx, kind)(onnx.Reshape(x, [-1]), axis=0, keepdims=0)
@@ -275,5 +275,5 @@ def argmin(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: s
 
 
 @argmin.in_onnx
-def _(onnx: Any, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
     return _position_in_onnx(onnx, "ArgMin", x, axis, keepdim, dtype)

@@ -9,7 +9,7 @@ import numpy as np
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.public import public
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -27,7 +27,7 @@ def floor(x: Array) -> Results:
 
 
 @floor.in_onnx
-def _(onnx: Any, x: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return onnx.Floor(x) if x.floating else x
 
 
@@ -39,7 +39,7 @@ def ceil(x: Array) -> Results:
 
 
 @ceil.in_onnx
-def _(onnx: Any, x: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return onnx.Ceil(x) if x.floating else x
 
 
@@ -59,7 +59,7 @@ def round_(x: Array, *, decimals: int = 0) -> Results:
 
 
 @round_.in_onnx
-def _(onnx: Any, x: Any, decimals: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, decimals: int) -> OnnxResult:
     if not x.floating:
         whole = onnx.Cast(x, to="float64")
         return x if decimals >= 0 else onnx.Cast(onnx.Round(whole * 10.0**decimals) / 10.0**decimals, to=x.dtype)
@@ -74,7 +74,7 @@ def trunc(x: Array) -> Results:
 
 
 @trunc.in_onnx
-def _(onnx: Any, x: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return onnx.Sign(x) * onnx.Floor(onnx.Abs(x)) if x.floating else x
 
 
@@ -111,12 +111,12 @@ def _(x: Value, out: Value, dout: Value) -> Gradients:
 
 
 @clip.in_onnx
-def _(onnx: Any, x: Any, min: float | None, max: float | None) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, min: float | None, max: float | None) -> OnnxResult:
     low, high = (None if bound is None else np.asarray(bound).astype(x.dtype) for bound in (min, max))
     return onnx.Clip(x, low, high)
 
 
 @public(method=True, in_place=True)
-def frac(x: Any, name: Any = None) -> Any:
+def frac(x: Value, name: str | None = None) -> Applied:
     """What comes after the point."""
     return x - trunc(x)

@@ -9,6 +9,7 @@ import numpy as np
 from app.ops.definition import operator
 from app.ops.form import Elementwise
 from app.ops.spec import Spec
+from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @operator(
@@ -16,18 +17,18 @@ from app.ops.spec import Spec
     form=Elementwise(lambda trained, known, training: trained if training else known),
     has_training_mode=True,
 )
-def in_training(trained: Any, known: Any, *, training: bool = True) -> Any:
+def in_training(trained: Array, known: Array, *, training: bool = True) -> Results:
     """The first value in training, the second in use."""
     return np.copy(trained if training else known)
 
 
 @in_training.gradient
-def _(dout: Any, training: bool) -> Any:
+def _(dout: Value, training: bool) -> Gradients:
     return (dout, None) if training else (None, dout)
 
 
 @in_training.in_onnx
-def _(trained: Any, known: Any, training: bool) -> Any:
+def _(trained: OnnxValue, known: OnnxValue, training: bool) -> OnnxResult:
     return trained if training else known
 
 
@@ -40,11 +41,11 @@ def _one(running: Any, value: Any, momentum: float, training: bool) -> Any:
 
 
 @operator(_infer_running, form=Elementwise(_one), has_training_mode=True)
-def running_mean(running: Any, value: Any, *, momentum: float = 0.9, training: bool = True) -> Any:
+def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
     """In training, a mean of values seen in which older ones count less and less; in use, as it stands."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
 
 
 @running_mean.in_onnx
-def _(onnx: Any, running: Any, value: Any, momentum: float, training: bool) -> Any:
+def _(onnx: OnnxNodes, running: OnnxValue, value: OnnxValue, momentum: float, training: bool) -> OnnxResult:
     return running * momentum + value * (1.0 - momentum) if training else running

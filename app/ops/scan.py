@@ -13,7 +13,7 @@ from app.ops.logic import logical_and, where
 from app.ops.public import public
 from app.ops.shaping import cast_like, reshape_like
 from app.ops.spec import Spec, count, normal_axis
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_cumsum(x: Spec, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Spec:
@@ -48,7 +48,7 @@ def _(x_like: Value, dout: Value, axis: int | None, reverse: bool) -> Gradients:
 
 
 @cumsum.in_onnx
-def _(onnx: Any, x: Any, axis: int | None, dtype: str | None, reverse: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, dtype: str | None, reverse: bool) -> OnnxResult:
     wide = onnx.Cast(x, to=dtype or _wide(x.dtype))
     if axis is not None and x.rank:
         return onnx.CumSum(wide, np.int64(axis), reverse=reverse)
@@ -86,7 +86,7 @@ def _(x: Value, out: Value, dout: Value, dim: int | None) -> Gradients:
 
 
 @cumprod.in_onnx
-def _(onnx: Any, x: Any, dim: int | None, dtype: str | None) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, dim: int | None, dtype: str | None) -> OnnxResult:
     kind = onnx.Cast(x, to=dtype or x.dtype)
     if dim is not None and not x.rank:
         return kind
@@ -100,7 +100,7 @@ def _(onnx: Any, x: Any, dim: int | None, dtype: str | None) -> Any:
 
 
 @public(method=True)
-def logcumsumexp(x: Any, axis: int | None = None, dtype: Any = None, name: Any = None) -> Any:
+def logcumsumexp(x: Value, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Applied:
     """The logarithm of the running sums of `exp(x)`."""
     from app.ops.math import exp, log
     from app.ops.reduction import max_
@@ -110,7 +110,9 @@ def logcumsumexp(x: Any, axis: int | None = None, dtype: Any = None, name: Any =
 
 
 @public(method=True)
-def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, name: Any = None) -> Any:
+def diff(
+    x: Value, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, name: str | None = None
+) -> Applied:
     """The differences of neighbours along an axis, n times over."""
     parts = [part for part in (prepend, x, append) if part is not None]
     out = concat(parts, axis) if len(parts) > 1 else x

@@ -11,7 +11,8 @@ from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.form import Alias, Elementwise
 from app.ops.public import public
 from app.ops.size import Shape
-from app.ops.spec import UNKNOWN, OpenSize, Spec, count, normal_axis, reduced_axes
+from app.ops.spec import UNKNOWN, Axis, OpenSize, Spec, count, normal_axis, reduced_axes
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _same(x: Any) -> Any:
@@ -24,34 +25,34 @@ def _infer_cast(x: Spec, *, dtype: str) -> Spec:
 
 @public(method=True)
 @operator(_infer_cast, form=Elementwise(_same, settings=False))
-def cast(x: Any, *, dtype: str) -> Any:
+def cast(x: Array, *, dtype: str) -> Results:
     """The value with another element type."""
     return x.astype(dtype)
 
 
 @cast.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return cast_like(dout, x_like)
 
 
 @cast.in_onnx
-def _(onnx: Any, x: Any, dtype: str) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, dtype: str) -> OnnxResult:
     return onnx.Cast(x, to=dtype)
 
 
 @operator(lambda x, like: Spec(x.shape, like.dtype), form=Elementwise(_same, takes=(0,), settings=False))
-def cast_like(x: Any, like: Any) -> Any:
+def cast_like(x: Array, like: Array) -> Results:
     """The value with the element type of another."""
     return x.astype(like.dtype)
 
 
 @cast_like.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return cast_like(dout, x_like)
 
 
 @cast_like.in_onnx
-def _(onnx: Any, x: Any, like: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
     return onnx.Cast(x, to=like.dtype)
 
 
@@ -142,18 +143,18 @@ def _plain(size: Any) -> Any:
 
 @public(method=True, in_place=True)
 @operator(_infer_reshape, form=Alias(), kind=TakesSizes)
-def reshape(x: Any, *, shape: tuple[int, ...]) -> Any:
+def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
     """The same elements in another shape: -1 stands for what is left, 0 copies the axis of the value."""
     return np.reshape(x, _reshaped(x.shape, shape))
 
 
 @reshape.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
 @reshape.in_onnx
-def _(onnx: Any, x: Any, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> OnnxResult:
     known = UNKNOWN not in out_shape
     return onnx.Reshape(x, list(out_shape if known else shape), allowzero=known)
 
@@ -163,34 +164,34 @@ def _infer_reshape_to(x: Spec, sizes: Spec, *, known: tuple[int, ...]) -> Spec:
 
 
 @operator(_infer_reshape_to)
-def reshape_to(x: Any, sizes: Any, *, known: tuple[int, ...]) -> Any:
+def reshape_to(x: Array, sizes: Array, *, known: tuple[int, ...]) -> Results:
     """The same elements in a shape that is a value; `known` says which sizes are certain, and -1 for others."""
     return np.reshape(x, _reshaped(x.shape, tuple(sizes.tolist())))
 
 
 @reshape_to.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
 @reshape_to.in_onnx
-def _(onnx: Any, x: Any, sizes: Any, known: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, sizes: OnnxValue, known: tuple[int, ...]) -> OnnxResult:
     return onnx.Reshape(x, sizes)
 
 
 @operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())
-def reshape_like(x: Any, like: Any) -> Any:
+def reshape_like(x: Array, like: Array) -> Results:
     """The same elements in the shape of another value."""
     return np.reshape(x, like.shape)
 
 
 @reshape_like.gradient_of("x")
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
 @reshape_like.in_onnx
-def _(onnx: Any, x: Any, like: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
     return onnx.Reshape(x, onnx.Shape(like), allowzero=1)
 
 
@@ -207,13 +208,13 @@ def _flattened(sizes: Shape, start_axis: int, stop_axis: int) -> Shape:
 
 @public(method=True, in_place=True)
 @operator(_infer_flatten, form=Alias())
-def flatten(x: Any, *, start_axis: int = 0, stop_axis: int = -1) -> Any:
+def flatten(x: Array, *, start_axis: int = 0, stop_axis: int = -1) -> Results:
     """The axes from `start_axis` to `stop_axis` made one."""
     return np.reshape(x, _flattened(x.shape, start_axis, stop_axis))
 
 
 @flatten.in_onnx
-def _(onnx: Any, x: Any, start_axis: int, stop_axis: int, out_shape: tuple[int, ...]) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, start_axis: int, stop_axis: int, out_shape: tuple[int, ...]) -> OnnxResult:
     if UNKNOWN not in out_shape:
         return onnx.Reshape(x, list(out_shape), allowzero=1)
     start, stop = normal_axis(start_axis, x.rank), normal_axis(stop_axis, x.rank)
@@ -222,7 +223,7 @@ def _(onnx: Any, x: Any, start_axis: int, stop_axis: int, out_shape: tuple[int, 
     return onnx.Reshape(x, onnx.listed(around[0], one, around[1]), allowzero=1)
 
 
-def _infer_squeeze(x: Spec, *, axis: Any = None) -> Spec:
+def _infer_squeeze(x: Spec, *, axis: Axis = None) -> Spec:
     for a in reduced_axes(axis, len(x.shape)):
         if x.shape[a] == UNKNOWN or not isinstance(x.shape[a], int):
             raise ShapeError(f"axis {a} has an unknown size, so it is not known whether it goes; list axes of size 1")
@@ -230,25 +231,25 @@ def _infer_squeeze(x: Spec, *, axis: Any = None) -> Spec:
     return Spec(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)
 
 
-def _squeezed(shape: Shape, axis: Any) -> set[int]:
+def _squeezed(shape: Shape, axis: Axis) -> set[int]:
     return {a for a in reduced_axes(axis, len(shape)) if shape[a] == 1}
 
 
 @public(method=True, in_place=True)
 @operator(_infer_squeeze, form=Alias())
-def squeeze(x: Any, *, axis: Any = None) -> Any:
+def squeeze(x: Array, *, axis: Axis = None) -> Results:
     """The value without axes of size 1: all of them, or those listed."""
     axes = _squeezed(x.shape, axis)
     return np.reshape(x, tuple(size for i, size in enumerate(x.shape) if i not in axes))
 
 
 @squeeze.in_onnx
-def _(onnx: Any, x: Any, axis: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis) -> OnnxResult:
     axes = sorted(_squeezed(x.shape, axis))
     return onnx.Squeeze(x, axes) if axes else x
 
 
-def _unsqueezed(shape: Shape, axis: Any) -> Shape:
+def _unsqueezed(shape: Shape, axis: int | tuple[int, ...]) -> Shape:
     sizes = list(shape)
     for a in (axis,) if isinstance(axis, int) else axis:
         sizes.insert(normal_axis(a, len(sizes) + 1), 1)
@@ -257,13 +258,13 @@ def _unsqueezed(shape: Shape, axis: Any) -> Shape:
 
 @public(method=True, in_place=True)
 @operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), form=Alias())
-def unsqueeze(x: Any, *, axis: Any) -> Any:
+def unsqueeze(x: Array, *, axis: int | tuple[int, ...]) -> Results:
     """The value with new axes of size 1."""
     return np.reshape(x, _unsqueezed(x.shape, axis))
 
 
 @unsqueeze.in_onnx
-def _(onnx: Any, x: Any, axis: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int | tuple[int, ...]) -> OnnxResult:
     axes: list[int] = []
     for a in (axis,) if isinstance(axis, int) else axis:
         place = normal_axis(a, x.rank + len(axes) + 1)
@@ -274,7 +275,7 @@ def _(onnx: Any, x: Any, axis: Any) -> Any:
 @flatten.gradient
 @squeeze.gradient
 @unsqueeze.gradient
-def _(x_like: Any, dout: Any) -> Any:
+def _(x_like: Value, dout: Value) -> Gradients:
     return reshape_like(dout, x_like)
 
 
@@ -295,25 +296,25 @@ def _order(perm: Any, rank: int) -> tuple[int, ...]:
 
 @public(method=True, in_place=True)
 @operator(_infer_transpose, views=True)
-def transpose(x: Any, *, perm: Any = None) -> Any:
+def transpose(x: Array, *, perm: Any = None) -> Results:
     """The value with its axes in another order; without one, reversed."""
     return np.transpose(x, _order(perm, x.ndim))
 
 
 @transpose.gradient
-def _(dout: Any, perm: Any) -> Any:
+def _(dout: Value, perm: Any) -> Gradients:
     if perm is None:
         return transpose(dout)
     return transpose(dout, perm=tuple(int(i) for i in np.argsort(_order(perm, len(perm)))))
 
 
 @transpose.in_onnx
-def _(onnx: Any, x: Any, perm: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, perm: Any) -> OnnxResult:
     return onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x
 
 
 @public(method=True)
-def t(input: Any, name: Any = None) -> Any:
+def t(input: Value, name: str | None = None) -> Applied:
     """The matrix with its two axes exchanged; a value with fewer axes as it is."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() exchanges the axes of a matrix, found shape {list(input.shape)}; use transpose")
@@ -321,7 +322,7 @@ def t(input: Any, name: Any = None) -> Any:
 
 
 @public("swapdims", method=True)
-def swapaxes(x: Any, axis0: int, axis1: int, name: Any = None) -> Any:
+def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Applied:
     """The value with two of its axes exchanged."""
     order = list(range(len(x.shape)))
     first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))
@@ -330,7 +331,7 @@ def swapaxes(x: Any, axis0: int, axis1: int, name: Any = None) -> Any:
 
 
 @public(method=True)
-def moveaxis(x: Any, source: Any, destination: Any, name: Any = None) -> Any:
+def moveaxis(x: Value, source: Any, destination: Any, name: str | None = None) -> Applied:
     """The value with some of its axes moved to other places; the others keep their order."""
     rank = len(x.shape)
     moved = [normal_axis(a, rank) for a in ([source] if isinstance(source, int) else source)]
@@ -342,13 +343,13 @@ def moveaxis(x: Any, source: Any, destination: Any, name: Any = None) -> Any:
 
 
 @public(method=True)
-def unflatten(x: Any, axis: int, shape: Any, name: Any = None) -> Any:
+def unflatten(x: Value, axis: int, shape: Any, name: str | None = None) -> Applied:
     """One axis made several, of the sizes in `shape`; -1 stands for what is left."""
     along = normal_axis(axis, len(x.shape))
     return reshape(x, [*[0] * along, *shape, *x.shape[along + 1 :]])
 
 
 @public(method=True)
-def view_as(x: Any, other: Any, name: Any = None) -> Any:
+def view_as(x: Value, other: Value, name: str | None = None) -> Applied:
     """The same elements in the shape of another value."""
     return reshape_like(x, other)

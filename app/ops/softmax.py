@@ -14,7 +14,7 @@ from app.ops.math import exp
 from app.ops.public import public
 from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 LOWEST = 64
 """How far below the largest a value counts at most, as in Paddle: no probability is 0, so its logarithm is a number."""
@@ -86,7 +86,7 @@ def _(out: Value, dout: Value, axis: int) -> Gradients:
 
 
 @softmax.in_onnx
-def _(onnx: Any, x: Any, axis: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int) -> OnnxResult:
     return onnx.Softmax(x, axis=axis) if x.rank else onnx.constant(1, x.dtype)
 
 
@@ -104,5 +104,5 @@ def _(out: Value, dout: Value, axis: int) -> Gradients:
 
 
 @log_softmax.in_onnx
-def _(onnx: Any, x: Any, axis: int) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int) -> OnnxResult:
     return onnx.LogSoftmax(x, axis=axis) if x.rank else onnx.constant(0, x.dtype)

@@ -12,7 +12,7 @@ from app.ops.indexing import along, put_items
 from app.ops.public import public
 from app.ops.shaping import squeeze
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 class TopK(NamedTuple):
@@ -45,7 +45,7 @@ def sorted_with_places(x: Array, *, axis: int = -1, descending: bool = False, st
 
 
 @sorted_with_places.gradient
-def _(x_like: Value, index: Any, dout: Value, axis: int) -> Gradients:
+def _(x_like: Value, index: Value, dout: Value, axis: int) -> Gradients:
     return _put_back(dout, index, x_like, axis) if x_like.shape else dout
 
 
@@ -58,20 +58,22 @@ def _put_back(dout: Any, index: Any, x_like: Any, axis: int) -> Any:
 
 
 @sorted_with_places.in_onnx
-def _(onnx: Any, x: Any, axis: int, descending: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int, descending: bool) -> OnnxResult:
     if not x.rank:
         return x, onnx.constant(0, "int64")
     return onnx.TopK(x, onnx.length(x, axis), axis=axis, largest=descending)  # of equal ones it takes the first first
 
 
 @public(method=True)
-def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = False, name: Any = None) -> Any:
+def sort(x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Applied:
     """The values along an axis in order."""
     return sorted_with_places(x, axis, descending, stable)[0]
 
 
 @public(method=True)
-def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = False, name: Any = None) -> Any:
+def argsort(
+    x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
+) -> Applied:
     """Where the values along an axis, put in order, stood."""
     return sorted_with_places(x, axis, descending, stable)[1]
 
@@ -93,23 +95,27 @@ def largest_with_places(x: Array, *, k: int = 1, axis: int = -1, largest: bool =
 
 
 @largest_with_places.gradient
-def _(x_like: Value, index: Any, dout: Value, axis: int) -> Gradients:
+def _(x_like: Value, index: Value, dout: Value, axis: int) -> Gradients:
     return _put_back(dout, index, x_like, axis)
 
 
 @largest_with_places.in_onnx
-def _(onnx: Any, x: Any, k: int, axis: int, largest: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, k: int, axis: int, largest: bool) -> OnnxResult:
     return onnx.TopK(x, [k], axis=axis, largest=largest)
 
 
 @public(method=True)
-def topk(x: Any, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: Any = None) -> TopK:
+def topk(
+    x: Value, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
+) -> TopK:
     """The k largest values along an axis, in order, and where they stood; or the smallest."""
     return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
 
 
 @public(method=True)
-def kthvalue(x: Any, k: int, axis: int | None = None, keepdim: bool = False, name: Any = None) -> tuple[Any, Any]:
+def kthvalue(
+    x: Value, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None
+) -> tuple[Any, Any]:
     """The k-th smallest value along an axis, and where it stood."""
     along = -1 if axis is None else axis
     values, places = largest_with_places(x, int(k), along, False)
@@ -139,20 +145,20 @@ def different(x: Array, *, axis: int | None = None) -> Results:
 
 
 @different.in_onnx
-def _(onnx: Any, x: Any, axis: int | None) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None) -> OnnxResult:
     return onnx.Unique(x, axis=axis, sorted=1, outputs=4)
 
 
 @public(method=True)
 def unique(
-    x: Any,
+    x: Value,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
     dtype: Any = "int64",
-    name: Any = None,
-) -> Any:
+    name: str | None = None,
+) -> Applied:
     """The values, or slices along an axis, that differ, in order, and what else is asked for of them."""
     out, *more = different(x, axis=axis)
     asked = [

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from app.errors import ShapeError
 from app.ops.dtype import canonical
 from app.ops.size import AnySize, Shape, UndecidedError
 
 UNKNOWN = -1
+
+Axis: TypeAlias = "int | tuple[int, ...] | None"
+"""One axis or several, counted from the front or, where negative, from the end; None: all of them."""
 
 
 class Spec(NamedTuple):
@@ -113,7 +116,7 @@ def normal_axis(axis: int, rank: int) -> int:
     return axis % rank if rank else 0
 
 
-def reduced_axes(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+def reduced_axes(axis: Axis | Sequence[int], rank: int) -> tuple[int, ...]:
     """The axes that a reduction removes, counted from the front; None stands for all of them."""
     if axis is None:
         return tuple(range(rank))

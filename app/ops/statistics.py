@@ -16,17 +16,18 @@ from app.ops.logic import isclose, isnan, where
 from app.ops.math import exp, sqrt, square
 from app.ops.public import public
 from app.ops.reduction import all_, infer_reduction, mean, reduced_in_onnx, spread, sum_
-from app.ops.spec import UNKNOWN, count, reduced_axes
+from app.ops.spec import UNKNOWN, Axis, count, reduced_axes
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
-def _number_of(x: Any, axis: Any) -> Any:
+def _number_of(x: Any, axis: Axis) -> Any:
     """How many elements a reduction over axes takes together; a value where that is known only in a run."""
     number = count([x.shape[a] for a in reduced_axes(axis, len(x.shape))])
     return sum_(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)
 
 
 @public(method=True)
-def var(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: Any = None) -> Any:
+def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
     """The mean of squared distances from the mean; unbiased, their sum is divided by one less than their number."""
     squares = square(x - mean(x, axis=axis, keepdim=True))
     if not unbiased:
@@ -37,14 +38,14 @@ def var(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, 
 
 
 @public(method=True)
-def std(x: Any, axis: Any = None, unbiased: bool = True, keepdim: bool = False, name: Any = None) -> Any:
+def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
     """The root of `var`."""
     return sqrt(var(x, axis, unbiased, keepdim))
 
 
 @public(method=True)
 @operator(infer_reduction, prepare=floats)
-def logsumexp(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
+def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """The logarithm of the sum of `exp(x)` over axes, which does not overflow."""
     axis = axis if x.ndim else None
     top = np.max(x, axis=axis, keepdims=True)
@@ -54,13 +55,13 @@ def logsumexp(x: Any, *, axis: Any = None, keepdim: bool = False) -> Any:
 
 
 @logsumexp.gradient
-def _(x: Any, out: Any, dout: Any, axis: Any, keepdim: bool) -> Any:
+def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
     share = exp(x - spread(out, x, axis=axis, keepdim=keepdim))
     return share * spread(dout, x, axis=axis, keepdim=keepdim)
 
 
 @logsumexp.in_onnx
-def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
     return reduced_in_onnx(onnx, "ReduceLogSumExp", x, reduced_axes(axis, x.rank), keepdim)
 
 
@@ -69,8 +70,8 @@ def _(onnx: Any, x: Any, axis: Any, keepdim: bool) -> Any:
 
 @public(method=True, in_place=True)
 def nan_to_num(
-    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, name: Any = None
-) -> Any:
+    x: Value, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, name: str | None = None
+) -> Applied:
     """The value with other numbers in place of what is not a number, or infinite."""
     limits = np.finfo(canonical(x.dtype))
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
@@ -79,7 +80,7 @@ def nan_to_num(
 
 
 @public(method=True)
-def count_nonzero(x: Any, axis: Any = None, keepdim: bool = False, name: Any = None) -> Any:
+def count_nonzero(x: Value, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
     """How many elements are not zero."""
     return sum_(x != 0, axis=axis, keepdim=keepdim)
 
@@ -89,14 +90,14 @@ def count_nonzero(x: Any, axis: Any = None, keepdim: bool = False, name: Any = N
 
 @public(method=True)
 def allclose(
-    x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: Any = None
-) -> Any:
+    x: Value, y: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: str | None = None
+) -> Applied:
     """Whether all elements of two values differ by at most `atol` and `rtol` of the second together."""
     return all_(isclose(x, y, float(rtol), float(atol), equal_nan))
 
 
 @public(method=True)
-def equal_all(x: Any, y: Any, name: Any = None) -> Any:
+def equal_all(x: Value, y: Value, name: str | None = None) -> Applied:
     """Whether two values have the same shape and the same elements."""
     if list(x.shape) == list(y.shape):
         return all_(x == y)
@@ -110,6 +111,6 @@ def equal_all(x: Any, y: Any, name: Any = None) -> Any:
 
 
 @public(method=True)
-def is_empty(x: Any, name: Any = None) -> Any:
+def is_empty(x: Value, name: str | None = None) -> Applied:
     """Whether there is no element."""
     return sum_(ones_like(x, "int64")) == 0

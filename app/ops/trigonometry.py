@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from app.ops.elementwise import elementwise
 from app.ops.math import rsqrt, square
 from app.ops.public import public
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -115,7 +114,7 @@ def _(x: Value, y: Value, dout: Value) -> Gradients:
 
 
 @atan2.in_onnx
-def _(onnx: Any, x: Any, y: Any) -> Any:
+def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
     angle, below = onnx.Atan(x / y), onnx.Less(x, 0)
     left = onnx.Where(below, angle - math.pi, angle + math.pi)
     upright = onnx.Sign(x) * (math.pi / 2)
@@ -183,12 +182,12 @@ def _(x: Value, dout: Value) -> Gradients:
 
 
 @public(method=True)
-def deg2rad(x: Any, name: Any = None) -> Any:
+def deg2rad(x: Value, name: str | None = None) -> Applied:
     """Degrees as radians."""
     return x * (math.pi / 180.0)
 
 
 @public(method=True)
-def rad2deg(x: Any, name: Any = None) -> Any:
+def rad2deg(x: Value, name: str | None = None) -> Applied:
     """Radians as degrees."""
     return x * (180.0 / math.pi)

@@ -1,7 +1,8 @@
 """Compiled code on disk: a folder of generated sources, beside which Numba keeps what it compiled from them.
 
-A source's name is the hash of everything that it depends on, so a file is never changed, only added; that two
-processes write it at once does no harm. What cannot be written or read is made anew in each process.
+The key of a source is a hash of everything that its compiled code depends on. Names of variables are not part of it,
+so that a network which is built again is not compiled again. A file is never changed, only added, so two processes may
+write it at once. What cannot be written or read is made anew in each process.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LIMIT = 256
 """The number of sources that are kept; the ones that were unused for longest go first."""
 
 
-_FORMAT = "2"
+_FORMAT = "3"
 """Another one, where code that was kept before must not be used."""
 
 
@@ -76,17 +77,44 @@ def remembered(key: str, make: Callable[[], Any]) -> Any:
     return json.loads(text)
 
 
-def load(text: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
-    """Generated source as a module; its functions are compiled when they are first called, or taken from disk."""
-    key = fingerprint(text, *(functions[name] for name in sorted(functions)), environment())[:32]
-    where = folder() or _temporary()
-    path = where / f"program_{key}.py"
-    if _read(path) == text:
+_loaded: dict[str, ModuleType] = {}
+"""The modules of this process, by key."""
+
+
+def load(text: str, pattern: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
+    """Return generated source as a module, whose functions are compiled when first called or taken from disk.
+
+    Sources with the same `pattern` differ only in the names of variables and share one module: the first one's.
+    """
+    key = fingerprint(pattern, *(functions[name] for name in sorted(functions)), environment())[:32]
+    if key not in _loaded:
+        where = folder() or _temporary()
+        path = where / f"program_{key}.py"
+        _loaded[key] = _module(path, _kept_source(path, text), functions)
+    return _loaded[key]
+
+
+def _kept_source(path: Path, text: str) -> str:
+    """Return the file's source, which may have other names than `text`; where there is none, `text`, which is kept.
+
+    The first line holds a checksum of the rest, so that a damaged file is not used.
+    """
+    kept = _read(path)
+    if kept is not None and kept.partition("\n")[0] == _checksum(kept.partition("\n")[2]):
         with contextlib.suppress(OSError):
             os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # read now; Numba goes by the other time
-    else:
-        _keep(path, text)
-        _prune(where)
+        return kept
+    text = f"{_checksum(text)}\n{text}"
+    _keep(path, text)
+    _prune(path.parent)
+    return text
+
+
+def _checksum(text: str) -> str:
+    return f"# checksum {fingerprint(text)}"
+
+
+def _module(path: Path, text: str, functions: dict[str, Callable[..., Any]]) -> ModuleType:
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where Numba looks for the module of a function that it takes from disk

@@ -43,7 +43,7 @@ class CompiledProgram:
             raise UnknownSizeError(f"nothing computes {', '.join(missing)}")
         self.plan: Plan = plan_buffers(self.lowered, set(fetch))
         self.source: Source = generate(self.lowered, self.plan, list(dict.fromkeys(fetch)), whole)
-        self.module = cache.load(self.source.text, self.source.functions)
+        self.module = cache.load(self.source.text, self.source.pattern, self.source.functions)
         self._workspaces = Workspaces(self.lowered, self.plan)
         outputs = {name for step in self.lowered.everything for name in step.op.outputs}
         self._changes_scope = any(self.lowered.persists(name) for name in outputs)

@@ -60,6 +60,8 @@ class Source:
     """Generated text, the functions that it calls, and the order of its arguments."""
 
     text: str
+    pattern: str
+    """What it has in common with the source of a Program that differs in names alone."""
     functions: dict[str, Callable[..., Any]]
     parts: list[Part]
     data: list[str]
@@ -100,7 +102,8 @@ class _Generator:
         called = sorted(out.functions)
         names = f"# functions of operators: {', '.join(called)}\n\n" if called else ""
         text = "\n".join([self._head(), names + "\n\n\n".join(self.functions)]) + "\n"
-        return Source(text, out.functions, parts, data, persistables, sorted(lowered.kept), whole)
+        same = pattern(text.splitlines(), out.names, out.functions)
+        return Source(text, same, out.functions, parts, data, persistables, sorted(lowered.kept), whole)
 
     def _head(self) -> str:
         more = {name for step in self.lowered.everything if isinstance(step, NativeStep) for name in step.imports}

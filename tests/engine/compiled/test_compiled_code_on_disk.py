@@ -23,8 +23,12 @@ import pytest
 from numba import njit, types, vectorize
 from numba.core import caching
 
+import app
+from app import static
 from app.engine.compiled import cache, on_disk
+from app.engine.compiled.engine import compile_program
 from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.program import CompiledProgram
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -97,6 +101,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[float, int, str]:
     return float(value), int(hits), path
 
 
+def loaded(text: str) -> ModuleType:
+    """A source as a process loads it that has loaded none before."""
+    cache._loaded.clear()
+    return cache.load(text, text, {})
+
+
 def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
@@ -149,7 +159,7 @@ def test_without_a_folder_that_can_be_written_it_works_and_says_so_once(folder: 
 
 
 def load(number: int) -> Path:
-    return Path(str(cache.load(f"def train():\n    return {number}\n", {}).__file__))
+    return Path(str(loaded(f"def train():\n    return {number}\n").__file__))
 
 
 def test_the_number_of_files_is_bounded_and_what_was_used_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -188,6 +198,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache of a test, with nothing said yet."""
     monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(on_disk, "_noted", set())
+    monkeypatch.setattr(cache, "_loaded", {})
     return tmp_path / "kept"
 
 
@@ -221,11 +232,11 @@ def test_a_folder_where_a_file_should_be_costs_the_cache(kept: Path, capsys: pyt
     path = load(77)
     path.unlink()
     path.mkdir()
-    module = cache.load("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 77\n", {})
+    module = loaded("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 77\n")
     program = Path(str(module.__file__))
     program.unlink()
     program.mkdir()
-    again = cache.load("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 77\n", {})
+    again = loaded("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 77\n")
     assert again.f(1) == 78
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"note: compiled code cannot be kept, so each run compiles anew: {note}: Is a directory")
@@ -239,7 +250,7 @@ def test_a_disk_that_is_full_costs_the_cache(
     monkeypatch.setattr(tempfile, "mkstemp", refusing(errno.ENOSPC))
     monkeypatch.setattr(caching.IndexDataCacheFile, "_save_index", refusing(errno.ENOSPC))
     assert cache.remembered("key", lambda: 5) == 5
-    assert cache.load("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 5\n", {}).f(1) == 6
+    assert loaded("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 5\n").f(1) == 6
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(rf"note: compiled code cannot be kept, .*: {kept}/note_\w+\.txt: No space left on device", line)
 
@@ -248,7 +259,7 @@ def test_a_folder_that_is_removed_meanwhile_costs_the_cache(kept: Path, monkeypa
     monkeypatch.setattr(on_disk, "_usable", lambda path: True)  # it was a moment ago
     assert not kept.exists()
     assert cache.remembered("key", lambda: 5) == 5
-    assert cache.load("def f():\n    return 5\n", {}).f() == 5
+    assert loaded("def f():\n    return 5\n").f() == 5
 
 
 ADDS = "from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + {}\n"
@@ -443,3 +454,37 @@ def test_helpers_in_modules_of_any_depth_count(call: str, monkeypatch: pytest.Mo
         return fingerprint(found["function"])
 
     assert hashed(2) == hashed(2) != hashed(3)
+
+
+def network_of(width: int) -> CompiledProgram:
+    """A small network whose layers have new names each time, compiled."""
+    with static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [None, 3])
+        y = app.tanh(static.nn.fc(static.nn.fc(x, width), 2))
+        native = compile_program(static.default_main_program(), [y.name])
+    assert isinstance(native, CompiledProgram)
+    return native
+
+
+def test_a_network_that_is_built_again_is_not_compiled_again(kept: Path):
+    first, again, wider = network_of(5), network_of(5), network_of(6)
+    assert first.source.text != again.source.text, "names count up"
+    assert again.module is first.module
+    assert wider.module is not first.module
+    assert len(list(kept.glob("program_*.py"))) == 2
+
+
+def test_variables_that_swap_places_are_another_program(kept: Path):
+    modules = []
+    for swapped in (False, True):
+        with static.program_guard(static.Program(), static.Program()):
+            x, y = static.data("x", [None, 2]), static.data("y", [None, 2])
+            left, right = (y, x) if swapped else (x, y)
+            out = app.exp(left) - app.tanh(right) * left
+            native = compile_program(static.default_main_program(), [out.name])
+            assert isinstance(native, CompiledProgram)
+            modules.append(native.module)
+            feed = {"x": np.full((3, 2), 0.5, "float32"), "y": np.full((3, 2), 2.0, "float32")}
+            a, b = (2.0, 0.5) if swapped else (0.5, 2.0)
+            (value,) = static.Executor(engine="compiled").run(feed=feed, fetch_list=[out])
+            np.testing.assert_allclose(value, np.exp(a) - np.tanh(b) * a, rtol=1e-5)
