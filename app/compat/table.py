@@ -59,7 +59,7 @@ def renamed(name: str, target: str, below: Any) -> Callable[..., Any]:
     always.pop("inplace", None)
     out = [] if isinstance(operator, type) else [Parameter("out", Parameter.KEYWORD_ONLY, default=None)]
     signature = Signature([*own, *out])
-    inputs = _leading(pairs, len(getattr(operator, "inputs", ("x",))))
+    inputs = _leading(pairs, len(getattr(operator, "inputs", ())) or 1)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if not (kwargs or always) and len(args) == inputs:
@@ -81,7 +81,7 @@ def _parameter(text: str, operator: Any) -> tuple[Parameter, str]:
     """The dialect's parameter that `name`, `name:other` or `name:other=default` describes, and its name below."""
     words, equals, default = text.partition("=")
     name, _, other = words.partition(":")
-    value: Any = False if name == "inplace" else _default(operator, other or name)
+    value = {"inplace": False, "name": None}[name] if name in ("inplace", "name") else _default(operator, other or name)
     if equals:
         value = ast.literal_eval(default)
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=value), other or name

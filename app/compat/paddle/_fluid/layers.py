@@ -6,6 +6,7 @@ from typing import Any
 import app as _package
 from app import static
 from app.compat.table import table
+from app.errors import OperatorError
 from app.graph import static_unless_chosen
 from app.nn import functional
 
@@ -20,6 +21,16 @@ TAKEN = {
         greater_equal greater_than isfinite less_equal less_than log logical_and logical_not logical_or
         logical_xor not_equal ones_like pow reciprocal round rsqrt scale shape sigmoid sign sin sqrt square stack tanh
         unstack where zeros_like
+        argmax = argmax(x, axis=0)
+        argmin = argmin(x, axis=0)
+        cast = cast(x, dtype)
+        concat = concat(input, axis, name)
+        expand = tile(x, expand_times:repeat_times, name)
+        slice = slice(input, axes, starts, ends)
+        split = split(input, num_or_sections, dim:axis=-1, name)
+        topk = topk(input, k, name)
+        transpose = transpose(x, perm, name)
+        unsqueeze = unsqueeze(input, axes:axis, name)
         """,
     ),
     **table(functional, "elu leaky_relu log_softmax relu softplus"),
@@ -29,7 +40,7 @@ TAKEN = {
 """What differs in names of functions and parameters only."""
 
 
-# What a Program starts from
+# Inputs and constants
 
 
 def data(
@@ -117,7 +128,7 @@ def embedding(
     param_attr: Any = None,
     dtype: Any = "float32",
 ) -> Any:
-    """Rows of a table; a last axis of size 1 is the number's own, and becomes the row."""
+    """The rows of a table at the indices `input`, of which a last axis of size 1 is replaced by the row."""
     ids = input.squeeze(-1) if len(input.shape) > 1 and input.shape[-1] == 1 else input
     return static.nn.embedding(ids, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
@@ -138,7 +149,7 @@ def softmax(input: Any, use_cudnn: bool = False, name: str | None = None, axis: 
     return functional.softmax(input, axis)
 
 
-# Losses and what is measured
+# Losses and metrics
 
 
 def mean(x: Any, name: str | None = None) -> Any:
@@ -175,11 +186,13 @@ def mse_loss(input: Any, label: Any) -> Any:
 
 
 def accuracy(input: Any, label: Any, k: int = 1, correct: Any = None, total: Any = None) -> Any:
+    if correct is not None or total is not None:
+        raise OperatorError("accuracy: correct= and total= are not stored here; fetch the accuracy and count the rows")
     return app.accuracy(input, label, k).reshape([1])
 
 
 def one_hot(input: Any, depth: int, allow_out_of_range: bool = False) -> Any:
-    """A row for each label; a last axis of size 1 is the label's own, and becomes the row."""
+    """A row for each label; a last axis of size 1 is replaced by the row."""
     labels = input.squeeze(-1) if len(input.shape) > 1 and input.shape[-1] == 1 else input
     return functional.one_hot(labels, depth)
 
@@ -198,18 +211,6 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
 reduce_sum, reduce_mean, reduce_prod = _reduction(app.sum), _reduction(app.mean), _reduction(app.prod)
 reduce_max, reduce_min = _reduction(app.max), _reduction(app.min)
 reduce_all, reduce_any = _reduction(app.all), _reduction(app.any)
-
-
-def argmax(x: Any, axis: int = 0) -> Any:
-    return app.argmax(x, axis)
-
-
-def argmin(x: Any, axis: int = 0) -> Any:
-    return app.argmin(x, axis)
-
-
-def topk(input: Any, k: int, name: str | None = None) -> Any:
-    return app.topk(input, k)
 
 
 def argsort(input: Any, axis: int = -1, descending: bool = False, name: str | None = None) -> Any:
@@ -253,37 +254,9 @@ def reshape(
     inplace: bool = False,
     name: str | None = None,
 ) -> Any:
-    out = app.reshape(x, shape)
+    out = app.reshape(x, shape if actual_shape is None else actual_shape)
     return out if act is None else getattr(functional, act)(out)
-
-
-def transpose(x: Any, perm: Sequence[int], name: str | None = None) -> Any:
-    return app.transpose(x, perm)
-
-
-def concat(input: Any, axis: int = 0, name: str | None = None) -> Any:
-    return app.concat(input, axis)
-
-
-def split(input: Any, num_or_sections: Any, dim: int = -1, name: str | None = None) -> Any:
-    return app.split(input, num_or_sections, dim)
 
 
 def squeeze(input: Any, axes: Any, name: str | None = None) -> Any:
     return app.squeeze(input, axes or None)
-
-
-def unsqueeze(input: Any, axes: Any, name: str | None = None) -> Any:
-    return app.unsqueeze(input, axes)
-
-
-def expand(x: Any, expand_times: Sequence[int], name: str | None = None) -> Any:
-    return app.tile(x, expand_times)
-
-
-def slice(input: Any, axes: Any, starts: Any, ends: Any) -> Any:
-    return app.slice(input, axes, starts, ends)
-
-
-def cast(x: Any, dtype: Any) -> Any:
-    return app.cast(x, dtype)
