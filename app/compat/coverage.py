@@ -1,4 +1,4 @@
-"""What a façade has: its modules, and the names in each."""
+"""Listings of the modules of a façade and the names in each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.compat.missing import PREFIX, names_of, shown
 
 
 def coverage(root: str) -> dict[str, list[str]]:
-    """For each module of a façade the names that it offers beside its submodules."""
+    """The names that each module of a façade offers, without its submodules."""
     package = importlib.import_module(PREFIX + root)
     inside = [name for name in sys.modules if name.startswith(f"{package.__name__}.") and "._" not in name]
     modules = [package, *(sys.modules[name] for name in sorted(inside))]

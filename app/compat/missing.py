@@ -1,4 +1,4 @@
-"""What a façade answers when it is asked for a name that it does not have."""
+"""Errors about names that a façade does not have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MissingNameError(AppError, AttributeError):
 
 
 class MissingImportError(AppError, ImportError):
-    """A name that was to be imported from a façade, and is not part of it."""
+    """A name that cannot be imported, as it is not part of a façade."""
 
 
 class MissingModuleError(AppError, ModuleNotFoundError):
@@ -57,7 +57,7 @@ def closest(module: str, name: str) -> str:
 
 
 def names_of(module: ModuleType) -> list[str]:
-    """What a façade's module offers."""
+    """The names that a façade's module offers."""
     return list(getattr(module, "__all__", ()))
 
 

@@ -34,14 +34,14 @@ _composed: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def called(name: str, result: Any) -> Any:
-    """Name what made a result after the function that did, which is one operator in PyTorch."""
+    """Name the operator that made a result after a function, which is one operator in PyTorch."""
     if result._node is not None:
         _composed[result._node] = name
     return result
 
 
 class Node:
-    """An operator of the recorded graph. It is made when it is asked for, and equal to others for the same one."""
+    """An operator of the recorded graph. It is made on demand, and equal to others of the same operator."""
 
     def __init__(self, node: Any):
         self._node = node

@@ -44,7 +44,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None, outpu
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
-    """For each of the matrices in `weight`, `x1 @ matrix @ x2` of each row."""
+    """For each row and each matrix in `weight`, `x1 @ matrix @ x2`."""
     out = einsum("bi,oij,bj->bo", x1, weight, x2)
     return out if bias is None else out + bias
 
@@ -85,14 +85,14 @@ def embedding(
 
 
 def one_hot(x: Any, num_classes: int = -1, name: str | None = None) -> Any:
-    """For each whole number a row that is 1 there and 0 elsewhere; with -1, as many classes as the largest needs."""
+    """For each class a row that is 1 there and 0 elsewhere; -1 takes the number of classes from the largest."""
     if num_classes == -1:
         num_classes = int(np.max(np.asarray(x), initial=-1)) + 1
     return loss.one_hot(x, int(num_classes))
 
 
 def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: str | None = None) -> Any:
-    """Labels of which a small part is spread over all classes, evenly or as `prior_dist` says."""
+    """Labels mixed with a distribution over all classes: the uniform one, or `prior_dist`."""
     if prior_dist is not None:
         return label * (1.0 - epsilon) + prior_dist * epsilon
     classes = label.shape[-1]
@@ -102,7 +102,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
 
 
 def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:
-    """The value divided by its size along an axis."""
+    """The value divided by its norm along an axis."""
     along = axis if len(x.shape) > 1 else 0
     return x / norm(x, p, along, True).clip(min=epsilon)
 
@@ -116,7 +116,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
 def pairwise_distance(
     x: Any, y: Any, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: str | None = None
 ) -> Any:
-    """The size of the difference of each row of two values."""
+    """The norm of the difference of each pair of rows."""
     return norm(x - y + epsilon, p, -1, keepdim)
 
 
@@ -129,7 +129,7 @@ def pad(
     pad_from_left_axis: bool = True,
     name: str | None = None,
 ) -> Any:
-    """The value with a border of one number: sizes before and after for every axis, or for the last, backwards."""
+    """The value with a border of a constant: pairs of widths for every axis, or for the last axes from the last on."""
     if mode != "constant":
         raise OperatorError(f"pad: the border is made of a constant, not by {mode!r}")
     widths = [int(n) for n in np.ravel(pad)]

@@ -19,7 +19,7 @@ class StateDictError(AppError, RuntimeError):
 
 
 class Keys(NamedTuple):
-    """What a state dict did not have, and what it had too much."""
+    """The missing and the unexpected keys of a state dict."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -76,7 +76,7 @@ class Module(Layer):
         return super().named_buffers(prefix, recurse, remove_duplicate)
 
     def get_submodule(self, target: str) -> Any:
-        """The module that a path of names leads to."""
+        """The module at a path of names."""
         found: Any = self
         for name in target.split(".") if target else ():
             if name not in found._modules:
@@ -85,18 +85,18 @@ class Module(Layer):
         return found
 
     def get_parameter(self, target: str) -> Any:
-        """The parameter that a path of names leads to."""
+        """The parameter at a path of names."""
         path, _, name = target.rpartition(".")
         return getattr(self.get_submodule(path), name)
 
     # Making
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Set a parameter by name; None leaves the place empty."""
+        """Set a parameter by name; None leaves it empty."""
         setattr(self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Set a Tensor that belongs to the module's state, and is no parameter."""
+        """Set a Tensor that is part of the module's state, but not a parameter."""
         super().register_buffer(name, tensor, persistent)
 
     def add_module(self, name: str, module: Any) -> None:
@@ -106,13 +106,13 @@ class Module(Layer):
     register_module = add_module
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(module, inputs, output)` after `forward`; what it returns, if anything, is the output."""
+        """Call `hook(module, inputs, output)` after `forward`. If it returns something, that replaces the output."""
         return self.register_forward_post_hook(hook)
 
     # State
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of every parameter, or set them to zero."""
+        """Set the gradients of every parameter to None, or to zero."""
         for parameter in self.parameters():
             if set_to_none:
                 parameter.grad = None
@@ -120,7 +120,7 @@ class Module(Layer):
                 parameter.grad = parameter.grad.detach().zero_()
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Let gradients of every parameter be computed, or not."""
+        """Choose whether gradients of every parameter are computed."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -162,7 +162,7 @@ class Module(Layer):
         return OrderedDict((path, value if keep_vars else value.detach()) for path, value in own.items())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
-        """Take over parameters and buffers by path."""
+        """Load parameters and buffers by path."""
         own = self.state_dict()
         keys = Keys([k for k in own if k not in state_dict], [k for k in state_dict if k not in own])
         problems = [
@@ -195,7 +195,7 @@ class Module(Layer):
 
 
 class ModuleError(AppError, AttributeError):
-    """A module that is asked for something that it does not have."""
+    """A module was asked for a submodule that it does not have."""
 
 
 def indented(text: str) -> str:
