@@ -16,7 +16,14 @@ PREFIX = "app.compat."
 
 
 class MissingNameError(AppError, AttributeError):
-    """A name that is not part of a façade."""
+    """A name that is not part of a façade. `hasattr` raises it often, so its message is made when it is printed."""
+
+    def __init__(self, message: Callable[[], str]):
+        super().__init__()
+        self._message = message
+
+    def __str__(self) -> str:
+        return self._message()
 
 
 class MissingImportError(AppError, ImportError):
@@ -31,11 +38,15 @@ def missing(module: str) -> Callable[[str], NoReturn]:
     """The `__getattr__` of a façade's module: it says that a name is not there, and what is closest."""
 
     def __getattr__(name: str) -> NoReturn:  # noqa: N807 - what Python calls
-        if name in INSTEAD:
-            raise MissingNameError(without(f"the façade {shown(module)}", name))
-        raise MissingNameError(f"{shown(module)} has no {name!r} in this façade{closest(module, name)}")
+        raise MissingNameError(lambda: _about(module, name))
 
     return __getattr__
+
+
+def _about(module: str, name: str) -> str:
+    if name in INSTEAD:
+        return without(f"the façade {shown(module)}", name)
+    return f"{shown(module)} has no {name!r} in this façade{closest(module, name)}"
 
 
 def shown(module: str) -> str:

@@ -59,12 +59,18 @@ def renamed(name: str, target: str, below: Any) -> Callable[..., Any]:
     always.pop("inplace", None)
     out = [] if isinstance(operator, type) else [Parameter("out", Parameter.KEYWORD_ONLY, default=None)]
     signature = Signature([*own, *out])
+    accepted = signature.parameters.keys()
+    required = {parameter.name for parameter in own if parameter.default is Parameter.empty}
     inputs = _leading(pairs, len(getattr(operator, "inputs", ())) or 1)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if not (kwargs or always) and len(args) == inputs:
             return operator(*args)
-        given = always | _bound(name, signature, args, kwargs)
+        placed = dict(zip(theirs, args, strict=False))
+        given = always | placed | kwargs
+        twice = len(args) > len(placed) or not placed.keys().isdisjoint(kwargs)
+        if twice or not kwargs.keys() <= accepted or not required <= given.keys():
+            _refuse(name, signature, args, kwargs)
         out, inplace = given.pop("out", None), given.pop("inplace", False)
         first = [given.pop(key) for key in list(theirs)[:inputs] if key in given]
         result = operator(*first, **{theirs[key]: value for key, value in given.items()})
@@ -107,9 +113,10 @@ def _leading(pairs: list[tuple[Parameter, str]], most: int) -> int:
     return min(most, same.index(False) if False in same else len(pairs))
 
 
-def _bound(name: str, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _refuse(name: str, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Say what is wrong with the arguments of a call."""
     try:
-        return signature.bind(*args, **kwargs).arguments
+        signature.bind(*args, **kwargs)
     except TypeError as error:
         taken = ", ".join(parameter for parameter in signature.parameters if parameter != "out")
         raise TypeError(f"{name}(): {error}; it takes ({taken})") from None

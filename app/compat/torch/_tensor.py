@@ -224,9 +224,7 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
     # What it says of itself
 
     def __getattr__(self, name: str) -> Any:
-        if name in INSTEAD:
-            raise MissingNameError(without("torch.Tensor", name))
-        raise MissingNameError(f"torch.Tensor has no {name!r} in this façade{_closest(name)}")
+        raise MissingNameError(lambda: _about(name))
 
     def __repr__(self) -> str:
         about: tuple[str, ...] = ()
@@ -240,9 +238,12 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
         return format(self.item(), form) if not self._array.ndim and self._array.size else format(str(self), form)
 
 
-def _closest(name: str) -> str:
+def _about(name: str) -> str:
+    if name in INSTEAD:
+        return without("torch.Tensor", name)
     found = get_close_matches(name, [known for known in dir(Tensor) if known[0] != "_"])
-    return f"; closest: {', '.join(found)}" if found else ""
+    closest = f"; closest: {', '.join(found)}" if found else ""
+    return f"torch.Tensor has no {name!r} in this façade{closest}"
 
 
 class _ResultClass:

@@ -73,6 +73,11 @@ def test_a_row_refuses_what_pytorch_does_not_have(call: Any, words: str):
         call(renamed("total", "sum(input, dim:axis, keepdim)", app))
 
 
+def test_a_default_of_a_row_is_no_argument_given():
+    with pytest.raises(TypeError, match="multiple values for argument 'beta'"):
+        nn.functional.softplus(torch.ones(1), 2.0, beta=3.0)
+
+
 def test_functions_of_a_table_have_signatures():
     assert str(inspect.signature(torch.argmax)) == "(input, dim=None, keepdim=False, *, out=None)"
     assert str(inspect.signature(torch.index_select)) == "(input, dim, index, *, out=None)"

@@ -20,6 +20,8 @@ def _loss(grad_fn: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         @wraps(function)
         def computed(*args: Any, **kwargs: Any) -> Any:
+            if len(args) == 2 and not kwargs:
+                return called(grad_fn, function(*args))
             given = parameters.bind(*args, **kwargs).arguments
             average, reduce = given.pop("size_average", None), given.pop("reduce", None)
             if average is not None or reduce is not None:
