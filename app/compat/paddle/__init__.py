@@ -4,7 +4,7 @@ from app.compat.facade import make_modules
 
 __version__ = "2.6.0"  # the release whose names these are
 
-MODULES = """
+_MODULES = """
 paddle.tensor app
     arange assign bernoulli clone diag diagflat empty empty_like eye full full_like linspace logspace meshgrid
     multinomial normal ones ones_like rand randint randint_like randn randperm poisson standard_normal tril triu
@@ -115,4 +115,4 @@ paddle.fluid.optimizer app.compat.paddle._fluid.optimizers:OPTIMIZERS *
 paddle.fluid.regularizer app.compat.paddle._fluid.optimizers:REGULARIZERS *
 """
 
-make_modules(MODULES)
+make_modules(_MODULES)

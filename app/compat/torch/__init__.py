@@ -5,7 +5,7 @@ from app.compat.torch._tensor import add_methods
 
 __version__ = "2.13.0"  # the release whose behaviour tests/compat/pytorch records
 
-MODULES = """
+_MODULES = """
 torch app.compat.torch._table:FUNCTIONS *
 torch app.compat.torch._creation:CREATORS *
 torch app.compat.torch._dtype:NAMED *
@@ -62,5 +62,5 @@ torch.utils.data app.io ChainDataset ConcatDataset Dataset DistributedSampler It
 torch.utils.data.distributed app.io DistributedSampler
 """
 
-make_modules(MODULES)
+make_modules(_MODULES)
 add_methods()

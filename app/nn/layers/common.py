@@ -11,6 +11,7 @@ from app.nn import functional as F  # noqa: N812 - the name that it has everywhe
 from app.nn.initializer import Initializer, Normal
 from app.nn.layer import Layer
 from app.ops.shaping import unflatten
+from app.tensor import no_grad
 
 
 class Linear(Layer):
@@ -88,7 +89,8 @@ class Embedding(Layer):
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr, default_initializer=Normal())
         if padding_idx is not None and hasattr(self.weight, "set_value"):
-            rows = np.array(self.weight)
+            with no_grad():
+                rows = np.array(self.weight)
             rows[padding_idx] = 0
             self.weight.set_value(rows)
 
