@@ -169,3 +169,14 @@ def test_values_and_networks_are_kept_in_folders(tmp_path: Path):
     with fluid.scope_guard(fluid.Scope()):
         program, feed, fetch = fluid.io.load_inference_model(folder, exe)
         np.testing.assert_array_equal(exe.run(program, feed={feed[0]: A}, fetch_list=fetch)[0], expected)
+
+
+def test_a_fetched_value_of_one_element_is_a_number():
+    x = fluid.data("x", [None, 2])
+    fetched = run(layers.mean(x), x=A[:, :2])
+    assert fetched.shape == (1,)
+    assert float(fetched) == pytest.approx(float(A[:, :2].mean()))
+    assert f"{float(fetched):.2f}" == "%.2f" % fetched  # noqa: UP031 - as old programs print
+    assert int(run(layers.reduce_sum(x), x=A[:, :2])) == int(A[:, :2].sum())
+    with pytest.raises(ValueError, match="size 1"):
+        float(run(x, x=A[:, :2]))

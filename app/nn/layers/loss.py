@@ -1,4 +1,4 @@
-"""Losses as layers: each is called with what a network gave and what it should have given."""
+"""Losses as layers, called with the output of a network and the target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.nn.layers.of_function import FunctionLayer
 
 
 def _loss(name: str, function: Any, **settings: Any) -> Any:
-    """The class of layers that are a loss; the mean of all is taken unless `reduction` says otherwise."""
+    """The layer class of a loss function."""
     described = {
         "__doc__": function.__doc__,
         "__module__": __name__,

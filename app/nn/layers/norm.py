@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
 from app.nn.initializer import Constant
@@ -11,10 +12,13 @@ from app.nn.parameter import ParamAttr
 
 
 class BatchNorm1D(Layer):
-    """Each channel brought to mean 0 and spread 1, then scaled and shifted as is trained.
+    """Normalises each channel to mean 0 and variance 1, then scales and shifts it by trained parameters.
 
-    In training by the mean and the variance of the batch, in use by those that `_mean` and `_variance` followed.
+    In training, mean and variance are those of the batch; otherwise the running ones, `_mean` and `_variance`.
     """
+
+    statistics: ClassVar[tuple[str, str]] = ("_mean", "_variance")
+    """The names of the running mean and the running variance."""
 
     def __init__(
         self,
@@ -33,14 +37,16 @@ class BatchNorm1D(Layer):
         one, seen = Constant(1.0), ParamAttr(trainable=False)
         self.weight = self.create_parameter([num_features], weight_attr, default_initializer=one)
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
-        self._mean = self.create_parameter([num_features], seen, is_bias=True)
-        self._variance = self.create_parameter([num_features], seen, default_initializer=one)
+        mean, variance = self.statistics
+        setattr(self, mean, self.create_parameter([num_features], seen, is_bias=True))
+        setattr(self, variance, self.create_parameter([num_features], seen, default_initializer=one))
 
     def forward(self, x: Any) -> Any:
+        mean, variance = (getattr(self, name) for name in self.statistics)
         return F.batch_norm(
             x,
-            self._mean,
-            self._variance,
+            mean,
+            variance,
             self.weight,
             self.bias,
             self.training,
@@ -56,7 +62,7 @@ class BatchNorm1D(Layer):
 
 
 class LayerNorm(Layer):
-    """Each example brought to mean 0 and spread 1 over its last axes, then scaled and shifted as is trained."""
+    """Normalises each example to mean 0 and variance 1 over its last axes, then scales and shifts it."""
 
     def __init__(
         self,
@@ -68,7 +74,8 @@ class LayerNorm(Layer):
     ):
         super().__init__(name)
         sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-        self.normalized_shape, self.epsilon = sizes, epsilon
+        self.normalized_shape: Sequence[int] = sizes
+        self.epsilon = epsilon
         self.weight = self.create_parameter(sizes, weight_attr, default_initializer=Constant(1.0))
         self.bias = self.create_parameter(sizes, bias_attr, is_bias=True)
 
@@ -80,7 +87,7 @@ class LayerNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """Each group of channels of an example brought to mean 0 and spread 1, then scaled and shifted as is trained."""
+    """Normalises each group of channels of an example to mean 0 and variance 1, then scales and shifts each channel."""
 
     def __init__(
         self,
