@@ -69,7 +69,7 @@ def _is_facade(name: str) -> bool:
 def _find(name: str) -> ModuleSpec | ModuleType | None:
     """A module of a façade: what its parent has under that name, or a file of the parent's folder."""
     parent, _, last = name.rpartition(".")
-    package = importlib.import_module(parent)
+    package = _load(parent) if parent.startswith(PREFIX) else importlib.import_module(parent)
     known = vars(package).get(last)
     if isinstance(known, ModuleType) and known.__name__.startswith(PREFIX):
         return known

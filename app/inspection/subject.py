@@ -67,7 +67,7 @@ def of_configuration(
     place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
     activation = find_activation(config.model.activation, Trust(custom_ops, operators_typed(overrides), path))
     with static.watch(learner.__file__, network.__file__) as built:
-        learning = learner.ProgramLearner(config, activation, 28 * 28, place)
+        learning = learner.ProgramLearner(config, activation, (28, 28), place)
     name, size = Path(path).name, config.train.batch_size
     of_rank = None if learning.main_here is learning.main else learning.main_here
     return Subject(name, learning.startup, learning.main, learning.fetch, built, size, of_rank)

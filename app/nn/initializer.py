@@ -253,8 +253,13 @@ def global_initializer(is_bias: bool) -> Initializer | None:
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """The numbers of inputs and outputs of a unit of a layer whose weight has this shape."""
+    """The numbers of inputs and outputs of a unit of a layer whose weight has this shape.
+
+    A matrix is [inputs, outputs], and the weight of a convolution is [outputs, inputs, height, width], as in Paddle.
+    """
     if len(shape) < 2:
         return (shape[0], shape[0]) if shape else (1, 1)
+    if len(shape) == 2:
+        return shape[0], shape[1]
     receptive = math.prod(shape[2:])
-    return shape[0] * receptive, shape[1] * receptive
+    return shape[1] * receptive, shape[0] * receptive

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from app.ops.size import Shape
 from app.ops.values import Attributes, Element, Number
@@ -75,6 +75,25 @@ class Product:
     transposes: tuple[str, str]
     """The attributes that transpose each of the matrices first."""
     step: bool = False
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One of the derivatives of `sum(convolution of x by weight, times y)`: see `app.ops.convolution`.
+
+    The inputs are the other two, in the order x, weight, y, and for x and the weight a value of the output's shape.
+    """
+
+    gives: Literal["x", "weight", "y"]
+    takes: tuple[int, ...] = (0, 1)
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Windows of images to one number each, or the counterpart of that: see `app.ops.pooling`."""
+
+    does: Literal["max", "scatter", "pick", "mean", "spread"]
+    takes: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from app.report.markup import as_html, tag
 from app.report.record import Record
 from app.report.sections import costs, curves, mistakes, result, settings, units
 from app.report.wording import listed
+from app.run.layers import told
 
 ASSETS = Path(__file__).parent / "assets"
 SECTIONS = (curves, costs, mistakes, units, settings)
@@ -49,7 +50,7 @@ def _title(operators: Sequence[str]) -> str:
 
 def _about(record: Record) -> str:
     config = record.config
-    hidden = ", ".join(map(str, config.model.hidden)) or "none"
+    hidden = ", ".join(told(config.model.all_layers)) or "none"
     network = f"Hidden layers: {hidden}; engine {config.engine}; seed {config.seed}."
     if record.start is None:
         return network

@@ -86,7 +86,7 @@ def read(folder: Path) -> Record:
         elif type(event) in lists:  # the page does not show steps that were not finite
             lists[type(event)].append(event)
     record.answers = answers.read(folder)
-    record.first_layers = _first_layers(folder)
+    record.first_layers = _first_layers(folder, config)
     record.verdicts = _verdicts(folder / COMPARISON)
     return record
 
@@ -108,11 +108,11 @@ def _verdicts(path: Path) -> list[str]:
         raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
 
 
-def _first_layers(folder: Path) -> dict[str, np.ndarray]:
+def _first_layers(folder: Path, config: Config) -> dict[str, np.ndarray]:
     found = {}
     for operator, weights in read_weights(folder).items():
         layer = weights.arrays.get(FIRST_LAYER)
-        if layer is None or layer.ndim != 2 or layer.dtype.kind != "f":
+        if layer is None or (layer.ndim != 2 and config.model.layers is None) or layer.dtype.kind != "f":
             told = "missing" if layer is None else f"{layer.dtype}{list(layer.shape)}"
             raise FileError(f"{weights.file}: {FIRST_LAYER} is {told}, expected a float matrix")
         found[operator] = layer

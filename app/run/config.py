@@ -23,20 +23,26 @@ from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.events import METRICS
 from app.run.former import former_settings, updated, without_former
+from app.run.layers import Count, Dense, Dropout, LayerConfig, Share
 from app.run.yaml_text import Document
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 # What each description says is what an error tells the user to expect.
 Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
-Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
 Bytes = Annotated[int, Meta(ge=0, description="a whole number of bytes, of at least 0")]
 Rate = Annotated[float, Meta(gt=0, description="a number greater than 0")]
-Share = Annotated[float, Meta(ge=0, lt=1, description="a number of at least 0 and less than 1")]
 Decay = Annotated[float, Meta(ge=0, description="a number of at least 0")]
 Number = Annotated[float, Meta(description="a number")]
 Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
-Interval = Annotated[tuple[Number, Number], Meta(description="two numbers in a list, the lower first, such as [-1, 1]")]
+Layers = Annotated[
+    tuple[LayerConfig, ...],
+    Meta(description="a list of layers, such as [{type: conv, channels: 6, kernel: 5}, {type: dense, units: 84}]"),
+]
+Interval = Annotated[  # of a variable length, as msgspec.inspect may crash on tuple[float, float]
+    tuple[Number, ...],
+    Meta(min_length=2, max_length=2, description="two numbers in a list, the lower first, such as [-1, 1]"),
+]
 Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds, greater than 0 and at most 1e9")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
@@ -63,12 +69,21 @@ class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The layers between the pixels and the ten classes."""
+    """The layers between the pixels and the ten classes: dense ones by their widths, or layers of any kind."""
 
     hidden: Widths = (100,)
+    layers: Layers | None = None
     activation: Activation = "custom.relu"
     initializer: Literal["xavier", "kaiming"] = "xavier"
     dropout: Share = 0.0
+
+    @property
+    def all_layers(self) -> tuple[LayerConfig, ...]:
+        """The layers that are listed; else for each width a dense one, followed by dropout where that is wanted."""
+        if self.layers is not None:
+            return self.layers
+        dropout = (Dropout(share=self.dropout),) if self.dropout else ()
+        return tuple(layer for width in self.hidden for layer in (Dense(units=width), *dropout))
 
 
 class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -277,6 +292,7 @@ def _changed(config: Config, change: Document) -> Config:
 
 _NONE_IS_NULL = (
     ("", "baseline"),
+    ("model", "layers"),
     ("train", "checkpoint_every"),
     ("train", "clip_norm"),
 )
@@ -286,9 +302,14 @@ _NONE_IS_NULL = (
 def _lost_in_float32(config: Config) -> tuple[str, str]:
     """The path of a number that networks, which compute in float32, could not use, and why; two empty texts if none."""
     train, (low, high) = config.train, config.data.pixel_range
-    share = np.float32(config.model.dropout)
-    if not share < 1 or (share == 0) != (config.model.dropout == 0):
-        return "$.model.dropout", f"; in float32, in which it is used, it is {share:g}"
+    shares = {"$.model.dropout": config.model.dropout}
+    for number, layer in enumerate(config.model.layers or ()):
+        if isinstance(layer, Dropout):
+            shares[f"$.model.layers[{number}].share"] = layer.share
+    for path, given in shares.items():
+        share = np.float32(given)
+        if not share < 1 or (share == 0) != (given == 0):
+            return path, f"; in float32, in which it is used, it is {share:g}"
     if not low < high:
         return "$.data.pixel_range", ""
     with np.errstate(all="ignore"):

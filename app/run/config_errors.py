@@ -9,21 +9,32 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from app.run import layers
+
 
 def unknown_key(data: Any, struct: type[msgspec.Struct], path: str = "$") -> tuple[str, str] | None:
     """The path of the first key in `data` that `struct` and the structs in it do not have, and a description."""
     if not isinstance(data, dict):
         return None
     fields = {field.name: field.type for field in msgspec.structs.fields(struct)}
+    tag = struct.__struct_config__.tag_field
     for key, value in data.items():
         here = f"{path}.{key}"
+        if key == tag:
+            continue
         if key not in fields:
             nearest = nearest_of(key, fields) or (_in_a_section(key, fields) if path == "$" else None)
             hint = f"; did you mean {nearest!r}?" if nearest else "."
-            told = f"{_as_written(f'{path}.{_shown_key(key)}')}: unknown key{hint} Known keys here: {', '.join(fields)}"
+            known = [tag, *fields] if tag else [*fields]
+            told = f"{_as_written(f'{path}.{_shown_key(key)}')}: unknown key{hint} Known keys here: {', '.join(known)}"
             return here, told
         if _is_struct(fields[key]) and (problem := unknown_key(value, fields[key], here)):
             return problem
+        if key == "layers" and isinstance(value, list):
+            for number, layer in enumerate(value):
+                kind = layers.KINDS.get(str(layer["type"])) if isinstance(layer, dict) and "type" in layer else None
+                if kind is not None and (problem := unknown_key(layer, kind, f"{here}[{number}]")):
+                    return problem
     return None
 
 
@@ -31,8 +42,10 @@ def wrong_value(data: Any, struct: type[msgspec.Struct], path: str) -> str:
     """Describes the value at `path` (such as `$.model.hidden[0]`) and what `struct` allows there."""
     allowed: Any = inspect.type_info(struct)
     for step in path.replace("[", ".").replace("]", "").split(".")[1:]:
-        data = data[int(step) if step.isdecimal() else step]
-        allowed = _inner(allowed, step)
+        allowed = _inner(_meant(allowed, data), step)
+        data = data[int(step) if step.isdecimal() else step] if step != "type" or "type" in data else None
+    if (reason := _of_layer(data, allowed)) is not None:
+        return f"{_as_written(path)}: {reason}"
     hint = ""
     if isinstance(data, str) and isinstance(allowed, inspect.LiteralType):
         nearest = nearest_of(data, map(str, allowed.values))
@@ -88,7 +101,37 @@ def _inner(kind: Any, step: str) -> Any:
         kind = kind.type
     if isinstance(kind, inspect.StructType):
         return next(field.type for field in kind.fields if field.name == step)
-    return kind.item_types[int(step)] if isinstance(kind, inspect.TupleType) else kind.item_type
+    if isinstance(kind, inspect.UnionType):  # of the types that are listed one alone has parts, but for layers
+        if step == "type":
+            return inspect.LiteralType(tuple(layers.KINDS))
+        kinds = [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
+        kind = next(one for one in kinds if isinstance(one, inspect.VarTupleType))
+    return kind.item_type
+
+
+def _meant(kind: Any, data: Any) -> Any:
+    """Of a union of layers the one that the data names; any other type as it is."""
+    if isinstance(kind, inspect.UnionType) and isinstance(data, dict):
+        for one in kind.types:
+            if isinstance(one, inspect.StructType) and one.tag == data.get("type"):
+                return one
+    return kind
+
+
+def _of_layer(data: Any, kind: Any) -> str | None:
+    """What is wrong with a layer as a whole; None where it is something else that is wrong."""
+    if not isinstance(kind, inspect.UnionType) or not any(isinstance(one, inspect.StructType) for one in kind.types):
+        return None
+    if not isinstance(data, dict) or "type" not in data:
+        types = ", ".join(layers.KINDS)
+        return f"found {found(data)}, expected a layer, such as {{type: dense, units: 84}}; types of layers: {types}"
+    meant = _meant(kind, data)
+    if isinstance(meant, inspect.StructType):
+        missing = [field.name for field in meant.fields if field.required and field.name not in data]
+        return f"a {data['type']} layer needs {' and '.join(missing)}; found {found(data)}" if missing else None
+    nearest = nearest_of(str(data["type"]), layers.KINDS)
+    hint = f"; did you mean {nearest!r}?" if nearest else ""
+    return f"found the type {data['type']!r}, expected one of {', '.join(map(repr, layers.KINDS))}{hint}"
 
 
 def _expected(kind: Any) -> str:

@@ -16,6 +16,7 @@ from app.graph.interpret import run_operator
 from app.graph.program import BACKWARD
 from app.run.config import Config
 from app.run.events import Cost, Record
+from app.run.layers import width_of
 from app.run.network import Activation
 from app.static import data
 from app.tensor import Tensor
@@ -220,9 +221,10 @@ def measure_costs(
     The run has ended well by then: what a user's operator raises now is told, and no reason to call it a failure.
     """
     costs: list[Cost] = []
-    if config.costs and config.model.hidden:
+    width = width_of(config.model.all_layers)
+    if config.costs and width is not None:
         try:
-            for cost in operator_costs(activations, config.engine, config.model.hidden[0], sizes, seconds, check):
+            for cost in operator_costs(activations, config.engine, width, sizes, seconds, check):
                 record(cost)
                 costs.append(cost)
         except Exception as error:

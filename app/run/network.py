@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,16 @@ from app.data.dataset import CLASSES
 from app.engine import Scope
 from app.errors import AppError, ConfigError, OperatorError
 from app.graph import Program, names, program_guard, static_mode
-from app.nn import Layer, Linear, ParamAttr, Sequential, functional
+from app.nn import BatchNorm1D, Conv2D, Dropout, Layer, Linear, ParamAttr, Sequential, functional
+from app.nn.functional.convolution import padding_of, pair
 from app.nn.initializer import Initializer, KaimingUniform, XavierUniform
 from app.ops.methods import ValueMethods
+from app.ops.shaping import flatten, reshape
 from app.ops.spec import UNKNOWN
+from app.ops.windows import Padding, Pair, counts_of
 from app.run.config import Config, ModelConfig
+from app.run.layers import OF_IMAGES, AvgPool, BatchNorm, Conv, Dense, LayerConfig, MaxPool, activation_of
+from app.run.layers import Dropout as LayerDropout
 from app.run.trust import NOBODY, Trust
 from app.static import data
 from app.static.model_file import SavedModel
@@ -121,42 +127,161 @@ def _found(name: str, home: str) -> Activation:
 INITIALIZERS: dict[str, type[Initializer]] = {"xavier": XavierUniform, "kaiming": KaimingUniform}
 
 
-class Network(Layer):
-    """Dense layers over uint8 images, with a custom or built-in operator between them, which may have parameters."""
+ImageShape = int | tuple[int, ...]
+"""The rows and columns of each image, or the number of its pixels, which is enough for dense layers."""
 
-    def __init__(self, config: ModelConfig, activation: Activation, pixels: int, pixel_range: tuple[float, float]):
+
+def pixels_of(image: ImageShape) -> int:
+    """The number of pixels of an image."""
+    return image if isinstance(image, int) else math.prod(image)
+
+
+class Network(Layer):
+    """The layers of a configuration over uint8 images, with a custom or built-in operator that may have parameters.
+
+    Images come as rows of pixels. Layers that work on images get them as [images, channels, rows, columns].
+    """
+
+    def __init__(self, config: ModelConfig, activation: Activation, image: ImageShape, pixel_range: tuple[float, ...]):
         super().__init__("network")
         low, high = pixel_range
         self.scale, self.shift = (high - low) / 255.0, low
-        widths = [pixels, *config.hidden, CLASSES]
-        attr = ParamAttr(initializer=INITIALIZERS[config.initializer]())
-        self.layers = Sequential(*[Linear(a, b, weight_attr=attr) for a, b in pairwise(widths)])
-        self.dropout = config.dropout
-        self.between = [activation.for_one_layer() for _ in config.hidden]
-        self.activations = Sequential(*[a.layer for a in self.between if a.layer is not None])
+        builder = _Builder(config, image)
+        self.first_shape = builder.shape
+        self.steps = [builder.step(layer, number) for number, layer in enumerate(config.all_layers)]
+        self.steps.append(builder.dense(CLASSES))
+        self.layers, self.others = Sequential(*builder.layers), Sequential(*builder.others)
+        wanted = [*map(activation_of, config.all_layers), False]
+        self.between = [_operator(name, activation) for name in wanted]
+        self.activations = Sequential(*[a.layer for a in self.between if a is not None and a.layer is not None])
 
     def forward(self, image: Any) -> Any:
         """The scores of the classes."""
         return self.outputs(image)[-1]
 
     def outputs(self, image: Any) -> list[Any]:
-        """What each layer gives: the hidden ones after their activation, then the scores of the classes."""
+        """What each layer with an operator gives, after that, and then the scores of the classes."""
         x = image.astype("float32") * self.scale + self.shift
-        *hidden, last = self.layers.children()
+        if len(self.first_shape) > 1:
+            x = reshape(x, [-1, *self.first_shape])
         found = []
-        for layer, activation in zip(hidden, self.between, strict=True):
-            x = activation(layer(x))
-            found.append(x)
-            x = functional.dropout(x, self.dropout, training=self.training) if self.dropout else x
-        return [*found, last(x)]
+        for step, operator in zip(self.steps, self.between, strict=True):
+            x = step(x)
+            if operator is not None:
+                x = operator(x)
+                found.append(x)
+        return [*found, x]
 
 
-def model_for_use(config: Config, activation: Activation, pixels: int, weights: Mapping[str, np.ndarray]) -> SavedModel:
+def _operator(wanted: bool | str, compared: Activation) -> Activation | None:
+    """The operator after a layer: the one that is compared, or one by its name."""
+    if not wanted:
+        return None
+    return (compared if wanted is True else find_activation(wanted)).for_one_layer()
+
+
+Compute = Callable[[Any], Any]
+"""What a layer does to the values of a batch."""
+
+
+class _Builder:
+    """Makes the layers of a network one after the other, each for the shape that the one before gives."""
+
+    def __init__(self, config: ModelConfig, image: ImageShape):
+        self.layers: list[Layer] = []
+        """Those with parameters, in order; the weights of a run are named by their numbers."""
+        self.others: list[Layer] = []
+        """Those that do in training what they do not do in use."""
+        self._attr = ParamAttr(initializer=INITIALIZERS[config.initializer]())
+        self.shape: tuple[int, ...] = (pixels_of(image),)
+        """What the next layer is given of each image: a number of units, or channels, rows and columns."""
+        if any(isinstance(layer, OF_IMAGES) for layer in config.all_layers):
+            if isinstance(image, int) or len(image) != 2:
+                raise ConfigError(f"layers for images need their rows and columns, found {image} pixels")
+            self.shape = (1, *image)
+
+    def step(self, layer: LayerConfig, number: int) -> Compute:
+        """One of the layers that the configuration lists."""
+        try:
+            return _MAKERS[type(layer)](self, layer)
+        except AppError as error:
+            raise ConfigError(f"model.layers[{number}], {layer.kind}: {error}") from error
+
+    def dense(self, units: int) -> Compute:
+        """A dense layer. Images are made rows of numbers first."""
+        given, self.shape = self.shape, (units,)
+        layer = self.kept(Linear(math.prod(given), units, weight_attr=self._attr))
+        return layer if len(given) == 1 else lambda x: layer(flatten(x, 1))
+
+    def conv(self, layer: Conv) -> Compute:
+        """A convolution."""
+        made = Conv2D(
+            self.channels,
+            layer.channels,
+            layer.kernel,
+            layer.stride,
+            layer.padding,
+            layer.dilation,
+            layer.groups,
+            weight_attr=self._attr,
+        )
+        around = padding_of("conv", made.padding, made.kernel_size, made.stride, made.dilation)
+        self.windows(layer.channels, made.kernel_size, made.stride, around, made.dilation)
+        return self.kept(made)
+
+    def pool(self, layer: MaxPool | AvgPool) -> Compute:
+        """Pooling."""
+        kernel, padding = pair("pooling", "size", layer.size), layer.padding
+        stride = kernel if layer.stride is None else pair("pooling", "stride", layer.stride)
+        self.windows(self.channels, kernel, stride, padding_of("pooling", padding, kernel, stride))
+        pool = functional.max_pool2d if isinstance(layer, MaxPool) else functional.avg_pool2d
+        return partial(pool, kernel_size=kernel, stride=stride, padding=padding)
+
+    def batch_norm(self, layer: BatchNorm) -> Compute:
+        """Batch normalisation of channels or units."""
+        return self.kept(BatchNorm1D(self.shape[0], layer.momentum, layer.epsilon))
+
+    def dropout(self, share: float) -> Compute:
+        """Dropout."""
+        self.others.append(Dropout(share))
+        return self.others[-1]
+
+    @property
+    def channels(self) -> int:
+        """The channels of the images at hand."""
+        if len(self.shape) == 1:
+            raise ConfigError("a layer for images cannot follow a dense layer")
+        return self.shape[0]
+
+    def windows(self, channels: int, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)) -> None:
+        """Note the shape after a layer that has a number for each window."""
+        counts = counts_of((0, *self.shape), kernel, stride, padding, dilation)
+        self.shape = (channels, *map(int, counts))
+
+    def kept(self, layer: Layer) -> Layer:
+        """A layer with parameters, noted."""
+        self.layers.append(layer)
+        return layer
+
+
+_MAKERS: dict[type, Callable[[_Builder, Any], Compute]] = {
+    Dense: lambda builder, layer: builder.dense(layer.units),
+    Conv: _Builder.conv,
+    MaxPool: _Builder.pool,
+    AvgPool: _Builder.pool,
+    BatchNorm: _Builder.batch_norm,
+    LayerDropout: lambda builder, layer: builder.dropout(layer.share),
+}
+
+
+def model_for_use(
+    config: Config, activation: Activation, image_shape: ImageShape, weights: Mapping[str, np.ndarray]
+) -> SavedModel:
     """The network of a configuration with these weights, which are named by their paths in it."""
     main, scope = Program(), Scope()
     with names.guard(), program_guard(main, Program()), static_mode():
-        image = data("image", [None, pixels], "uint8")
-        network = Network(config.model, activation, pixels, config.data.pixel_range)
+        image = data("image", [None, pixels_of(image_shape)], "uint8")
+        network = Network(config.model, activation, image_shape, config.data.pixel_range)
         network.eval()
         scores = network(image)
     scope.values = {variable.name: weights[path] for path, variable in network.named_parameters()}

@@ -24,6 +24,17 @@ from app.run.network import Activation
 from app.run.resume import sources_of
 
 
+def _of_one_process(config: Config) -> str:
+    """The first setting that would have other results with many ranks; '' if there is none."""
+    if config.train.clip_norm is not None:
+        return "train.clip_norm"
+    if config.model.layers is None:
+        return "model.dropout" if config.model.dropout else ""
+    kinds = [(number, layer.kind) for number, layer in enumerate(config.model.layers)]
+    found = [f"model.layers[{number}], {kind}," for number, kind in kinds if kind in ("dropout", "batch_norm")]
+    return found[0] if found else ""
+
+
 def ranks_of(config: Config) -> World:
     """The ranks that work on a run, which wait for each other for as long as its configuration says."""
     world, settings = current(), config.dist
@@ -32,8 +43,7 @@ def ranks_of(config: Config) -> World:
             f"mpiexec started {world.size} ranks, but dist.shape is none, by which each would do the whole work: set "
             "dist.shape=allreduce, or start one process"
         )
-    if settings.shape != "none" and (config.train.clip_norm is not None or config.model.dropout):
-        named = "train.clip_norm" if config.train.clip_norm is not None else "model.dropout"
+    if settings.shape != "none" and (named := _of_one_process(config)):
         raise ConfigError(
             f"{named} is for one process, as each rank would use its own part of a batch for it: leave it out, or set "
             "dist.shape=none"

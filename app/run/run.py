@@ -109,8 +109,8 @@ class Run:
 
     def _enter(self, seed: int) -> list[Contestant]:
         """The operators in their networks, with the first weights that a seed gives."""
-        config, pixels = self._with(seed), self._dataset.train_images.shape[1]
-        return [Contestant(a.name, make_learner(config, a, pixels), activation=a) for a in self._activations]
+        config, image = self._with(seed), self._dataset.image_shape
+        return [Contestant(a.name, make_learner(config, a, image), activation=a) for a in self._activations]
 
     def _with(self, seed: int) -> Config:
         return msgspec.structs.replace(self._config, seed=seed)
@@ -273,9 +273,9 @@ class Run:
 
     def _save_model(self, first: Contestant, folder: RunFolder) -> list[str]:
         """Keep the network for use, if its operator is one that a file can refer to."""
-        pixels, weights = self._dataset.train_images.shape[1], first.learner.weights()
+        image, weights = self._dataset.image_shape, first.learner.weights()
         try:
-            folder.save_model(model_for_use(self._config, self._activations[0], pixels, weights))
+            folder.save_model(model_for_use(self._config, self._activations[0], image, weights))
         except OperatorError as error:
             return [f"note: no model for `python -m app predict` was kept: {error}"]
         return []

@@ -13,6 +13,7 @@ from app.printing import table
 from app.run.callbacks import Contestant
 from app.run.config import Config
 from app.run.events import Cost
+from app.run.layers import has_operator, told
 from app.run.statistics import LEVEL, Difference, Estimate, Outcome, time_ratio
 
 
@@ -25,7 +26,7 @@ def introduction(
     """
     train, test = len(dataset.train_images), len(dataset.test_images)
     checked = "verified" if dataset.verified else "not verified"
-    widths = "-".join(map(str, [dataset.train_images.shape[1], *config.model.hidden, CLASSES]))
+    widths = "-".join(map(str, [dataset.train_images.shape[1], *told(config.model.all_layers), CLASSES]))
     first, *others = (contestant.operator for contestant in entered)
     operators = first + (f" against {' and '.join(others)}" if others else "")
     lines = [
@@ -36,9 +37,9 @@ def introduction(
     ]
     width = max(len(contestant.operator) for contestant in entered)
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
-    if not config.model.hidden:
+    if not has_operator(config.model.all_layers):
         lines.append("Note: without hidden layers there is nothing for an activation to work on.")
-    lines += [f"Note: {told}" for told in without_effect(config, train)]
+    lines += [f"Note: {note}" for note in without_effect(config, train)]
     if seeds:
         epochs = config.train.epochs
         lines.append(
@@ -51,18 +52,22 @@ def introduction(
 def without_effect(config: Config, images: int) -> list[str]:
     """Settings that were changed and have no effect on a run with so many training images, in a line each."""
     train, default = config.train, Config()
-    told = []
+    notes = []
     if train.momentum != default.train.momentum and train.optimizer != "momentum":
-        told.append(f"train.momentum has no effect with train.optimizer={train.optimizer}.")
+        notes.append(f"train.momentum has no effect with train.optimizer={train.optimizer}.")
     if train.batch_size > images:
-        told.append(f"train.batch_size={train.batch_size} is more than there are images, so it is {images}.")
-    if config.model.dropout and not config.model.hidden:
-        told.append("model.dropout has no effect without hidden layers.")
+        notes.append(f"train.batch_size={train.batch_size} is more than there are images, so it is {images}.")
+    if config.model.layers is not None:
+        for name in ("hidden", "dropout"):
+            if getattr(config.model, name) != getattr(default.model, name):
+                notes.append(f"model.{name} has no effect with model.layers.")
+    elif config.model.dropout and not config.model.hidden:
+        notes.append("model.dropout has no effect without hidden layers.")
     if config.data.folder is not None and config.data.source != "auto":
-        told.append(f"data.folder has no effect with data.source={config.data.source}.")
+        notes.append(f"data.folder has no effect with data.source={config.data.source}.")
     if config.dist.shape == "none" and config.dist != default.dist:
-        told.append("the settings in dist have no effect with dist.shape=none.")
-    return told
+        notes.append("the settings in dist have no effect with dist.shape=none.")
+    return notes
 
 
 def _many(count: int, noun: str) -> str:

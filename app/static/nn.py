@@ -12,12 +12,12 @@ from app.errors import CustomOperatorError, ShapeError
 from app.graph import names
 from app.graph.defaults import static_mode
 from app.listed import as_list
-from app.nn import create_parameter, functional
+from app.nn import BatchNorm1D, Conv2D, create_parameter, functional
 from app.ops.shaping import reshape
 from app.ops.spec import UNKNOWN
 from app.static.control_flow import case, cond, switch_case, while_loop
 
-__all__ = ["case", "cond", "embedding", "fc", "static_pylayer", "switch_case", "while_loop"]
+__all__ = ["batch_norm", "case", "cond", "conv2d", "embedding", "fc", "static_pylayer", "switch_case", "while_loop"]
 
 
 def __dir__() -> list[str]:
@@ -52,9 +52,74 @@ def fc(
         if bias_attr is not False:
             bias = names.generate(f"{scope}.b")
             out = out + create_parameter([size], inputs[0].dtype, bias_attr, is_bias=True, name=bias)
-        if activation is None:
-            return out
-        return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)
+        return _activated(out, activation)
+
+
+def conv2d(
+    input: Any,
+    num_filters: int,
+    filter_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_cudnn: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+    data_format: str = "NCHW",
+) -> Any:
+    """A convolution of images with a weight and a bias of its own, and an activation. `use_cudnn` has no effect."""
+    with static_mode():
+        if len(input.shape) != 4 or input.shape[1] == UNKNOWN:
+            wanted = "[images, channels, height, width] with a known number of channels"
+            raise ShapeError(f"conv2d: expected images of shape {wanted}, found shape {list(input.shape)}")
+        settings = {"weight_attr": param_attr, "bias_attr": bias_attr, "data_format": data_format}
+        layer = Conv2D(
+            input.shape[1], num_filters, filter_size, stride, padding, dilation, groups or 1, **settings,
+            name=name or "conv2d",
+        )  # fmt: skip
+        return _activated(layer(input), act)
+
+
+def batch_norm(
+    input: Any,
+    act: str | None = None,
+    is_test: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    data_layout: str = "NCHW",
+    in_place: bool = False,
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    use_global_stats: bool = False,
+) -> Any:
+    """Batch normalisation with parameters of its own, and an activation.
+
+    With `is_test` or `use_global_stats` the running mean and variance are used. `in_place` and
+    `do_model_average_for_mean_and_var` have no effect.
+    """
+    with static_mode():
+        if len(input.shape) < 2:
+            raise ShapeError(f"batch_norm: expected at least two axes, found shape {list(input.shape)}")
+        channels = input.shape[-1 if data_layout == "NHWC" else 1]
+        layer = BatchNorm1D(
+            channels, momentum, epsilon, param_attr, bias_attr, data_layout, use_global_stats or None,
+            name=name or "batch_norm", moving_mean_name=moving_mean_name, moving_variance_name=moving_variance_name,
+        )  # fmt: skip
+        layer.training = not is_test
+        return _activated(layer(input), act)
+
+
+def _activated(out: Any, activation: str | None) -> Any:
+    if activation is None:
+        return out
+    return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)
 
 
 def embedding(

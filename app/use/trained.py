@@ -16,7 +16,7 @@ from app.nn import functional
 from app.run import events
 from app.run.config import Config, load_kept_config
 from app.run.folder import CONFIG, WEIGHTS, Weights, check_sums, read_weights
-from app.run.network import Activation, Network, find_activations
+from app.run.network import Activation, ImageShape, Network, find_activations, pixels_of
 from app.run.trust import Trust
 from app.static import data
 from app.tensor import Tensor, no_grad
@@ -60,8 +60,8 @@ class TrainedRun:
     """Whether its files are known to be as the run wrote them."""
 
 
-def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> TrainedRun:
-    """Open the folder of a run on pictures of so many pixels. Operators in a user's files are run only if named."""
+def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) -> TrainedRun:
+    """Open the folder of a run on pictures of that shape. Operators in a user's files are run only if named."""
     if not folder.is_dir():
         raise MissingFileError(f"there is no folder {folder}; name the folder of a run, such as those in runs/")
     if not (folder / CONFIG).is_file():
@@ -78,17 +78,17 @@ def open_run(folder: Path, pixels: int, custom_ops: Sequence[str] = ()) -> Train
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
     for activation in find_activations(operators, Trust(custom_ops, by=str(folder))):
         build = _eager if config.engine == "eager" else _program
-        run = build(config, activation, pixels, kept[activation.name])
+        run = build(config, activation, image, kept[activation.name])
         networks.append(TrainedNetwork(activation.name, accuracies.get(activation.name), run))
     return TrainedRun(folder, config, networks, checked)
 
 
-def _program(config: Config, activation: Activation, pixels: int, weights: Weights) -> Run:
+def _program(config: Config, activation: Activation, image_shape: ImageShape, weights: Weights) -> Run:
     """The network as a Program, with the engine that the run was configured for."""
     main, scope, executor = Program(), Scope(), Executor(engine=config.engine)
     with names.guard(), program_guard(main, Program()), static_mode():
-        image = data("image", [None, pixels], "uint8")
-        network = Network(config.model, activation, pixels, config.data.pixel_range)
+        image = data("image", [None, pixels_of(image_shape)], "uint8")
+        network = Network(config.model, activation, image_shape, config.data.pixel_range)
         network.eval()
         fetch = [value.name for value in _values(network, image)]
     parameters = dict(network.named_parameters())
@@ -97,9 +97,9 @@ def _program(config: Config, activation: Activation, pixels: int, weights: Weigh
     return lambda pictures: [np.asarray(v) for v in executor.run(main, {image.name: pictures}, fetch, scope=scope)]
 
 
-def _eager(config: Config, activation: Activation, pixels: int, weights: Weights) -> Run:
+def _eager(config: Config, activation: Activation, image_shape: ImageShape, weights: Weights) -> Run:
     """The network as Tensors."""
-    network = Network(config.model, activation, pixels, config.data.pixel_range)
+    network = Network(config.model, activation, image_shape, config.data.pixel_range)
     network.eval()
     _check(weights, {path: tuple(p.shape) for path, p in network.named_parameters()})
     network.set_state_dict(weights.arrays)

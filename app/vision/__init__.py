@@ -1,8 +1,8 @@
-"""Pictures: data sets of them, and what is done to each before it goes into a network."""
+"""Pictures: data sets of them, what is done to each before it goes into a network, and networks for them."""
 
-from app.vision import datasets, transforms
+from app.vision import datasets, models, transforms
 
-__all__ = ["datasets", "transforms"]
+__all__ = ["datasets", "models", "transforms"]
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from app.compat import fluid
+from app.errors import OperatorError
 from app.graph import Variable, defaults, names
 from app.tensor import Tensor
 
@@ -46,6 +47,16 @@ CALLS: dict[str, tuple[Callable[..., Any], np.ndarray, Any]] = {
     "argsort": (lambda x: layers.argsort(x, axis=1)[0], A, np.sort(A, axis=1)),
     "sums": (lambda x: layers.sums([x, x, x]), A, 3 * A),
     "one_hot": (lambda x: layers.one_hot(x, depth=3), L, np.eye(3)[L[:, 0]]),
+    "pool2d": (
+        lambda x: layers.pool2d(layers.reshape(x, [1, 1, 2, 3]), [2, 1], "max", 1),
+        A,
+        A.max(0)[None, None, None],
+    ),
+    "pool2d mean": (
+        lambda x: layers.pool2d(layers.reshape(x, [1, 1, 2, 3]), pool_type="avg", global_pooling=True),
+        A,
+        A.mean().reshape(1, 1, 1, 1),
+    ),
     "square_error_cost": (lambda x: layers.square_error_cost(x, x * 3.0), A, (2 * A) ** 2),
 }
 
@@ -180,3 +191,25 @@ def test_a_fetched_value_of_one_element_is_a_number():
     assert int(run(layers.reduce_sum(x), x=A[:, :2])) == int(A[:, :2].sum())
     with pytest.raises(ValueError, match="size 1"):
         float(run(x, x=A[:, :2]))
+
+
+def test_networks_of_images_are_composed_as_in_paddle_1():
+    image = layers.data("image", [1, 12, 12])
+    pooled = fluid.nets.simple_img_conv_pool(image, 4, 5, pool_size=2, pool_stride=2, act="relu")
+    normal = layers.batch_norm(layers.conv2d(pooled, 3, 3, padding=1, bias_attr=False), act="tanh")
+    assert (tuple(pooled.shape), tuple(normal.shape)) == ((-1, 4, 4, 4), (-1, 3, 4, 4))
+    loss = layers.mean(layers.fc(normal, 2))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    first = run(loss, image=np.ones((5, 1, 12, 12), "float32"))
+    assert first.shape == (1,)
+
+
+def test_layers_of_images_are_those_of_paddle_1():
+    of_images = fluid.dygraph.nn
+    with fluid.dygraph.guard():
+        x = fluid.dygraph.to_variable(np.ones((2, 3, 8, 8), "float32"))
+        y = of_images.BatchNorm(4, act="relu")(of_images.Conv2D(3, 4, 3, padding=1, act="sigmoid")(x))
+        assert of_images.Pool2D(2, "max", 2)(y).shape == [2, 4, 4, 4]
+        assert of_images.Pool2D(pool_type="avg", global_pooling=True)(y).shape == [2, 4, 1, 1]
+        with pytest.raises(OperatorError, match="pool_type must be 'max' or 'avg', found 'sum'"):
+            of_images.Pool2D(2, "sum")

@@ -52,6 +52,36 @@ class Block(nn.Layer):
 SPECS = [static.InputSpec([None, 5], "int64"), static.InputSpec([None, 5], "float32")]
 
 
+def test_a_network_of_convolutions_is_exported(tmp_path: Path):
+    net = nn.Sequential(
+        nn.Conv2D(2, 4, 3, padding="same", stride=2),
+        nn.BatchNorm2D(4),
+        nn.ReLU(),
+        nn.MaxPool2D(3, 2, padding=1, ceil_mode=True),
+        nn.Conv2D(4, 4, (2, 3), padding=[1, 0, 2, 1], groups=2),
+        nn.AvgPool2D(2, 1, padding=1, exclusive=False),
+        nn.AdaptiveAvgPool2D((3, 2)),
+        nn.Flatten(),
+        nn.Linear(24, 3),
+    )
+    images = np.random.default_rng(0).normal(size=(5, 2, 13, 12)).astype("float32")
+    net(app.to_tensor(images))
+    path = app.onnx.export(net, tmp_path / "images", [static.InputSpec([None, 2, 13, 12], "float32")])
+    net.eval()
+    assert_same(path, net, images)
+    assert_same(path, net, images[:1])
+    made = [node.op_type for node in onnx.load(path).graph.node]
+    assert made.count("Conv") == 2
+    assert "MaxPool" in made
+
+
+def test_the_whole_of_images_is_pooled_whatever_their_size(tmp_path: Path):
+    spec = static.InputSpec([None, 2, None, None], "float32")
+    for layer in (nn.AdaptiveAvgPool2D(1), nn.AdaptiveMaxPool2D(1)):
+        path = app.onnx.export(layer, tmp_path / "whole", [spec])
+        assert_same(path, layer, np.random.default_rng(0).normal(size=(3, 2, 7, 4)).astype("float32"))
+
+
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_layer_is_exported_as_it_is_in_use(batch: int, tmp_path: Path):
     layer, random = Block(), np.random.default_rng(0)

@@ -6,19 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from onnx_runs import DRAWN, model_for, program_of, run
 from op_calls import CALLS, Call
 
 from app.errors import AppError, ExportError
 from app.ops import REGISTRY
+from app.ops.form import Convolution, Pooling
 
 WITHOUT = {
     "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd",  # optimisers: a network in use has none
     "poisson", "truncated_gaussian_random",  # ONNX draws no such numbers
 }  # fmt: skip
 NEED_SIZES = {"diagonal", "place_diagonal", "diag_embed"}
+OF_IMAGES = {name for name, op in REGISTRY.items() if isinstance(op.form, (Convolution, Pooling))}
+IN_FLOAT32 = {name for name, op in REGISTRY.items() if isinstance(op.form, Convolution)}
+"""ONNX Runtime has them for float32 alone, and ONNX's reference implementation is wrong about groups."""
 NEAR = {"float16": 1e-2, "float32": 1e-5, "float64": 1e-7}  # settings such as alpha are float32 in ONNX
 
 
@@ -29,6 +33,9 @@ def test_every_operator_has_a_rule_but_those_that_onnx_has_no_way_to_say():
 def assert_exported_alike(name: str, call: Call, free: bool) -> None:
     definition = REGISTRY[name]
     given = [np.asarray(x) for x in call.inputs]
+    if name in OF_IMAGES and not all(x.size for x in given):
+        reject()  # ONNX's reference implementation, which judges empty values, fails on these
+    given = [x.astype("float32") for x in given] if name in IN_FLOAT32 else given
     free = free and all(x.size for x in given)
     _, attributes = definition.bind([given] if definition.variadic else given, dict(call.attributes))
     if "training" in attributes:

@@ -22,6 +22,7 @@ from draws import (
 )
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from image_calls import convolving, pooling
 from part_calls import (
     bordering,
     cutting,
@@ -230,6 +231,14 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     # products and losses
     "matmul": matrices(),
     "matmul_step": matrix_steps(),
+    "conv2d": convolving(),
+    "conv2d_input": convolving("x"),
+    "conv2d_weight": convolving("weight"),
+    "max_pool2d": pooling(),
+    "max_pool2d_scatter": pooling(pooled_first=True),
+    "max_pool2d_pick": pooling(images_twice=True),
+    "avg_pool2d": pooling(mean=True),
+    "avg_pool2d_spread": pooling(pooled_first=True, mean=True),
     "softmax_with_cross_entropy": classes(),
     "pick": classes(ANY),
     "binary_cross_entropy": broadcasting(dtypes=FLOATS, ranges=[(0, 1), (0, 1)]),

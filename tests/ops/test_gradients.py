@@ -25,10 +25,29 @@ MATRIX = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.4], [0.7, -0.2, 1.1]])
 MATRICES = np.stack([MATRIX, MATRIX.T + 0.2])
 EMPTY = np.zeros((0, 3))
 LABELS = np.array([2, 0])
+IMAGES = np.random.default_rng(0).uniform(-2, 2, (2, 2, 4, 3))
+FILTERS = np.random.default_rng(1).uniform(-2, 2, (2, 2, 3, 2))
+SPARSE = {"stride": (2, 3), "padding": ((1, 2), (0, 1)), "dilation": (1, 2)}
+ROUND = {"padding": "same", "stride": (2, 2)}
+IN_GROUPS = {"groups": 2, "padding": ((1, 1), (0, 0))}
+PAIRS = {"kernel": (2, 2), "stride": (2, 2)}
+LAPPING = {"kernel": (3, 2), "stride": (2, 1), "padding": ((1, 0), (1, 1)), "ceil_mode": True}
+PARTS = {"output_size": (3, 2)}
 
 
 def of_one(x: np.ndarray = X, **attributes: Any) -> list[Call]:
     return [Call([v], attributes) for v in (x, np.array(x[0, 0]), EMPTY)]
+
+
+def of_images(name: str, *settings: dict[str, Any], filters: Any = FILTERS, places: str = "xw") -> list[Call]:
+    """Calls of an operator on images, on the weight, and on what another one gives of them."""
+    made = []
+    for setting in settings:
+        weight = filters[:, :1] if setting.get("groups") else filters
+        given = {"x": IMAGES, "w": weight}
+        y = REGISTRY[name](*([IMAGES, weight] if name == "conv2d" else [IMAGES]), **setting)
+        made.append(Call([{**given, "y": np.cos(np.asarray(y) * 9)}[place] for place in places], setting))
+    return made
 
 
 def of_two(x: np.ndarray = X, y: np.ndarray = Y) -> list[Call]:
@@ -143,6 +162,14 @@ CASES: dict[str, list[Call]] = {
         Call([DEEP, DEEP[0, :, 0]], {"transpose_x": True}),
         Call([EMPTY, Y.T]),
     ],
+    "conv2d": of_images("conv2d", {}, SPARSE, ROUND, IN_GROUPS),
+    "conv2d_input": of_images("conv2d", {}, SPARSE, ROUND, IN_GROUPS, places="ywx"),
+    "conv2d_weight": of_images("conv2d", {}, SPARSE, ROUND, IN_GROUPS, places="xyw"),
+    "max_pool2d": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="x"),
+    "max_pool2d_scatter": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="yx"),
+    "max_pool2d_pick": of_images("max_pool2d", PAIRS, LAPPING, PARTS, places="xx"),
+    "avg_pool2d": of_images("avg_pool2d", PAIRS, LAPPING, LAPPING | {"exclusive": False}, PARTS, places="x"),
+    "avg_pool2d_spread": of_images("avg_pool2d", PAIRS, LAPPING | {"exclusive": False}, PARTS, places="yx"),
     "softmax_with_cross_entropy": [Call([X, LABELS]), Call([X, LABELS[:, None]]), Call([EMPTY, LABELS[:0]])],
     "binary_cross_entropy": [Call([np.abs(X) / 4 + 0.1, (Y > 0).astype("float32")])],
     "pick": [Call([X, LABELS]), Call([X, LABELS[:, None]])],

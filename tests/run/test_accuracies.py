@@ -1,4 +1,4 @@
-"""The accuracies that are promised, on the full set: those of the seed document, and those of best.yaml."""
+"""The accuracies that are promised, on the full set: those of the seed document, of best.yaml and of lenet.yaml."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.errors import DataError
 from app.run import config as config_module
 from app.run.callbacks import Contestant
 from app.run.config import CONFIGS, load_config
+from app.run.layers import told
 from app.run.learners import make_learner
 from app.run.loop import TrainingLoop
 from app.run.network import find_activation
@@ -35,7 +36,7 @@ def accuracies(mnist: Dataset, file: str, *overrides: str) -> list[float]:
     """Test accuracy after each epoch of the custom operator's network alone."""
     config = load_config(CONFIGS / file, overrides)
     activation = find_activation(config.model.activation)
-    contestant = Contestant(activation.name, make_learner(config, activation, mnist.train_images.shape[1]))
+    contestant = Contestant(activation.name, make_learner(config, activation, mnist.image_shape))
     with threadpool_limits(1):  # threads that wait for each other take minutes where tests run side by side
         TrainingLoop(config, mnist, [contestant], []).run()
     return [epoch.test_accuracy for epoch in contestant.epochs]
@@ -60,6 +61,19 @@ def test_best_is_a_two_layer_network_with_the_custom_relu_and_at_most_20_epochs(
     config = load_config(CONFIGS / "best.yaml")
     assert (len(config.model.hidden), config.model.activation) == (1, "custom.relu")
     assert config.train.epochs <= 20
+
+
+def test_lenet_is_six_and_sixteen_convolutions_with_the_custom_relu_and_at_most_10_epochs():
+    config = load_config(CONFIGS / "lenet.yaml")
+    assert told(config.model.all_layers) == ["conv6", "max_pool2", "conv16", "max_pool2", "120", "84"]
+    assert (config.model.activation, config.baseline) == ("custom.relu", "relu")
+    assert config.train.epochs <= 10
+
+
+@pytest.mark.skipif("SLOW" not in os.environ, reason="trains for minutes; set SLOW=1")
+@pytest.mark.parametrize("seed", range(3))
+def test_lenet_reaches_99_percent_with_every_seed(mnist: Dataset, seed: int):
+    assert accuracies(mnist, "lenet.yaml", f"seed={seed}")[-1] >= 0.99
 
 
 @pytest.mark.skipif("SLOW" not in os.environ, reason="trains for minutes; set SLOW=1")

@@ -162,8 +162,8 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
         ("[1]", "$: found [1], expected a section of `key: value` lines"),
         (
             "model: {hiden: [1]}",
-            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, activation, initializer, "
-            "dropout",
+            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
+            "initializer, dropout",
         ),
         (
             "epochs: 3",
@@ -194,8 +194,8 @@ def test_an_error_starts_with_the_file_that_it_is_in(file: Path):
         ("train=3", "train: found 3, expected a section of `key: value` lines"),
         (
             "model.hiden=[1]",
-            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, activation, initializer, "
-            "dropout",
+            "model.hiden: unknown key; did you mean 'hidden'? Known keys here: hidden, layers, activation, "
+            "initializer, dropout",
         ),
         ("train.epochs", "expected key=value, such as train.epochs=3"),
         ("=3", "expected key=value, such as train.epochs=3"),

@@ -49,8 +49,10 @@ paddle.base.compiler app.static BuildStrategy CompiledProgram ExecutionStrategy
 paddle.base.core app.compat.paddle._fluid.flags VarDesc
 paddle.base.core app.device CPUPlace CUDAPlace get_cuda_device_count=device_count is_compiled_with_cuda
 paddle.base.core app.engine Scope
+paddle.base.dygraph.nn app.compat.paddle._fluid.nn BatchNorm Conv2D Linear Pool2D
 paddle.base.dygraph app.compat.paddle._fluid.dygraph *
 paddle.base.dygraph app.compat.paddle._fluid.flags disable_dygraph enable_dygraph enabled=in_dygraph_mode
+paddle.base.dygraph paddle.base.dygraph.nn *
 paddle.base.dygraph app.nn Layer Sequential
 paddle.base.dygraph app.tensor grad no_grad
 paddle.base.executor app.engine global_scope scope_guard
@@ -90,6 +92,7 @@ paddle.static.nn app.static.nn *
 paddle.utils app.compat.paddle._fluid.flags run_check
 paddle.version app.compat.paddle full_version=__version__
 paddle.vision.datasets app.vision.datasets *
+paddle.vision.models app.vision.models *
 paddle.vision.transforms app.vision.transforms *
 paddle.fluid paddle.base *
 paddle.fluid app.static data load save
@@ -111,6 +114,7 @@ paddle.fluid.layers app.compat.paddle._fluid.layers sum=sums reduce_all reduce_a
 paddle.fluid.layers app.compat.paddle._fluid.schedules *
 paddle.fluid.learning_rate_scheduler app.compat.paddle._fluid.schedules *
 paddle.fluid.metrics app.compat.paddle._fluid.metrics Accuracy Auc CompositeMetric MetricBase Precision Recall
+paddle.fluid.nets app.compat.paddle._fluid.nets simple_img_conv_pool
 paddle.fluid.optimizer app.compat.paddle._fluid.optimizers:OPTIMIZERS *
 paddle.fluid.regularizer app.compat.paddle._fluid.optimizers:REGULARIZERS *
 """

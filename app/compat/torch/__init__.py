@@ -1,4 +1,4 @@
-"""torch: PyTorch's names, as far as dense networks go"""
+"""torch: PyTorch's names, as far as dense and convolutional networks go"""
 
 from app.compat.facade import make_modules
 from app.compat.torch._tensor import add_methods
@@ -47,6 +47,7 @@ torch.nn app.compat.torch.nn._module Module
 torch.nn app.compat.torch.nn.parameter Parameter
 torch.nn.functional app.compat.torch.nn._activations:ACTIVATIONS *
 torch.nn.functional app.compat.torch.nn._activations *
+torch.nn.functional app.compat.torch.nn._images *
 torch.nn.functional app.compat.torch.nn._losses *
 torch.nn.functional app.compat.torch.nn.functional *
 torch.nn.init app.compat.torch.nn.init *

@@ -11,6 +11,7 @@ from app.tensor import Tensor as FrameworkTensor
 
 NAMES = {
     "assign": "Clone",
+    "avg_pool2d": "AvgPool2D",
     "broadcast_to": "Expand",
     "cast": "ToCopy",
     "clip": "Clamp",
@@ -19,6 +20,7 @@ NAMES = {
     "flatten": "View",
     "gather": "Index",
     "index_select": "IndexSelect",
+    "max_pool2d": "MaxPool2DWithIndices",
     "multiply": "Mul",
     "negative": "Neg",
     "pick": "NllLoss",

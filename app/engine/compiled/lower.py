@@ -81,6 +81,8 @@ def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
     """Why an operator has to run as a Python call whatever its shapes are, or ''."""
     if op.definition.form is None:
         return "its function is plain Python" if op.definition.custom else "no compiled form"
+    if type(op.definition.form) not in KINDS:
+        return "its form is not compiled"
     if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
         return "its values are of a type that is not compiled"
     return "an input is absent" if None in op.inputs else why_not(op, lowered)

@@ -24,6 +24,7 @@ __all__ = [
     "bilinear",
     "cosine_similarity",
     "dropout",
+    "dropout2d",
     "embedding",
     "flatten",
     "label_smooth",
@@ -71,6 +72,13 @@ def dropout(
     if p == 0 or (not training and mode == "upscale_in_train"):
         return x
     return x * dropout_mask(x, float(p), mode, bool(training), axis, (int(seed), 0) if seed else None)
+
+
+def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None) -> Any:
+    """In training, set each channel of each image to 0 with probability `p`, and scale the others up."""
+    if len(x.shape) != 4 or data_format not in ("NCHW", "NHWC"):
+        raise ShapeError(f"dropout2d: expected images of four axes in 'NCHW', found {list(x.shape)}, {data_format!r}")
+    return dropout(x, p, [0, 1] if data_format == "NCHW" else [0, 3], training)
 
 
 def embedding(

@@ -1,4 +1,4 @@
-"""The layers of dense networks, by family."""
+"""The layers of networks, by family."""
 
 from app.nn.layers.activation import (
     CELU,
@@ -29,8 +29,9 @@ from app.nn.layers.activation import (
     Tanhshrink,
     ThresholdedReLU,
 )
-from app.nn.layers.common import Bilinear, Dropout, Embedding, Flatten, Identity, Linear, Unflatten
+from app.nn.layers.common import Bilinear, Dropout, Dropout2D, Embedding, Flatten, Identity, Linear, Unflatten
 from app.nn.layers.containers import LayerDict, LayerList, ParameterList, Sequential
+from app.nn.layers.convolution import AdaptiveAvgPool2D, AdaptiveMaxPool2D, AvgPool2D, Conv2D, MaxPool2D
 from app.nn.layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -49,7 +50,7 @@ from app.nn.layers.loss import (
     SoftMarginLoss,
     TripletMarginLoss,
 )
-from app.nn.layers.norm import BatchNorm1D, GroupNorm, LayerNorm
+from app.nn.layers.norm import BatchNorm1D, BatchNorm2D, GroupNorm, LayerNorm
 
 __all__ = [
     "CELU",
@@ -57,14 +58,20 @@ __all__ = [
     "GELU",
     "GLU",
     "SELU",
+    "AdaptiveAvgPool2D",
+    "AdaptiveMaxPool2D",
+    "AvgPool2D",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1D",
+    "BatchNorm2D",
     "Bilinear",
+    "Conv2D",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
+    "Dropout2D",
     "Embedding",
     "Flatten",
     "GroupNorm",
@@ -86,6 +93,7 @@ __all__ = [
     "LogSoftmax",
     "MSELoss",
     "MarginRankingLoss",
+    "MaxPool2D",
     "Maxout",
     "Mish",
     "NLLLoss",

@@ -156,3 +156,17 @@ class Dropout(Layer):
 
     def extra_repr(self) -> str:
         return f"p={self.p}, axis={self.axis}, mode={self.mode}"
+
+
+class Dropout2D(Layer):
+    """In training, sets each channel of each image to 0 with probability `p`."""
+
+    def __init__(self, p: float = 0.5, data_format: str = "NCHW", name: str | None = None):
+        super().__init__(name)
+        self.p, self.data_format = p, data_format
+
+    def forward(self, x: Any) -> Any:
+        return F.dropout2d(x, self.p, self.training, self.data_format)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, data_format={self.data_format}"

@@ -15,7 +15,7 @@ def _loss(name: str, function: Any, **settings: Any) -> Any:
         "__module__": __name__,
         "function": function,
         "settings": settings,
-        "shown": False,
+        "shown": (),
     }
     return type(name, (FunctionLayer,), described)
 
@@ -49,5 +49,5 @@ TripletMarginLoss = _loss(
     "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, epsilon=1e-6, swap=False, reduction="mean"
 )
 CosineSimilarity = _loss("CosineSimilarity", F.cosine_similarity, axis=1, eps=1e-8)
-CosineSimilarity.shown = True
+CosineSimilarity.shown = None
 PairwiseDistance = _loss("PairwiseDistance", F.pairwise_distance, p=2.0, epsilon=1e-6, keepdim=False)

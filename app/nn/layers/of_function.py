@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -16,8 +16,8 @@ class FunctionLayer(Layer):
     function: ClassVar[Callable[..., Any]]
     settings: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """The settings and their defaults, in the order in which the layer takes them."""
-    shown = True
-    """Whether `print` shows the settings."""
+    shown: ClassVar[Sequence[str] | None] = None
+    """The settings that `print` shows; None for all."""
     takes_name = True
     """Whether the constructor takes a `name`, as all of Paddle's layers do."""
 
@@ -37,5 +37,9 @@ class FunctionLayer(Layer):
     def forward(self, *inputs: Any) -> Any:
         return type(self).function(*inputs, **{name: getattr(self, name) for name in self.settings})
 
+    def shown_settings(self) -> dict[str, Any]:
+        """The settings that `print` shows, with their values."""
+        return {name: getattr(self, name) for name in (self.settings if self.shown is None else self.shown)}
+
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)}" for name in self.settings) if self.shown else ""
+        return ", ".join(f"{name}={value}" for name, value in self.shown_settings().items())

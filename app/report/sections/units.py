@@ -56,7 +56,7 @@ def _chart(record: Record, name: str, title: str, y: str, unit: str) -> Chart:
 
 
 def _fits(weights: np.ndarray, shape: Sequence[int], config: Config) -> bool:
-    return len(shape) == 2 and weights.shape == (prod(shape), *config.model.hidden[:1])
+    return config.model.layers is None and len(shape) == 2 and weights.shape == (prod(shape), *config.model.hidden[:1])
 
 
 def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tuple[int, int]) -> Element:

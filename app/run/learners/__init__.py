@@ -6,12 +6,12 @@ from app.run.config import Config
 from app.run.learners.eager import EagerLearner
 from app.run.learners.learner import Learner, PerIteration
 from app.run.learners.program import ProgramLearner
-from app.run.network import Activation
+from app.run.network import Activation, ImageShape
 
 __all__ = ["Learner", "PerIteration", "ProgramLearner", "make_learner"]
 
 
-def make_learner(config: Config, activation: Activation, pixels: int) -> Learner:
+def make_learner(config: Config, activation: Activation, image: ImageShape) -> Learner:
     """A network with this activation, its initial weights given by the configuration's seed alone."""
     kind = EagerLearner if config.engine == "eager" else ProgramLearner
-    return kind(config, activation, pixels)
+    return kind(config, activation, image)

@@ -31,21 +31,21 @@ from app.run.learners.learner import (
     state_of,
     summed_up,
 )
-from app.run.network import Activation, Network
+from app.run.network import Activation, ImageShape, Network
 from app.tensor import Tensor, no_grad
 
 
 class EagerLearner:
     """The network as Tensors, one operator at a time; of each batch, a rank computes on its rows."""
 
-    def __init__(self, config: Config, activation: Activation, pixels: int):
+    def __init__(self, config: Config, activation: Activation, image_shape: ImageShape):
         self._world = World() if config.dist.shape == "none" else current()
         self._activation = activation
         self._counts = config.report
         self._activity: list[Activity] = []
         self._streams = random.Streams(config.seed)
         with self._streams.drawing():
-            self._network = Network(config.model, activation, pixels, config.data.pixel_range)
+            self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
         self._averaging = Averaging(self._network, self._world)
         self._schedule = schedule_of(config.train)
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())

@@ -32,22 +32,22 @@ from app.run.learners.learner import (
     state_of,
     summed_up,
 )
-from app.run.network import Activation, Network
+from app.run.network import Activation, ImageShape, Network, pixels_of
 from app.static import data
 
 
 class ProgramLearner:
     """The network as a startup, a training and a test Program: as written for one process, and as a rank runs them."""
 
-    def __init__(self, config: Config, activation: Activation, pixels: int, place: Place | None = None):
+    def __init__(self, config: Config, activation: Activation, image_shape: ImageShape, place: Place | None = None):
         self._world = World() if config.dist.shape == "none" else current()
         self.main, self.startup = Program(), Program()
         self.startup.random_seed = config.seed
         self._schedule = schedule_of(config.train)
         with names.guard(), program_guard(self.main, self.startup), static_mode():
-            image = data("image", [None, pixels], "uint8")
+            image = data("image", [None, pixels_of(image_shape)], "uint8")
             label = data("label", [None], "int64")
-            network = Network(config.model, activation, pixels, config.data.pixel_range)
+            network = Network(config.model, activation, image_shape, config.data.pixel_range)
             *hidden, scores = network.outputs(image)
             self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)

@@ -37,7 +37,7 @@ def _port(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     folder = Path(options.run) if options.run else _newest() or _trained()
-    opened = open_run(folder, SIZE * SIZE, options.custom_op)
+    opened = open_run(folder, (SIZE, SIZE), options.custom_op)
     with _listening(Reader(opened), options.port) as server:
         say(_introduction(opened, server.address))
         try:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError, DataError, OperatorError
+from app.run.layers import told
 from app.use.trained import Answer, TrainedNetwork, TrainedRun
 from app.vision.digits import SIZE, prepare_ink
 
@@ -31,6 +32,8 @@ class Reader:
         self._run = run
         self._lock = threading.Lock()
         self.read(_example())  # compiles, so that nobody who draws has to wait for it
+        blank = np.zeros((1, SIZE * SIZE), np.uint8)
+        self._units = [layer[0].size for layer in _answer(run.networks[0], blank).hidden]
 
     def read(self, drawing: bytes) -> dict[str, Any]:
         """What each network says of a drawing, and the picture that it was shown."""
@@ -56,7 +59,8 @@ class Reader:
             "size": SIZE,
             "run": str(self._run.path),
             "engine": config.engine,
-            "hidden": list(config.model.hidden),
+            "layers": told(config.model.all_layers),
+            "hidden": self._units,
             "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
             "advice": advice(networks),
         }
@@ -88,7 +92,7 @@ def _plain(answer: Answer) -> dict[str, Any]:
     """An answer to one picture as lists, with null for what is no number."""
     return {
         "probabilities": _numbers(answer.probabilities[0]),
-        "hidden": [_numbers(layer[0, :MOST_UNITS]) for layer in answer.hidden],
+        "hidden": [_numbers(layer[0].reshape(-1)[:MOST_UNITS]) for layer in answer.hidden],
     }
 
 

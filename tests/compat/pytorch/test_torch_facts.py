@@ -38,7 +38,7 @@ def test_pytorch_still_prints_what_was_recorded(facts: Path):
 
 def test_there_are_facts_of_each_area():
     assert {facts.stem for facts in FACTS} == {
-        "autograd", "data", "edges", "function", "matrices", "modules", "optimizers",
+        "autograd", "data", "edges", "function", "images", "matrices", "modules", "optimizers",
         "printing", "schedules", "sharing", "tensors",
     }  # fmt: skip
 

@@ -4,8 +4,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from app import nn, saving
-from app.custom.lookup import make_operator
+from app import saving
 from app.graph import dynamic_mode
 from app.tensor import Parameter, Tensor, to_tensor
 
@@ -30,23 +29,3 @@ def load_dygraph(model_path: str) -> tuple[Any, Any]:
     """The parameters, and the state of an optimiser if there is a file of it."""
     parameters, optimizer = model_path + ".pdparams", model_path + ".pdopt"
     return saving.load(parameters), saving.load(optimizer) if Path(optimizer).exists() else None
-
-
-class Linear(nn.Linear):
-    """A fully connected layer with Paddle 1's parameters, an activation among them."""
-
-    def __init__(
-        self,
-        input_dim: int,
-        output_dim: int,
-        param_attr: Any = None,
-        bias_attr: Any = None,
-        act: str | None = None,
-        dtype: str = "float32",
-    ):
-        super().__init__(input_dim, output_dim, param_attr, bias_attr)
-        self._act = None if act is None else make_operator(act)
-
-    def forward(self, x: Any) -> Any:
-        out = super().forward(x)
-        return out if self._act is None else self._act(out)

@@ -5,6 +5,7 @@ from typing import Any
 
 import app as _package
 from app import static
+from app.compat.paddle._fluid import nn
 from app.compat.table import table
 from app.errors import OperatorError
 from app.graph import static_unless_chosen
@@ -35,7 +36,8 @@ TAKEN = {
     ),
     **table(functional, "elu leaky_relu log_softmax relu softplus"),
     **table(static, "create_global_var create_parameter py_func"),
-    **table(static.nn, "case cond switch_case while_loop"),
+    **table(static.nn, "batch_norm case cond conv2d switch_case while_loop"),
+    **table(nn, "pool2d"),
 }
 """What differs in names of functions and parameters only."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from app import nn as below
-from app.compat.torch.nn import _activations, _losses, functional
+from app.compat.torch.nn import _activations, _images, _losses, functional
 from app.compat.torch.nn._module import Module
 from app.nn.initializer import Initializer, Uniform
 from app.nn.layers.of_function import FunctionLayer
@@ -23,7 +23,25 @@ class Identity(Module, below.Identity):
         below.Identity.__init__(self)
 
 
-class Linear(Module, below.Linear):
+class _Weighted(Module):
+    """A layer whose weight and bias begin within one over the square root of the number of inputs of a sum."""
+
+    def inputs(self) -> int:
+        """The number of inputs of a sum."""
+        raise NotImplementedError
+
+    def initializer(self) -> Initializer:
+        """The initializer of the weight and the bias."""
+        bound = 1 / math.sqrt(self.inputs()) if self.inputs() else 0.0
+        return Uniform(-bound, bound)
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        for parameter in self.parameters():
+            self.initializer()(parameter)
+
+
+class Linear(_Weighted, below.Linear):
     """`input @ weight.T + bias`."""
 
     outputs_first = True
@@ -32,18 +50,52 @@ class Linear(Module, below.Linear):
         self._place(device, dtype)
         below.Linear.__init__(self, in_features, out_features, None, None if bias else False)
 
-    def initializer(self) -> Initializer:
-        """Uniformly distributed numbers within one over the square root of the number of inputs."""
-        bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
-        return Uniform(-bound, bound)
-
-    def reset_parameters(self) -> None:
-        """Draw new initial values."""
-        for parameter in self.parameters():
-            self.initializer()(parameter)
+    def inputs(self) -> int:
+        return self.in_features
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Conv2d(_Weighted, below.Conv2D):
+    """Sums of products of a trained weight with windows of images."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        self._place(device, dtype)
+        around = (padding, padding) if isinstance(padding, int) else padding
+        sizes = (in_channels, out_channels, kernel_size, stride, around, dilation, groups)
+        below.Conv2D.__init__(self, *sizes, padding_mode, None, None if bias else False)
+        self.padding_mode = padding_mode
+
+    def inputs(self) -> int:
+        return self.in_channels // self.groups * math.prod(self.kernel_size)
+
+    def bias_initializer(self) -> Initializer:
+        return self.initializer()
+
+    def forward(self, input: Any) -> Any:
+        settings = (self.stride, self.padding, self.dilation, self.groups)
+        return _images.conv2d(input, self.weight, self.bias, *settings)
+
+    def extra_repr(self) -> str:
+        told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        told += f", padding={self.padding}" if self.padding != (0, 0) else ""
+        told += f", dilation={self.dilation}" if self.dilation != (1, 1) else ""
+        told += f", groups={self.groups}" if self.groups != 1 else ""
+        return told + (", bias=False" if self.bias is None else "")
 
 
 class Flatten(Module):
@@ -86,6 +138,13 @@ class Dropout(Module, below.Dropout):
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout2d(Dropout):
+    """In training, sets channels of images to 0 with probability `p`."""
+
+    def forward(self, input: Any) -> Any:
+        return functional.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class PReLU(Module, below.PReLU):
@@ -172,6 +231,7 @@ class BatchNorm1d(Module, below.BatchNorm1D):
         self.register_buffer("num_batches_tracked", count)
 
     def forward(self, input: Any) -> Any:
+        self.check_axes(input)
         momentum = self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
@@ -187,6 +247,10 @@ class BatchNorm1d(Module, below.BatchNorm1D):
         return f"{self.num_features}, {said}, track_running_stats={self.track_running_stats}"
 
 
+class BatchNorm2d(BatchNorm1d, below.BatchNorm2D):
+    """Normalises each channel of images to mean 0 and variance 1, as BatchNorm1d does."""
+
+
 class _Function(Module, FunctionLayer):
     """A function with settings as a module."""
 
@@ -194,17 +258,64 @@ class _Function(Module, FunctionLayer):
     __init__ = FunctionLayer.__init__
 
     def extra_repr(self) -> str:
-        said = {key: getattr(self, key) for key in self.settings} if self.shown else {}
+        said = self.shown_settings()
         if list(said) == ["lambd"]:  # PyTorch omits its name
             return repr(said["lambd"])
         return ", ".join(f"{key}={value!r}" for key, value in said.items() if (key, value) != ("inplace", False))
 
 
-def _module(name: str, function: Callable[..., Any], inputs: int) -> type[Module]:
+class _Windows(_Function):
+    """Pooling. Windows are side by side unless a stride is given."""
+
+    kernel_size: Any
+    stride: Any
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        if self.stride is None:
+            self.stride = self.kernel_size
+
+
+class MaxPool2d(_Windows):
+    """The greatest number of each window of images."""
+
+    function = _images.max_pool2d
+    settings: ClassVar[Mapping[str, Any]] = {
+        "kernel_size": inspect.Parameter.empty,
+        "stride": None,
+        "padding": 0,
+        "dilation": 1,
+        "return_indices": False,
+        "ceil_mode": False,
+    }
+    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+
+class AvgPool2d(_Windows):
+    """The mean of each window of images."""
+
+    function = _images.avg_pool2d
+    settings: ClassVar[Mapping[str, Any]] = {
+        "kernel_size": inspect.Parameter.empty,
+        "stride": None,
+        "padding": 0,
+        "ceil_mode": False,
+        "count_include_pad": True,
+        "divisor_override": None,
+    }
+    shown = ("kernel_size", "stride", "padding")
+
+
+def _module(name: str, function: Callable[..., Any], inputs: int, shown: Sequence[str] | None = None) -> type[Module]:
     """The module of a function: what follows the inputs among the parameters are its settings."""
     parameters = list(inspect.signature(function).parameters.values())[inputs:]
     settings = {p.name: p.default for p in parameters if p.name not in ("_stacklevel", "dtype", "out")}
-    members = {"function": function, "settings": settings, "shown": inputs == 1, "__doc__": function.__doc__}
+    members = {
+        "function": function,
+        "settings": settings,
+        "shown": shown if inputs == 1 else (),
+        "__doc__": function.__doc__,
+    }
     return type(name, (_Function,), {**members, "__module__": __name__.rpartition(".")[0]})
 
 
@@ -257,5 +368,7 @@ MODULES = {
             ("SmoothL1Loss", "smooth_l1_loss", 2),
         )
     },
+    "AdaptiveAvgPool2d": _module("AdaptiveAvgPool2d", _images.adaptive_avg_pool2d, 1),
+    "AdaptiveMaxPool2d": _module("AdaptiveMaxPool2d", _images.adaptive_max_pool2d, 1, ("output_size",)),
 }
 """The modules that are a function with settings."""

@@ -20,6 +20,12 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return input.become(result) if inplace else result
 
 
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """In training, set channels of images to 0 with probability `p`, and scale the others."""
+    result = functional.dropout2d(input, p, training)
+    return input.become(result) if inplace else result
+
+
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """For each class a row of integers that is 1 at the class and 0 elsewhere."""
     return app.cast(functional.one_hot(tensor, num_classes), dtype="int64")

@@ -23,7 +23,7 @@ const pad = new Pad($("pad"), moved, () => {
 async function begin() {
   about = await fetched("/about");
   $("run").textContent =
-    `The networks of ${about.run} read it while you draw: 784–${[...about.hidden, 10].join("–")}, ${about.engine} engine.`;
+    `The networks of ${about.run} read it while you draw: 784–${[...about.layers, 10].join("–")}, ${about.engine} engine.`;
   $("advice").textContent = about.advice;
   $("advice").hidden = !about.advice;
   cards = about.networks.map((network, index) => new NetworkCard($("networks"), network, about.hidden, index));

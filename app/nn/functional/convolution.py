@@ -1,0 +1,181 @@
+"""Convolution and pooling of images: what users may write for kernel sizes, strides and padding, brought to one form.
+
+Images have the axes [images, channels, height, width].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from app.errors import OperatorError, ShapeError
+from app.ops import convolution, pooling
+from app.ops.shaping import reshape
+from app.ops.spec import plain_sizes
+from app.ops.windows import Padding, Pair
+
+__all__ = [
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool2d",
+    "avg_pool2d",
+    "conv2d",
+    "max_pool2d",
+]
+
+Sizes = int | Sequence[int]
+"""One number for height and width, or one for each."""
+
+
+def conv2d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Sizes = 1,
+    padding: Any = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Any:
+    """The sums of products of a weight of shape [outputs, channels / groups, height, width] with windows of images.
+
+    `padding` is a number, one for height and one for width, [top, bottom, left, right], "valid" (none) or "same": as
+    many windows as rows and columns, divided by the stride.
+    """
+    _check_format("conv2d", data_format)
+    steps, apart = pair("conv2d", "stride", stride), pair("conv2d", "dilation", dilation)
+    around = padding_of("conv2d", padding, weight.shape[2:], steps, apart)
+    out = convolution.conv2d(x, weight, stride=steps, padding=around, dilation=apart, groups=groups)
+    return out if bias is None else out + reshape(bias, [1, -1, 1, 1])
+
+
+def max_pool2d(
+    x: Any,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Any = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Any:
+    """The greatest number of each window of the images; windows are side by side unless a stride is given."""
+    _check_format("max_pool2d", data_format)
+    _refuse_mask("max_pool2d", return_mask)
+    return pooling.max_pool2d(x, **_windows("max_pool2d", kernel_size, stride, padding, ceil_mode))
+
+
+def avg_pool2d(
+    x: Any,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+    divisor_override: int | None = None,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Any:
+    """The mean of each window of the images, without the padding or, unless `exclusive`, with its zeros."""
+    _check_format("avg_pool2d", data_format)
+    settings = _windows("avg_pool2d", kernel_size, stride, padding, ceil_mode)
+    if divisor_override is not None:
+        raise OperatorError(
+            f"avg_pool2d: divisor_override={divisor_override!r} is not supported; multiply the means, as in "
+            "avg_pool2d(x, 2) * (4 / divisor)"
+        )
+    return pooling.avg_pool2d(x, **settings, exclusive=bool(exclusive))
+
+
+def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
+    """The means of as many parts of the images as `output_size` says; None keeps the height or the width."""
+    _check_format("adaptive_avg_pool2d", data_format)
+    return pooling.avg_pool2d(x, **_parts("adaptive_avg_pool2d", x, output_size))
+
+
+def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
+    """The greatest numbers of as many parts of the images as `output_size` says; None keeps the height or the width."""
+    _refuse_mask("adaptive_max_pool2d", return_mask)
+    return pooling.max_pool2d(x, **_parts("adaptive_max_pool2d", x, output_size))
+
+
+def pair(where: str, setting: str, sizes: Any) -> Pair:
+    """The sizes for height and width."""
+    found = (sizes, sizes) if isinstance(sizes, int) else tuple(sizes) if isinstance(sizes, (list, tuple)) else ()
+    if len(found) == 1:
+        found = found * 2
+    if len(found) != 2 or not all(isinstance(size, int) and size >= 1 for size in found):
+        raise ShapeError(
+            f"{where}: {setting} must be a whole number of at least 1, or two of them (height, width), found {sizes!r}"
+        )
+    return cast(Pair, found)
+
+
+def padding_of(where: str, padding: Any, kernel: Any, stride: Pair, dilation: Pair = (1, 1)) -> Padding:
+    """The elements around the images: ((top, bottom), (left, right)), or "same" where they depend on the size."""
+    if isinstance(padding, str):
+        if padding.lower() == "valid":
+            return ((0, 0), (0, 0))
+        if padding.lower() == "same":
+            if stride != (1, 1):
+                return "same"
+            totals = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+            return cast(Padding, tuple((total // 2, total - total // 2) for total in totals))
+    elif isinstance(padding, int):
+        return _not_negative(where, padding, ((padding, padding), (padding, padding)))
+    elif isinstance(padding, (list, tuple)):
+        listed = list(padding)
+        if len(listed) == 4 and all(isinstance(one, (list, tuple)) for one in listed):  # one pair for each axis
+            if any(size for axis in listed[:2] for size in axis):
+                raise ShapeError(f"{where}: only height and width can have padding, found {padding!r}")
+            listed = listed[2:]
+        if len(listed) == 1:
+            listed = listed * 2
+        if len(listed) == 4:
+            listed = [listed[:2], listed[2:]]
+        pairs = tuple(tuple(one) if isinstance(one, (list, tuple)) else (one, one) for one in listed)
+        if len(pairs) == 2 and all(len(one) == 2 and all(isinstance(n, int) for n in one) for one in pairs):
+            return _not_negative(where, padding, cast(Padding, pairs))
+    raise ShapeError(
+        f'{where}: padding must be "same", "valid", a whole number, (height, width) or (top, bottom, left, right), '
+        f"found {padding!r}"
+    )
+
+
+def _not_negative(where: str, padding: Any, pairs: Padding) -> Padding:
+    if any(size < 0 for one in pairs for size in cast(Pair, one)):
+        raise ShapeError(f"{where}: padding must not be negative, found {padding!r}")
+    return pairs
+
+
+def _windows(where: str, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool) -> dict[str, Any]:
+    kernel = pair(where, "kernel_size", kernel_size)
+    steps = kernel if stride is None or stride == [] else pair(where, "stride", stride)
+    around = padding_of(where, padding, kernel, steps)
+    return {"kernel": kernel, "stride": steps, "padding": around, "ceil_mode": bool(ceil_mode)}
+
+
+def _parts(where: str, x: Any, output_size: Any) -> dict[str, Any]:
+    """Windows of one size where the parts are alike, which every engine has in native code."""
+    wanted = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * 2
+    sizes = plain_sizes(x.shape[2:])
+    if len(wanted) == 2 and len(sizes) == 2:
+        wanted = [size if count is None else count for size, count in zip(sizes, wanted, strict=True)]
+    counts = pair(where, "output_size", wanted)
+    if len(sizes) == 2 and all(size > 0 and size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+        kernel = (sizes[0] // counts[0], sizes[1] // counts[1])
+        return {"kernel": kernel, "stride": kernel}
+    return {"output_size": counts}
+
+
+def _check_format(where: str, data_format: str) -> None:
+    if data_format != "NCHW":
+        raise OperatorError(
+            f"{where}: data_format must be 'NCHW', found {data_format!r}; transpose the images first: "
+            "x.transpose([0, 3, 1, 2])"
+        )
+
+
+def _refuse_mask(where: str, return_mask: bool) -> None:
+    if return_mask:
+        raise OperatorError(f"{where}: the places of the greatest numbers are not given; leave return_mask out")

@@ -1,0 +1,107 @@
+"""Convolution and pooling as layers."""
+
+from __future__ import annotations
+
+import math
+from inspect import Parameter
+from typing import Any
+
+from app.errors import OperatorError, ShapeError
+from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
+from app.nn.functional.convolution import pair
+from app.nn.initializer import Initializer, Normal
+from app.nn.layer import Layer
+from app.nn.layers.of_function import FunctionLayer
+
+
+class Conv2D(Layer):
+    """Sums of products of a trained weight with windows of images of shape [images, channels, height, width].
+
+    `padding` is a number, (height, width), (top, bottom, left, right), "same" or "valid".
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        padding_mode: str = "zeros",
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ):
+        super().__init__(name)
+        kind = type(self).__name__
+        if padding_mode != "zeros":
+            raise OperatorError(f"{kind}: padding_mode must be 'zeros', found {padding_mode!r}")
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise ShapeError(
+                f"{kind}: groups must divide both in_channels and out_channels, found {groups} groups of "
+                f"{in_channels} and {out_channels} channels"
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride = pair(kind, "kernel_size", kernel_size), pair(kind, "stride", stride)
+        self.dilation, self.padding, self.data_format = pair(kind, "dilation", dilation), padding, data_format
+        shape = [out_channels, in_channels // groups, *self.kernel_size]
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=self.initializer())
+        first = self.bias_initializer()
+        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True, default_initializer=first)
+
+    def initializer(self) -> Initializer:
+        """The initializer of the weight: normal numbers of variance 2 / inputs of a sum, as in Paddle."""
+        return Normal(0.0, math.sqrt(2.0 / (self.in_channels * math.prod(self.kernel_size))))  # whatever the groups
+
+    def bias_initializer(self) -> Initializer | None:
+        """The initializer of the bias; None for that of `create_parameter`."""
+        return None
+
+    def forward(self, x: Any) -> Any:
+        return F.conv2d(
+            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.data_format
+        )
+
+    def extra_repr(self) -> str:
+        told = f"{self.in_channels}, {self.out_channels}, kernel_size={list(self.kernel_size)}"
+        others = {
+            "stride": [*self.stride],
+            "padding": self.padding,
+            "dilation": [*self.dilation],
+            "groups": self.groups,
+        }
+        usual = {"stride": [1, 1], "padding": 0, "dilation": [1, 1], "groups": 1}
+        parts = [f"{name}={value}" for name, value in others.items() if value != usual[name]]
+        return ", ".join([told, *parts, f"data_format={self.data_format}"])
+
+
+_REQUIRED = Parameter.empty
+
+
+def _pool(name: str, function: Any, shown: tuple[str, ...], **settings: Any) -> Any:
+    """The class of layers that are a pooling function."""
+    described = {"__doc__": function.__doc__, "__module__": __name__, "function": function, "settings": settings}
+    return type(name, (FunctionLayer,), described | {"shown": shown})
+
+
+_WINDOWS = ("kernel_size", "stride", "padding")
+
+MaxPool2D = _pool(
+    "MaxPool2D", F.max_pool2d, _WINDOWS,
+    kernel_size=_REQUIRED, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW",
+)  # fmt: skip
+AvgPool2D = _pool(
+    "AvgPool2D", F.avg_pool2d, _WINDOWS,
+    kernel_size=_REQUIRED, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None,
+    data_format="NCHW",
+)  # fmt: skip
+AdaptiveAvgPool2D = _pool(
+    "AdaptiveAvgPool2D", F.adaptive_avg_pool2d, ("output_size",), output_size=_REQUIRED, data_format="NCHW"
+)
+AdaptiveMaxPool2D = _pool(
+    "AdaptiveMaxPool2D", F.adaptive_max_pool2d, ("output_size", "return_mask"),
+    output_size=_REQUIRED, return_mask=False,
+)  # fmt: skip

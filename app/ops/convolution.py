@@ -1,0 +1,278 @@
+"""Convolution of images, and the two products of the same family that are its gradients.
+
+All three come from one sum over images, channels and windows, `sum(convolution of x by weight, times y)`: the
+convolution is its derivative by y, `conv2d_input` the one by x, and `conv2d_weight` the one by the weight. So the rules
+of each are made of the other two, and derivatives of any order follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError, OperatorError, ShapeError
+from app.ops.definition import operator
+from app.ops.dtype import FLOATS
+from app.ops.elementwise import floats
+from app.ops.form import Convolution
+from app.ops.rules import Call
+from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import Array, Gradients, Results, Value
+from app.ops.windows import (
+    Padding,
+    Pair,
+    across,
+    check_images,
+    check_windows,
+    counts_of,
+    may_be,
+    padding_along,
+    taps_along,
+)
+
+UNFOLDED = 1 << 20
+"""How many bytes the windows of some images may take once they are written out side by side."""
+
+
+def _infer_conv2d(
+    x: Spec,
+    weight: Spec,
+    *,
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> Spec:
+    check_images(x)
+    if len(weight.shape) != 4 or 0 in weight.shape[2:]:
+        wanted = "[outputs, channels of a group, height, width]"
+        raise ShapeError(f"expected a weight of shape {wanted}, found shape {list(weight.shape)}")
+    _check_types(x, weight)
+    (outer, inner), kernel = weight.shape[:2], weight.shape[2:]
+    if not isinstance(groups, int) or groups < 1 or (outer != UNKNOWN and outer % groups):
+        raise ShapeError(f"groups must divide the {outer} outputs of the weight, found {groups!r}")
+    if UNKNOWN not in (x.shape[1], inner) and x.shape[1] != inner * groups:
+        times = f" * {groups} groups" if groups > 1 else ""
+        raise ShapeError(
+            f"the weight {weight} takes images of {inner}{times} channels, found {x.shape[1]} channels in {x}"
+        )
+    check_windows(stride, padding, dilation)
+    return Spec((x.shape[0], outer, *counts_of(x.shape, kernel, stride, padding, dilation)), x.dtype)
+
+
+def _check_types(*specs: Spec) -> None:
+    if len({spec.dtype for spec in specs}) > 1 or specs[0].dtype not in FLOATS:
+        raise DtypeError(f"expected values of one floating type, found {' and '.join(s.dtype for s in specs)}")
+
+
+def _check_sums(y: Spec, expected: Spec) -> None:
+    """Refuse what is not of the shape and type of a convolution."""
+    _check_types(y, expected)
+    if not may_be(y.shape, expected.shape):
+        raise ShapeError(f"expected the shape {list(expected.shape)} of the convolution, found {list(y.shape)}")
+
+
+class _Tiles:
+    """The products of a convolution, taken for a few images at a time: their windows written out side by side."""
+
+    def __init__(
+        self, x_shape: Any, weight_shape: Any, dtype: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
+    ):
+        self.images, self.channels, *sizes = x_shape
+        self.groups, self.kernel = groups, weight_shape[2:]
+        self.counts = tuple(map(int, counts_of(x_shape, self.kernel, stride, padding, dilation)))
+        self.taps = list(
+            across(
+                *(
+                    taps_along(size, count, k, s, padding_along(padding, a, size, k, s, d)[0], d)
+                    for a, (size, count, k, s, d) in enumerate(
+                        zip(sizes, self.counts, self.kernel, stride, dilation, strict=True)
+                    )
+                )
+            )
+        )
+        self.dtype = dtype
+        self.inner = weight_shape[1] * len(self.taps)
+        """The numbers that are summed for each output: those of a window, over the channels of a group."""
+        self.places = int(np.prod(self.counts))
+        of_one_image = max(groups * self.inner * self.places * np.dtype(dtype).itemsize, 1)
+        self.length = max(UNFOLDED // of_one_image, 1)
+
+    def __iter__(self) -> Iterator[slice]:
+        """The images of each tile."""
+        return (slice(first, first + self.length) for first in range(0, self.images, self.length))
+
+    def unfolded(self, x: Array) -> Array:
+        """The windows of some images: [images, groups, numbers of a window, windows]."""
+        out = np.zeros((len(x), self.channels, len(self.taps), *self.counts), self.dtype)
+        for k, (windows, elements) in enumerate(self.taps):
+            out[:, :, k][windows] = x[elements]
+        return out.reshape(len(x), self.groups, self.inner, self.places)
+
+    def fold(self, unfolded: Array, x: Array) -> None:
+        """Add the numbers of windows to the images that they lie in."""
+        parts = unfolded.reshape(len(x), self.channels, len(self.taps), *self.counts)
+        for k, (windows, elements) in enumerate(self.taps):
+            x[elements] += parts[:, :, k][windows]
+
+    def by_group(self, y: Array) -> Array:
+        """Values at every window as [images, groups, outputs of a group, windows]."""
+        return y.reshape(len(y), self.groups, y.shape[1] // self.groups, self.places)
+
+    def weights(self, weight: Array) -> Array:
+        """A weight as [groups, outputs of a group, numbers of a window]."""
+        return weight.reshape(self.groups, len(weight) // self.groups, self.inner)
+
+
+@operator(_infer_conv2d, prepare=floats, checked=True, form=Convolution("y"))
+def conv2d(
+    x: Array,
+    weight: Array,
+    *,
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> Results:
+    """For each window of the images, and each output channel, the sum of products with the weight."""
+    tiles = _Tiles(x.shape, weight.shape, x.dtype, stride, padding, dilation, groups)
+    matrices = tiles.weights(weight)
+    y = np.empty((len(x), len(weight), *tiles.counts), x.dtype)
+    for some in tiles:
+        np.matmul(matrices, tiles.unfolded(x[some]), out=tiles.by_group(y[some]))
+    return y
+
+
+def _infer_conv2d_input(y: Spec, weight: Spec, like: Spec, **settings: Any) -> Spec:
+    _check_sums(y, _infer_conv2d(like, weight, **settings))
+    return Spec(like.shape, y.dtype)
+
+
+@operator(_infer_conv2d_input, checked=True, form=Convolution("x", takes=(0, 1)))
+def conv2d_input(
+    y: Array,
+    weight: Array,
+    like: Array,
+    *,
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> Results:
+    """The gradient of a convolution by its images, which are like `like`, where `y` is the one that arrives."""
+    tiles = _Tiles(like.shape, weight.shape, y.dtype, stride, padding, dilation, groups)
+    matrices = tiles.weights(weight).swapaxes(-1, -2)
+    x = np.zeros(like.shape, y.dtype)
+    for some in tiles:
+        tiles.fold(np.matmul(matrices, tiles.by_group(y[some])), x[some])
+    return x
+
+
+def _infer_conv2d_weight(x: Spec, y: Spec, like: Spec, **settings: Any) -> Spec:
+    _check_sums(y, _infer_conv2d(x, like, **settings))
+    return Spec(like.shape, y.dtype)
+
+
+@operator(_infer_conv2d_weight, checked=True, form=Convolution("weight", takes=(0, 1)))
+def conv2d_weight(
+    x: Array,
+    y: Array,
+    like: Array,
+    *,
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> Results:
+    """The gradient of a convolution by its weight, which is like `like`, where `y` is the one that arrives."""
+    tiles = _Tiles(x.shape, like.shape, y.dtype, stride, padding, dilation, groups)
+    weight = np.zeros(like.shape, y.dtype)
+    matrices = tiles.weights(weight)
+    for some in tiles:
+        matrices += np.matmul(tiles.by_group(y[some]), tiles.unfolded(x[some]).swapaxes(-1, -2)).sum(0)
+    return weight
+
+
+# Each is linear in both of the values that it multiplies
+
+
+@conv2d.gradient_of("x")
+def _(x_like: Value, weight: Value, dout: Value, call: Call) -> Gradients:
+    return conv2d_input(dout, weight, x_like, **call.attributes)
+
+
+@conv2d.gradient_of("weight")
+def _(x: Value, weight_like: Value, dout: Value, call: Call) -> Gradients:
+    return conv2d_weight(x, dout, weight_like, **call.attributes)
+
+
+@conv2d_input.gradient_of("y")
+def _(weight: Value, dout: Value, call: Call) -> Gradients:
+    return conv2d(dout, weight, **call.attributes)
+
+
+@conv2d_input.gradient_of("weight")
+def _(y: Value, weight_like: Value, dout: Value, call: Call) -> Gradients:
+    return conv2d_weight(dout, y, weight_like, **call.attributes)
+
+
+@conv2d_weight.gradient_of("x")
+def _(x_like: Value, y: Value, dout: Value, call: Call) -> Gradients:
+    return conv2d_input(y, dout, x_like, **call.attributes)
+
+
+@conv2d_weight.gradient_of("y")
+def _(x: Value, dout: Value, call: Call) -> Gradients:
+    return conv2d(x, dout, **call.attributes)
+
+
+# In ONNX
+
+
+def _pairs(shape: Any, kernel: Any, stride: Pair, padding: Padding, dilation: Pair) -> list[Pair]:
+    """The padding of rows and columns, which depends on the sizes if it is "same"."""
+    if padding == "same" and UNKNOWN in shape[2:]:
+        raise OperatorError(f'with padding "same" the height and width must be known, found shape {list(shape)}')
+    return [padding_along(padding, a, shape[2 + a], kernel[a], stride[a], dilation[a]) for a in (0, 1)]
+
+
+def _settings_in_onnx(stride: Pair, pairs: Sequence[Pair], dilation: Pair, groups: int) -> dict[str, Any]:
+    pads = [pair[end] for end in (0, 1) for pair in pairs]
+    return {"strides": stride, "pads": pads, "dilations": dilation, "group": groups}
+
+
+@conv2d.in_onnx
+def _(onnx: Any, x: Any, weight: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    pairs = _pairs(x.shape, weight.shape[2:], stride, padding, dilation)
+    return onnx.Conv(x, weight, **_settings_in_onnx(stride, pairs, dilation, groups))
+
+
+@conv2d_input.in_onnx
+def _(
+    onnx: Any, y: Any, weight: Any, like: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
+) -> Any:  # fmt: skip
+    kernel = weight.shape[2:]
+    befores = [before for before, _ in _pairs(like.shape, kernel, stride, padding, dilation)]
+    padded = onnx.ConvTranspose(y, weight, **_settings_in_onnx(stride, [(0, 0), (0, 0)], dilation, groups))
+    # At its end there may be rows and columns that no window reached
+    longer = onnx.Pad(padded, [0] * 6 + [step - 1 for step in stride])
+    ends = [onnx.length(like, 2 + a) + np.array([befores[a]]) for a in (0, 1)]
+    return onnx.Slice(longer, befores, onnx.listed(*ends), [2, 3])
+
+
+@conv2d_weight.in_onnx
+def _(
+    onnx: Any, x: Any, y: Any, like: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
+) -> Any:  # fmt: skip
+    """A convolution whose images are the channels, and whose channels are the images; a stride is its dilation."""
+    inner, kernel = like.shape[1], like.shape[2:]
+    pairs = _pairs(x.shape, kernel, stride, padding, dilation)
+    apart = onnx.Reshape(x, onnx.listed([-1, groups, inner], onnx.Shape(x, start=2)))
+    channels = onnx.Reshape(
+        onnx.Transpose(apart, perm=[2, 1, 0, 3, 4]), onnx.listed([inner, -1], onnx.Shape(x, start=2))
+    )
+    images = onnx.Transpose(y, perm=[1, 0, 2, 3])
+    found = onnx.Conv(channels, images, **_settings_in_onnx(dilation, pairs, stride, groups))
+    return onnx.Transpose(onnx.Slice(found, [0, 0], list(kernel), [2, 3]), perm=[1, 0, 2, 3])

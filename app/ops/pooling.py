@@ -1,0 +1,410 @@
+"""Pooling of images: the greatest number, or the mean, of each window, and what their gradients are made of.
+
+Windows slide as those of a convolution do or, with `output_size`, divide the images into so many parts (adaptive
+pooling). The first maximum of a window, row by row, gets its gradient; a NaN counts as the greatest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from app.errors import DtypeError, OperatorError, ShapeError
+from app.ops.definition import operator
+from app.ops.dtype import FLOATS
+from app.ops.elementwise import floats
+from app.ops.form import Pooling
+from app.ops.rules import Call
+from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import Array, Gradients, Results, Value
+from app.ops.windows import (
+    Index,
+    Padding,
+    Pair,
+    Tap,
+    across,
+    check_images,
+    check_pair,
+    check_windows,
+    counts_of,
+    may_be,
+    padding_along,
+    taps_along,
+    taps_of_parts,
+)
+
+
+def _infer_pool(
+    x: Spec,
+    *,
+    kernel: Pair = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    ceil_mode: bool = False,
+    output_size: Pair | None = None,
+    **others: Any,
+) -> Spec:
+    check_images(x)
+    if x.dtype not in FLOATS:
+        raise DtypeError(f"expected images of a floating type, found {x.dtype}")
+    if output_size is not None:
+        check_pair("output_size", output_size)
+        if 0 in x.shape[2:]:
+            raise ShapeError(f"images without elements cannot be divided into parts, found {x}")
+        return Spec((*x.shape[:2], *output_size), x.dtype)
+    check_pair("kernel", kernel)
+    check_windows(stride, padding)
+    for axis, length in enumerate(kernel):
+        if padding != "same" and max(padding[axis]) >= length:
+            raise ShapeError(f"padding must be less than the kernel {kernel}, found {padding}: a window would be empty")
+    return Spec((*x.shape[:2], *counts_of(x.shape, kernel, stride, padding, (1, 1), ceil_mode)), x.dtype)
+
+
+def _infer_back(y: Spec, like: Spec, **settings: Any) -> Spec:
+    expected = _infer_pool(like, **settings)
+    if y.dtype != like.dtype:
+        raise DtypeError(f"expected values of one type, found {y.dtype} and {like.dtype}")
+    if not may_be(y.shape, expected.shape):
+        raise ShapeError(f"expected the shape {list(expected.shape)} of the pooled images, found {list(y.shape)}")
+    return Spec(like.shape, y.dtype)
+
+
+def _infer_pick(values: Spec, x: Spec, **settings: Any) -> Spec:
+    if values.dtype != x.dtype:
+        raise DtypeError(f"expected values of one type, found {values.dtype} and {x.dtype}")
+    if not may_be(values.shape, x.shape):
+        raise ShapeError(f"expected values of the shape of the images, {list(x.shape)}, found {list(values.shape)}")
+    return _infer_pool(x, **settings)
+
+
+class _Windows:
+    """The windows of one call: how many there are, and their taps."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        kernel: Pair,
+        stride: Pair,
+        padding: Padding,
+        ceil_mode: bool,
+        output_size: Pair | None,
+    ):
+        self.lengths = []
+        """Along each axis the numbers that each window covers, those of the padding too."""
+        self.along: list[list[Tap]]
+        if output_size is not None:
+            self.counts: Any = output_size
+            self.along = [taps_of_parts(size, count) for size, count in zip(shape[2:], output_size, strict=True)]
+        else:
+            self.counts = counts_of(shape, kernel, stride, padding, (1, 1), ceil_mode)
+            self.along = []
+            for a, size in enumerate(shape[2:]):
+                before, after = padding_along(padding, a, size, kernel[a], stride[a])
+                self.along.append(taps_along(size, self.counts[a], kernel[a], stride[a], before))
+                starts = np.arange(self.counts[a]) * stride[a] - before
+                self.lengths.append(np.minimum(starts + kernel[a], size + after) - starts)
+        self.shape = (*shape[:2], *self.counts)
+
+    def __iter__(self) -> Iterator[tuple[Index, Index]]:
+        return across(*self.along)
+
+    def numbers(self, exclusive: bool) -> Array:
+        """By how many numbers the sum of each window is divided: those in the images, or unless `exclusive` all."""
+        if not exclusive and self.lengths:
+            rows, columns = self.lengths
+        else:
+            rows, columns = (np.zeros(count, int) for count in self.counts)
+            for numbers, taps in zip((rows, columns), self.along, strict=True):
+                for windows, _ in taps:
+                    numbers[windows] += 1
+        return rows[:, None] * columns
+
+    def greatest(self, x: Array) -> Array:
+        """The greatest number of each window."""
+        y = np.full(self.shape, -np.inf, x.dtype)
+        for windows, elements in self:
+            np.maximum(y[windows], x[elements], out=y[windows])
+        return y
+
+    def first_greatest(self, x: Array) -> Iterator[tuple[Index, Index, Array]]:
+        """Each tap, with which of its windows have their first maximum there."""
+        greatest, open_ones = self.greatest(x), np.ones(self.shape, bool)
+        has_nan = np.isnan(greatest).any()
+        for windows, elements in self:
+            here = x[elements] == greatest[windows]
+            if has_nan:
+                here |= np.isnan(x[elements])
+            here &= open_ones[windows]
+            open_ones[windows] ^= here
+            yield windows, elements, here
+
+
+# The greatest number of each window
+
+
+@operator(_infer_pool, prepare=floats, checked=True, form=Pooling("max"))
+def max_pool2d(
+    x: Array,
+    *,
+    kernel: Pair = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    ceil_mode: bool = False,
+    output_size: Pair | None = None,
+) -> Results:
+    """The greatest number of each window of the images."""
+    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+    return windows.greatest(x)
+
+
+@operator(_infer_back, checked=True, form=Pooling("scatter", takes=(0, 1)))
+def max_pool2d_scatter(
+    y: Array,
+    x: Array,
+    *,
+    kernel: Pair = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    ceil_mode: bool = False,
+    output_size: Pair | None = None,
+) -> Results:
+    """Zeros in the shape of the images `x`, with `y` added where each window has its first maximum."""
+    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+    out = np.zeros(x.shape, y.dtype)
+    for outer, inner, here in windows.first_greatest(x):
+        np.add(out[inner], y[outer], out=out[inner], where=here)
+    return out
+
+
+@operator(_infer_pick, checked=True, form=Pooling("pick", takes=(0, 1)))
+def max_pool2d_pick(
+    values: Array,
+    x: Array,
+    *,
+    kernel: Pair = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    ceil_mode: bool = False,
+    output_size: Pair | None = None,
+) -> Results:
+    """Of each window the element of `values` that stands where the images `x` have their first maximum."""
+    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+    out = np.zeros(windows.shape, values.dtype)
+    for outer, inner, here in windows.first_greatest(x):
+        np.copyto(out[outer], values[inner], where=here)
+    return out
+
+
+@max_pool2d.gradient
+def _(x: Value, dout: Value, call: Call) -> Gradients:
+    return max_pool2d_scatter(dout, x, **call.attributes)
+
+
+@max_pool2d_scatter.gradient_of("y")
+def _(x: Value, dout: Value, call: Call) -> Gradients:
+    return max_pool2d_pick(dout, x, **call.attributes)
+
+
+@max_pool2d_pick.gradient_of("values")
+def _(x: Value, dout: Value, call: Call) -> Gradients:
+    return max_pool2d_scatter(dout, x, **call.attributes)
+
+
+# The mean of each window
+
+
+@operator(_infer_pool, prepare=floats, checked=True, form=Pooling("mean"))
+def avg_pool2d(
+    x: Array,
+    *,
+    kernel: Pair = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    ceil_mode: bool = False,
+    output_size: Pair | None = None,
+    exclusive: bool = True,
+) -> Results:
+    """The mean of each window of the images: of the numbers in them alone or, unless `exclusive`, of padding too."""
+    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+    y = np.zeros(windows.shape, x.dtype)
+    for outer, inner in windows:
+        y[outer] += x[inner]
+    y /= windows.numbers(exclusive)
+    return y
+
+
+@operator(_infer_back, checked=True, form=Pooling("spread"))
+def avg_pool2d_spread(
+    y: Array,
+    like: Array,
+    *,
+    kernel: Pair = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Padding = ((0, 0), (0, 0)),
+    ceil_mode: bool = False,
+    output_size: Pair | None = None,
+    exclusive: bool = True,
+) -> Results:
+    """Zeros in the shape of `like`, with an equal share of `y` added to all numbers of each window."""
+    windows = _Windows(like.shape, kernel, stride, padding, ceil_mode, output_size)
+    shares, out = (y / windows.numbers(exclusive)).astype(y.dtype, copy=False), np.zeros(like.shape, y.dtype)
+    for outer, inner in windows:
+        out[inner] += shares[outer]
+    return out
+
+
+@avg_pool2d.gradient
+def _(x_like: Value, dout: Value, call: Call) -> Gradients:
+    return avg_pool2d_spread(dout, x_like, **call.attributes)
+
+
+@avg_pool2d_spread.gradient_of("y")
+def _(dout: Value, call: Call) -> Gradients:
+    return avg_pool2d(dout, **call.attributes)
+
+
+# In ONNX
+
+
+def _known_sizes(x: Any) -> tuple[int, int]:
+    if UNKNOWN in x.shape[2:]:
+        raise OperatorError(f"the height and width of its images must be known, found shape {list(x.shape)}")
+    height, width = x.shape[2:]
+    return height, width
+
+
+def _settings_in_onnx(
+    x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
+) -> dict[str, Any] | None:
+    """ONNX's settings for the same windows; None where they are of several sizes."""
+    if output_size is not None:
+        sizes = _known_sizes(x)
+        kernel = (sizes[0] // output_size[0], sizes[1] // output_size[1])
+        even = all(length * count == size for length, count, size in zip(kernel, output_size, sizes, strict=True))
+        return {"kernel_shape": kernel, "strides": kernel} if even else None
+    if padding == "same" or ceil_mode:
+        counts = counts_of(x.shape, kernel, stride, padding, (1, 1), ceil_mode)
+        ends = []
+        for a, size in enumerate(_known_sizes(x)):
+            before, _ = padding_along(padding, a, size, kernel[a], stride[a])
+            ends.append((before, max((int(counts[a]) - 1) * stride[a] + kernel[a] - size - before, 0)))
+        padding = (ends[0], ends[1])
+    pads = [pair[end] for end in (0, 1) for pair in padding]
+    return {"kernel_shape": kernel, "strides": stride, "pads": pads}
+
+
+def _parts(onnx: Any, x: Any, windows: _Windows, fill: Any) -> Any:
+    """The elements of each window, along a new last axis: [images, channels, windows, elements], `fill` for padding."""
+    height, width = _known_sizes(x)
+    index = np.full((len(list(windows)), *windows.counts), height * width)
+    places = np.arange(height * width).reshape(height, width)
+    for k, (outer, inner) in enumerate(windows):
+        index[k][outer] = places[inner]
+    flat = onnx.Pad(onnx.Reshape(x, [0, 0, height * width]), [0, 0, 0, 0, 0, 1], fill)
+    return onnx.Gather(flat, np.moveaxis(index, 0, -1).reshape(-1, len(index)), axis=2)
+
+
+def _windows_in(x: Any, *settings: Any) -> _Windows:
+    _known_sizes(x)
+    return _Windows(x.shape, *settings)
+
+
+def _pooled_shape(onnx: Any, x: Any, windows: _Windows) -> Any:
+    return onnx.listed(onnx.Shape(x, start=0, end=2), windows.counts)
+
+
+def _is_global(x: Any, output_size: Pair | None) -> bool:
+    """Whether images of unknown sizes become one number each."""
+    return output_size == (1, 1) and UNKNOWN in x.shape[2:]
+
+
+@max_pool2d.in_onnx
+def _(
+    onnx: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
+) -> Any:
+    if _is_global(x, output_size):
+        return onnx.GlobalMaxPool(x)
+    settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
+    if settings is not None:
+        return onnx.MaxPool(x, **settings)
+    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    greatest = onnx.ReduceMax(_parts(onnx, x, windows, -np.inf), [-1], keepdims=0)
+    return onnx.Reshape(greatest, _pooled_shape(onnx, x, windows), allowzero=1)
+
+
+def _pick_in_onnx(onnx: Any, values: Any, x: Any, windows: _Windows) -> Any:
+    places = onnx.ArgMax(_parts(onnx, x, windows, -np.inf), axis=-1)
+    picked = onnx.GatherElements(_parts(onnx, values, windows, 0), places, axis=-1)
+    return onnx.Reshape(picked, _pooled_shape(onnx, x, windows), allowzero=1)
+
+
+@max_pool2d_pick.in_onnx
+def _(
+    onnx: Any,
+    values: Any,
+    x: Any,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+) -> Any:
+    return _pick_in_onnx(onnx, values, x, _windows_in(x, kernel, stride, padding, ceil_mode, output_size))
+
+
+@max_pool2d_scatter.in_onnx
+def _(
+    onnx: Any, y: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
+) -> Any:
+    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    return onnx.placed(y, x, lambda places: _pick_in_onnx(onnx, places, x, windows), add=True)
+
+
+def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Array]:
+    """For rows and for columns, which of them belong to each window: [windows, rows]."""
+    found = [np.zeros((count, size), dtype) for count, size in zip(windows.counts, sizes, strict=True)]
+    for matrix, taps in zip(found, windows.along, strict=True):
+        for outer, inner in taps:
+            matrix[np.arange(len(matrix))[outer], np.arange(matrix.shape[1])[inner]] = 1
+    return found
+
+
+@avg_pool2d.in_onnx
+def _(
+    onnx: Any,
+    x: Any,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+    exclusive: bool,
+) -> Any:
+    if _is_global(x, output_size):
+        return onnx.GlobalAveragePool(x)
+    settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
+    if settings is not None and exclusive:
+        return onnx.AveragePool(x, count_include_pad=0, **settings)
+    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    rows, columns = _matrices(windows, _known_sizes(x), x.dtype)
+    sums = onnx.MatMul(onnx.MatMul(rows, x), columns.T)
+    return sums / windows.numbers(exclusive).astype(x.dtype)
+
+
+@avg_pool2d_spread.in_onnx
+def _(
+    onnx: Any,
+    y: Any,
+    like: Any,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+    exclusive: bool,
+) -> Any:
+    windows = _windows_in(like, kernel, stride, padding, ceil_mode, output_size)
+    rows, columns = _matrices(windows, _known_sizes(like), y.dtype)
+    return onnx.MatMul(onnx.MatMul(rows.T, y / windows.numbers(exclusive).astype(y.dtype)), columns)

@@ -1,0 +1,155 @@
+"""The windows that convolution and pooling slide over images: how many there are, and what each one covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd
+from types import EllipsisType
+from typing import Literal, TypeGuard
+
+from app.errors import ShapeError
+from app.ops.size import AnySize, Shape, quotient, smaller
+from app.ops.spec import UNKNOWN, Spec
+
+Pair = tuple[int, int]
+Padding = tuple[Pair, Pair] | Literal["same"]
+"""How many elements of padding stand before and after, for rows and for columns.
+
+"same" gives as many windows as there are rows and columns, divided by the stride and rounded up.
+"""
+Tap = tuple[slice, slice]
+"""The windows that have an element of the images at one offset into them, and those elements."""
+Index = tuple[EllipsisType, slice, slice]
+"""Rows and columns of arrays of images."""
+
+
+def check_images(x: Spec) -> None:
+    """Refuse a value that does not have the four axes of images."""
+    if len(x.shape) != 4:
+        raise ShapeError(f"expected images of shape [images, channels, height, width], found shape {list(x.shape)}")
+
+
+def may_be(shape: Shape, expected: Shape) -> bool:
+    """Whether a shape is the expected one, as far as sizes are known."""
+    return len(shape) == len(expected) and all(
+        a == b or UNKNOWN in (a, b) for a, b in zip(shape, expected, strict=True)
+    )
+
+
+def check_pair(name: str, sizes: object) -> None:
+    """Refuse anything but two whole numbers above 0, one for the height and one for the width."""
+    if not _are_whole(sizes) or min(sizes) < 1:
+        raise ShapeError(f"{name} must be two whole numbers above 0, found {sizes!r}")
+
+
+def check_windows(stride: Pair, padding: Padding, dilation: Pair = (1, 1)) -> None:
+    """Refuse settings that describe no windows."""
+    check_pair("stride", stride)
+    check_pair("dilation", dilation)
+    if padding == "same":
+        return
+    if isinstance(padding, str) or len(padding) != 2 or not all(map(_are_whole, padding)):
+        raise ShapeError(f'padding must be "same" or ((top, bottom), (left, right)), found {padding!r}')
+    if min(min(pair) for pair in padding) < 0:
+        raise ShapeError(f"padding must not be negative, found {padding!r}")
+
+
+def _are_whole(sizes: object) -> TypeGuard[Pair]:
+    return isinstance(sizes, (tuple, list)) and len(sizes) == 2 and all(type(size) is int for size in sizes)
+
+
+def padding_along(
+    padding: Padding, axis: int, size: int, kernel: int, stride: int, dilation: int = 1
+) -> tuple[int, int]:
+    """The padding before and after an axis; where that of "same" is odd, there is more of it after."""
+    if padding != "same":
+        before, after = padding[axis]
+        return before, after
+    total = max((-(-size // stride) - 1) * stride + dilation * (kernel - 1) + 1 - size, 0)
+    return total // 2, total - total // 2
+
+
+def window_count(
+    size: AnySize,
+    kernel: AnySize,
+    stride: int,
+    padding: tuple[int, int] | Literal["same"],
+    dilation: int = 1,
+    ceil_mode: bool = False,
+) -> AnySize:
+    """How many windows there are along an axis of that size; -1 where the size is unknown.
+
+    In `ceil_mode` a last window may reach over the end, as long as it begins before it.
+    """
+    if size == UNKNOWN or (kernel == UNKNOWN and padding != "same"):
+        return UNKNOWN
+    if padding == "same":
+        return quotient(size + (stride - 1), stride)
+    reach = dilation * (kernel - 1) + 1
+    room = size + (sum(padding) - reach)
+    if isinstance(room, int) and room < 0:
+        raise ShapeError(
+            f"a window over {reach} elements does not fit into an axis of {size}"
+            + (f" with {padding[0]} + {padding[1]} of padding" if any(padding) else "")
+        )
+    count = quotient(room, stride) + 1
+    if not ceil_mode or stride == 1:
+        return count
+    more = quotient(room + (stride - 1), stride) + 1
+    that_begin = quotient(size + (padding[0] - 1), stride) + 1
+    return smaller(more, that_begin)
+
+
+def counts_of(
+    shape: Shape, kernel: Shape, stride: Pair, padding: Padding, dilation: Pair = (1, 1), ceil_mode: bool = False
+) -> Shape:
+    """How many windows there are along the height and the width of images."""
+    return tuple(
+        window_count(
+            shape[2 + a],
+            kernel[a],
+            stride[a],
+            "same" if padding == "same" else padding[a],
+            dilation[a],
+            ceil_mode,
+        )
+        for a in (0, 1)
+    )
+
+
+def taps_along(size: int, count: int, kernel: int, stride: int, before: int, dilation: int = 1) -> list[Tap]:
+    """For each offset into a window: which of the windows have an element there, none of the padding, and which."""
+    found = []
+    for offset in range(kernel):
+        shift = offset * dilation - before  # the element of window i is i * stride + shift
+        first = max(-(shift // stride), 0)
+        last = min((size - 1 - shift) // stride, count - 1)
+        if last < first:
+            found.append((slice(0, 0), slice(0, 0)))
+        else:
+            found.append(
+                (slice(first, last + 1), slice(first * stride + shift, last * stride + shift + 1, stride)),
+            )
+    return found
+
+
+def taps_of_parts(size: int, count: int) -> list[Tap]:
+    """The taps of windows that divide an axis into so many parts, as equal as they can be, which may share elements.
+
+    Part i begins at i * size // count. Where size and count share a factor, windows that many apart are alike.
+    """
+    found = []
+    alike = count // gcd(size, count)
+    step = alike * size // count
+    for first in range(alike):
+        start, stop = first * size // count, -(-(first + 1) * size // count)
+        for element in range(start, stop):
+            found.append((slice(first, count, alike), slice(element, None, step)))
+    return found
+
+
+def across(rows: Sequence[Tap], columns: Sequence[Tap]) -> Iterator[tuple[Index, Index]]:
+    """The taps of windows over rows and columns, row by row: windows and elements as indices into arrays of images."""
+    for (outer, inner), (outer_columns, inner_columns) in product(rows, columns):
+        yield (..., outer, outer_columns), (..., inner, inner_columns)

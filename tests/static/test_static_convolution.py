@@ -1,0 +1,90 @@
+"""Convolutions and batch normalisation as functions of Programs, run by every engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app import nn, optimizer, static
+from app.errors import ShapeError
+from app.nn import functional
+
+IMAGES = np.random.default_rng(0).normal(size=(6, 1, 10, 10)).astype("float32")
+LABELS = np.arange(6) % 3
+
+
+def losses(engine: str, build: Any, steps: int = 3) -> list[float]:
+    main, startup = static.Program(), static.Program()
+    startup.random_seed = 3
+    with static.program_guard(main, startup):
+        x, label = static.data("x", [None, 1, 10, 10]), static.data("label", [None], "int64")
+        loss = functional.cross_entropy(build(x), label)
+        optimizer.Momentum(0.1).minimize(loss)
+    scope, executor = static.Scope(), static.Executor(engine=engine)
+    executor.run(startup, scope=scope)
+    feed = {"x": IMAGES, "label": LABELS}
+    return [float(executor.run(main, feed, [loss], scope=scope)[0]) for _ in range(steps)]
+
+
+def with_pooling(x: Any) -> Any:
+    x = static.nn.conv2d(x, 4, 3, padding=1, act="relu")
+    x = functional.max_pool2d(x, 2, 2)
+    x = static.nn.batch_norm(static.nn.conv2d(x, 6, 3, stride=2, groups=2), act="tanh")
+    return static.nn.fc(functional.avg_pool2d(x, 2), 3)
+
+
+def with_odd_windows(x: Any) -> Any:
+    x = functional.max_pool2d(static.nn.conv2d(x, 3, (2, 3), stride=(1, 2), padding="same"), 3, 2, 1)
+    x = static.nn.conv2d(x, 2, 2, dilation=2, bias_attr=False, act="sigmoid")
+    return static.nn.fc(functional.adaptive_max_pool2d(x, (2, 1)), 3)
+
+
+@pytest.mark.parametrize("build", [with_pooling, with_odd_windows])
+def test_engines_train_alike(build: Any):
+    expected = losses("reference", build)
+    assert expected[-1] < expected[0]
+    np.testing.assert_allclose(losses("compiled", build), expected, rtol=1e-4)
+
+
+def test_parameters_are_named_and_shaped_as_a_layers():
+    main = static.Program()
+    with static.program_guard(main, static.Program()):
+        x = static.data("x", [None, 3, 8, 8])
+        y = static.nn.conv2d(x, 4, 3, param_attr="kernel", bias_attr=nn.ParamAttr("offset"))
+        z = static.nn.batch_norm(y, moving_mean_name="mean", moving_variance_name="variance")
+    shapes = {v.name: list(v.shape) for v in main.list_vars() if v.persistable}
+    assert shapes["kernel"] == [4, 3, 3, 3]
+    assert shapes["offset"] == shapes["mean"] == shapes["variance"] == [4]
+    assert list(z.shape) == [-1, 4, 6, 6]
+
+
+def test_running_statistics_are_used_in_a_clone_for_testing():
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup):
+        x = static.data("x", [None, 1, 10, 10])
+        y = static.nn.batch_norm(x)
+    test = main.clone(for_test=True)
+    executor, scope = static.Executor(), static.Scope()
+    executor.run(startup, scope=scope)
+    (found,) = executor.run(test, {"x": IMAGES}, [y.name], scope=scope)
+    np.testing.assert_allclose(found, IMAGES, rtol=1e-4, atol=1e-5)  # mean 0 and variance 1, as nothing was seen yet
+
+
+def test_open_heights_and_widths_are_run():
+    main = static.Program()
+    with static.program_guard(main, static.Program()):
+        x = static.data("x", [None, 1, None, None])
+        y = functional.max_pool2d(functional.conv2d(x, np.ones((2, 1, 3, 3), "float32")), 2)
+    assert list(y.shape) == [-1, 2, -1, -1]
+    for size in (8, 11):
+        (found,) = static.Executor().run(main, {"x": np.ones((2, 1, size, 9), "float32")}, [y])
+        assert found.shape == (2, 2, (size - 2) // 2, 3)
+
+
+def test_unknown_channels_are_refused():
+    with static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [None, None, 8, 8])
+        with pytest.raises(ShapeError, match=r"with a known number of channels, found shape \[-1, -1, 8, 8\]"):
+            static.nn.conv2d(x, 4, 3)
