@@ -14,7 +14,7 @@ from app.graph.variable import Variable
 from app.ops import creation as ops
 from app.ops import drawing
 from app.ops.broadcasting import broadcast_tensors
-from app.ops.definition import REGISTRY, OpDef, apply, plain
+from app.ops.definition import REGISTRY, OpDef, apply, as_immutable
 from app.ops.dtype import canonical, get_default_dtype
 from app.ops.public import public
 from app.ops.shaping import sizes_of
@@ -23,7 +23,7 @@ from app.tensor import Tensor, to_tensor
 
 
 def _make(definition: OpDef, **attributes: Any) -> Any:
-    attributes = {**definition.attributes, **{k: plain(v) for k, v in attributes.items()}}
+    attributes = {**definition.attributes, **{k: as_immutable(v) for k, v in attributes.items()}}
     if in_dynamic_mode():
         return Tensor(np.asarray(apply(definition, [], attributes)))
     program = default_main_program()

@@ -24,7 +24,7 @@ from app.custom.operator import CustomOperator, Origin, makes
 from app.custom.scalar import over_arrays
 from app.custom.untouched import guarded
 from app.errors import OperatorError
-from app.ops.definition import OpDef, plain
+from app.ops.definition import OpDef, as_immutable
 from app.ops.elementwise import to_common_type
 from app.ops.form import Elementwise
 from app.ops.spec import Spec, broadcast, spec_of
@@ -192,7 +192,7 @@ def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, A
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise OperatorError(f"{label}: its function must name its parameters; {name!r} takes any number")
         if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty:
-            settings[name] = plain(parameter.default)
+            settings[name] = as_immutable(parameter.default)
         else:
             inputs.append(name)
     if not inputs:

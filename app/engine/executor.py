@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from app.engine import reference
-from app.engine.reference import stacked
+from app.engine.reference import Dataset, stacked
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
 from app.graph.cache import ProgramCache
 from app.graph.defaults import default_main_program
+from app.graph.interpret import RunValue
 from app.graph.passes.rewrite import with_operators
 from app.graph.program import Operator, Program
 from app.graph.scope import Scope, global_scope
@@ -23,17 +24,17 @@ from app.ops.spec import UNKNOWN, plain_sizes
 class Engine(Protocol):
     """Runs Programs on values that the Executor has checked."""
 
-    def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
+    def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[RunValue]:
         """Run a Program once; returns the fetched values."""
 
     def run_many(
-        self, program: Program, dataset: Any, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
+        self, program: Program, dataset: Dataset, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
     ) -> list[np.ndarray]:
         """Run a Program on each batch of a dataset; returns the values of each fetched variable at all batches."""
 
 
 def _compiled() -> Engine:
-    from app.engine.compiled.engine import CompiledEngine  # imported late: Numba takes a third of a second
+    from app.engine.compiled.engine import CompiledEngine  # imported here because importing Numba takes 0.3 s
 
     return CompiledEngine()
 
@@ -43,18 +44,18 @@ ENGINES: dict[str, Callable[[], Engine]] = {"reference": reference.ReferenceEngi
 
 
 class Executor:
-    """Runs Programs with the engine of that name; the results are the same with every engine."""
+    """Runs Programs with the engine of a given name; every engine computes the same results."""
 
-    def __init__(self, place: Any = None, engine: str = "reference"):
+    def __init__(self, place: object = None, engine: str = "reference"):
         if engine not in ENGINES:
-            raise ProgramError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+            raise ProgramError(f"there is no engine {engine!r}; expected one of {', '.join(ENGINES)}")
         self._engine = ENGINES[engine]()
         self._others: dict[str, Engine] = {}
 
     def run(
         self,
         program: Any = None,
-        feed: Mapping[str, Any] | None = None,
+        feed: Mapping[str, object] | None = None,
         fetch_list: Sequence[Variable | str] | None = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
@@ -62,22 +63,22 @@ class Executor:
         return_numpy: bool = True,
         use_program_cache: bool = False,
         use_prune: bool = False,
-    ) -> list[Any]:
+    ) -> list[np.ndarray]:
         """Run a Program once with the values fed; returns the values of the variables in `fetch_list`.
 
-        Lists in `fetch_list` are flattened. With `use_prune` only the operators run that these variables depend on, and
-        those that are in `fetch_list`, as `minimize` returns them; so nothing else is updated.
+        Lists in `fetch_list` are flattened. With `use_prune`, only the operators in `fetch_list` run, as `minimize`
+        returns them, and the operators that these and the fetched variables depend on.
 
-        An object with a `program` and an `engine`, such as a CompiledProgram, runs with that engine. The parameters
-        that have no effect exist for Paddle's programs.
+        An object with a `program` and an `engine`, such as a CompiledProgram, runs with that engine. `feed_var_name`,
+        `fetch_var_name`, `return_numpy` and `use_program_cache` have no effect; they exist for Paddle's programs.
         """
         engine = self._engine_of(program)
         program = getattr(program, "program", program) or default_main_program()
         scope = scope or global_scope()
-        asked = _flat(fetch_list)
-        fetch = [_fetch_name(program, item) for item in asked if not isinstance(item, Operator)]
+        requested = _flat(fetch_list)
+        fetch = [_fetch_name(program, item) for item in requested if not isinstance(item, Operator)]
         if use_prune:
-            wanted = tuple(item for item in asked if isinstance(item, Operator))
+            wanted = tuple(item for item in requested if isinstance(item, Operator))
             program = _pruned.get(program, (tuple(fetch), wanted), lambda: _prune(program, fetch, wanted))
         fed = _checked_feed(program, feed or {})
         return [np.array(value) for value in _run_once(engine, program, fed, fetch, scope)]
@@ -93,7 +94,7 @@ class Executor:
     def train_from_dataset(
         self,
         program: Program,
-        dataset: Iterable[Sequence[Any]],
+        dataset: Dataset,
         feed_list: Sequence[Variable | str],
         fetch_list: Sequence[Variable | str] = (),
         scope: Scope | None = None,
@@ -114,17 +115,17 @@ class Executor:
         return self._engine.run_many(program, dataset, feeds, fetch, scope)
 
     def _run_batch(
-        self, program: Program, feeds: Sequence[str], batch: Sequence[Any], fetch: Sequence[str], scope: Scope
-    ) -> list[Any]:
+        self, program: Program, feeds: Sequence[str], batch: Sequence[object], fetch: Sequence[str], scope: Scope
+    ) -> list[RunValue]:
         return _run_once(self._engine, program, _checked_batch(program, feeds, batch), fetch, scope)
 
     def close(self) -> None:
-        """Do nothing; it exists for programs that call it."""
+        """Do nothing; it exists for Paddle's programs."""
 
 
 def _run_once(
     engine: Engine, program: Program, fed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope
-) -> list[Any]:
+) -> list[RunValue]:
     _refresh(program, scope)
     fetched = engine.run(program, fed, fetch, scope)
     for rate in program.schedulers.values():
@@ -140,7 +141,7 @@ def _refresh(program: Program, scope: Scope) -> None:
 
 def _fetch_name(program: Program, item: Variable | str) -> str:
     if not isinstance(item, (str, Variable)):
-        raise ProgramError(f"variables are named by a Variable or its name, not by {type(item).__name__}")
+        raise ProgramError(f"expected a Variable or its name, found a {type(item).__name__}")
     name = item if isinstance(item, str) else item.name
     program.global_block().var(name)
     return name
@@ -150,21 +151,21 @@ _pruned: ProgramCache[tuple[tuple[str, ...], tuple[Operator, ...]], Program] = P
 
 
 def _prune(program: Program, fetch: Sequence[str], wanted: Collection[Operator]) -> Program:
-    """The Program with only the operators that the fetched variables and the wanted operators depend on."""
+    """The Program with only the wanted operators, and those that these and the fetched variables depend on."""
     block = program.global_block()
     unknown = [op for op in wanted if not any(op is other for other in block.ops)]
     if unknown:
-        raise ProgramError(f"fetch_list has {unknown[0].definition.label}, which is no operator of this Program")
-    needed, kept = set(fetch), []
+        raise ProgramError(f"fetch_list has {unknown[0].definition.label}, which is not an operator of this Program")
+    needed, chosen = set(fetch), []
     for op in reversed(block.ops):
         if op in wanted or not needed.isdisjoint(op.outputs):
-            kept.append(op)
+            chosen.append(op)
             needed.update(filter(None, op.inputs))
-    return with_operators(program, kept[::-1], fetch)
+    return with_operators(program, chosen[::-1], fetch)
 
 
 def _flat(items: Any) -> list[Any]:
-    """The items of nested lists. Of the operators and pairs of variables that `minimize` returns, the operators."""
+    """Flatten nested lists. Of what `minimize` returns, operators and pairs of variables, take the operators."""
     if isinstance(items, tuple) and items and isinstance(items[0], list) and any(map(_is_operator, items[0])):
         return items[0]
     if isinstance(items, (list, tuple)):
@@ -172,7 +173,7 @@ def _flat(items: Any) -> list[Any]:
     return list(_listed(items))
 
 
-def _is_operator(item: Any) -> bool:
+def _is_operator(item: object) -> bool:
     return isinstance(item, Operator)
 
 
@@ -182,13 +183,13 @@ def _listed(items: Any) -> Sequence[Any]:
     return list(items) if isinstance(items, (list, tuple)) else [items]
 
 
-def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[Any]) -> dict[str, np.ndarray]:
+def _checked_batch(program: Program, feeds: Sequence[str], batch: Sequence[object]) -> dict[str, np.ndarray]:
     if len(batch) != len(feeds):
         raise ProgramError(f"a batch has {len(batch)} arrays, but {len(feeds)} variables to feed: {', '.join(feeds)}")
     return _checked_feed(program, dict(zip(feeds, batch, strict=True)))
 
 
-def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _checked_feed(program: Program, feed: Mapping[str, object]) -> dict[str, np.ndarray]:
     variables = program.global_block().vars
     operators = program.global_block().ops
     unfed = [name for name, v in variables.items() if v.is_data and name not in feed]
@@ -205,12 +206,12 @@ def _checked_feed(program: Program, feed: Mapping[str, Any]) -> dict[str, np.nda
         v = variables[name]
         if not v.is_data and not v.persistable and any(name in op.outputs for op in operators):
             raise ProgramError(f"{name} was fed, but the Program computes it; feed its data, and fetch {name}")
-        fed[name] = _fitting(v, value)
+        fed[name] = _checked_array(v, value)
     return fed
 
 
 def _in_declared_shape(array: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, bool]:
-    """An array in a declared shape, and whether it fits; if the number of rows is open, it keeps its rows."""
+    """Reshape an array to a declared shape without changing an open number of rows; returns it, and whether it fits."""
     known = math.prod(size for size in shape if size != UNKNOWN)
     opens = shape.count(UNKNOWN)
     if opens > 1 or known == 0 or array.size % known or (not opens and array.size != known):
@@ -219,8 +220,8 @@ def _in_declared_shape(array: np.ndarray, shape: tuple[int, ...]) -> tuple[np.nd
     return shaped, shape[:1] != (UNKNOWN,) or shaped.shape[:1] == array.shape[:1]
 
 
-def _fitting(variable: Variable, value: Any) -> np.ndarray:
-    """A value that was fed, as an array of the shape and type that the variable declares."""
+def _checked_array(variable: Variable, value: object) -> np.ndarray:
+    """A fed value as an array, checked against the declared shape and type."""
     try:
         array = np.asarray(value)
     except AppError:

@@ -1,4 +1,4 @@
-"""Watching operators run, one by one, with what each read and made: slow, and for finding what went wrong."""
+"""Running operators one by one and recording their inputs and outputs; slow, for finding errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.graph.program import Operator, Program
 from app.graph.scope import Scope
 from app.ops.definition import OpDef
 from app.ops.spec import UNKNOWN
+from app.ops.values import Gradient
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import Node, reachable
 from app.tensor.tensor import Tensor
@@ -23,7 +24,7 @@ NamedArrays = Sequence[tuple[str, np.ndarray]]
 
 
 class OperatorRun(NamedTuple):
-    """One operator that ran, with the values that it read and made, each with a name."""
+    """An operator that ran, with its inputs and outputs by name."""
 
     operator: str
     inputs: NamedArrays
@@ -31,7 +32,7 @@ class OperatorRun(NamedTuple):
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """Whether an array holds neither NaN nor infinity."""
+    """Whether an array contains neither NaN nor infinity."""
     return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
@@ -49,29 +50,29 @@ def first_nonfinite(runs: Iterable[OperatorRun]) -> OperatorRun | None:
 def watch_program(program: Program, feed: Mapping[str, np.ndarray], scope: Scope) -> Iterator[OperatorRun]:
     """Run a Program as the reference engine does; yields each operator after it has run.
 
-    If an operator fails after another one made an unexpected shape, the error names that operator first.
+    If an operator fails after an earlier one returned an unexpected shape, the error names the earlier one first.
     """
     block = program.global_block()
-    values, surprise = Values(block, dict(feed), scope), ""
+    values, shape_error = Values(block, dict(feed), scope), ""
     rows = next((value.shape[0] for value in feed.values() if value.ndim), UNKNOWN)
     for operator in block.ops:
         read = [(name, np.asarray(values[name])) for name in operator.inputs if name is not None]
         try:
             run_operator(operator, values)
         except AppError as error:
-            raise type(error)(f"{surprise}{error}") from error
+            raise type(error)(f"{shape_error}{error}") from error
         made = [(name, np.asarray(values[name])) for name in operator.outputs]
-        surprise = surprise or _unexpected_shape(program, operator, made, rows)
+        shape_error = shape_error or _unexpected_shape(program, operator, made, rows)
         yield OperatorRun(operator.definition.label, read, made)
 
 
 def _unexpected_shape(program: Program, operator: Operator, made: NamedArrays, rows: int) -> str:
-    """What is wrong with the shapes of results, if every unknown size is that of the batch; '' if nothing."""
+    """A message if a result has another shape than declared, with unknown sizes equal to the batch size; '' if not."""
     for name, array in made:
         declared = program.global_block().var(name).shape
         if array.shape != tuple(rows if size == UNKNOWN else size for size in declared):
             return (
-                f"{operator.definition.label} made shape {list(array.shape)} for a batch of {rows}, expected "
+                f"{operator.definition.label} returned shape {list(array.shape)} for a batch of {rows}, expected "
                 f"{list(declared)}; then "
             )
     return ""
@@ -85,13 +86,13 @@ def watch_tensors(
 ) -> list[OperatorRun]:
     """Compute a loss from a Tensor of an array; returns the operators that ran, and their gradients with `backward`.
 
-    Seen are the operators that a gradient can flow through. `names` are those of Tensors, by their ids. No `.grad`
-    changes.
+    Only operators that a gradient can flow through are recorded. `names` has the names of Tensors by their ids. No
+    `.grad` changes.
     """
     made: list[Tensor] = []
 
     class Watched(Tensor):
-        """A Tensor that is kept in a list, and whose results are such Tensors, too, whatever applies the operators."""
+        """A Tensor that is added to `made`. Its results are of this class too."""
 
         __slots__ = ()
 
@@ -103,7 +104,7 @@ def watch_tensors(
     loss = loss_of(Watched(array))
     runs = list(_forward_runs(made, names))
     if backward:
-        gradients: dict[Any, Any] = {loss.source: np.ones_like(loss._array)}
+        gradients: dict[Any, Gradient] = {loss.source: np.ones_like(loss._array)}
         calls: list[Any] = [_WatchedNode(node, runs) for node in reachable(gradients)]
         outside = set_modes(modes().unrecorded)
         try:
@@ -130,7 +131,7 @@ def _forward_runs(made: Sequence[Tensor], names: Mapping[int, str]) -> Iterator[
 
 
 class _WatchedNode:
-    """A node for the reverse walk that notes the gradients which arrive at it, and those which it makes."""
+    """A node for the reverse walk that records the gradients of its outputs and inputs."""
 
     def __init__(self, node: Node, runs: list[OperatorRun]):
         self._node, self._runs = node, runs
@@ -138,7 +139,7 @@ class _WatchedNode:
         self.attributes, self.needs = node.attributes, node.needs
         self.input_keys, self.output_keys = node.input_keys, node.output_keys
 
-    def differentiate(self, call: Recorded, douts: Sequence[Any]) -> Sequence[Any]:
+    def differentiate(self, call: Recorded, douts: Sequence[Gradient]) -> Sequence[Gradient]:
         definition: OpDef = self._node.definition
         gradients = definition.differentiate(self._node, douts)
         read = [("d" + _name(definition.outputs, i), np.asarray(g)) for i, g in enumerate(douts) if g is not None]

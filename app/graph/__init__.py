@@ -1,4 +1,4 @@
-"""Programs as data, and what rewrites them."""
+"""Programs as plain data, autodiff and passes."""
 
 from app.graph import control_gradients, names
 from app.graph.defaults import (

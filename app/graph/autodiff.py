@@ -1,15 +1,16 @@
-"""The one reverse walk: from gradients of results to gradients of the values that they were computed from.
+"""Reverse-mode differentiation, shared by the eager tape and Programs.
 
-The eager tape and Programs share it: it asks each call only for the keys of its inputs and outputs, and the operator's
-definition makes the gradients out of whatever kind of value the call holds.
+The walk needs only the keys of the inputs and outputs of each call. The definition of the operator computes the
+gradients from the values of the call, whatever their class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from app.ops.rules import Call
+from app.ops.values import Gradient
 
 
 class Recorded(Call, Protocol):
@@ -26,24 +27,24 @@ class Recorded(Call, Protocol):
 
 def reverse_walk(
     calls: Iterable[Recorded],
-    gradients: dict[Hashable, Any],
-    complete: Callable[[Hashable, Any], Any] | None = None,
+    gradients: dict[Hashable, Gradient],
+    complete: Callable[[Hashable, Gradient], Gradient] | None = None,
 ) -> None:
     """Walk `calls`, given in reverse order, and add to `gradients`.
 
-    A gradient is complete when the walk reaches the call that made its value: `complete` then sees it, and may return
-    another. At the end `gradients` has those of the values that no call made.
+    A gradient is complete when the walk reaches the call that computed its value. `complete` is then called with it and
+    returns the gradient to use. At the end, `gradients` has those of the values that no call computed.
     """
     for call in calls:
-        douts, arrived = [], False
+        douts, has_gradient = [], False
         for key in call.output_keys:
             gradient = gradients.pop(key, None)
             if gradient is not None:
                 if complete is not None:
                     gradient = complete(key, gradient)
-                arrived = arrived or gradient is not None
+                has_gradient = has_gradient or gradient is not None
             douts.append(gradient)
-        if not arrived:
+        if not has_gradient:
             continue
         keys = call.input_keys
         for place, gradient in enumerate(call.definition.differentiate(call, douts)):

@@ -1,4 +1,4 @@
-"""Appending operators to a Block: constants, overwritten values, which variables may be read, and watchers."""
+"""Appending operators to a Block: constants, overwritten variables, checks of inputs, and watchers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
@@ -18,6 +19,7 @@ from app.ops.creation import assign_value, fill_constant
 from app.ops.definition import OpDef
 from app.ops.dtype import get_default_dtype
 from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import Operand
 
 if TYPE_CHECKING:
     from app.graph.program import Block, Operator
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
 
 
-def tell_watchers(block: Block, added: Variable | Operator) -> None:
-    """Call all watchers of this thread with what was added to a block."""
+def notify_watchers(block: Block, added: Variable | Operator) -> None:
+    """Call the watchers of this thread with a variable or operator added to a block."""
     for watcher in _watchers.get():
         watcher(block, added)
 
@@ -48,8 +50,8 @@ def watching(watcher: Watcher) -> Iterator[None]:
 # Inputs
 
 
-def as_variable(block: Block, value: Any) -> Variable | None:
-    """A value as a variable of a block: a number or an array becomes a constant."""
+def as_variable(block: Block, value: Operand) -> Variable | None:
+    """A value as a variable of a block; numbers and arrays become constants."""
     if value is None or isinstance(value, Variable):
         return value
     captured = block.program.captured(value)
@@ -65,52 +67,52 @@ def as_variable(block: Block, value: Any) -> Variable | None:
     return constant(block, value)
 
 
-def constant(block: Block, array: Any) -> Variable:
-    """Append the operator that gives the numbers of an array."""
+def constant(block: Block, array: npt.ArrayLike) -> Variable:
+    """Append an operator that returns the elements of an array."""
     array = np.asarray(array)
     form = {"shape": array.shape, "dtype": array.dtype.name}
     if array.size != 1:
         return block.append_op(assign_value, [], {"values": tuple(array.ravel().tolist()), **form})[0]
     value = array.item()
     if isinstance(value, float):
-        value = float(str(array.dtype.type(value)))  # the shortest number that the type rounds to the same
+        value = float(str(array.dtype.type(value)))  # the shortest decimal number that rounds to the same value
     return block.append_op(fill_constant, [], {"value": value, **form})[0]
 
 
 def check_readable(block: Block, definition: OpDef, inputs: Sequence[Variable | None]) -> None:
-    """Raise an error if an input is made in a branch or a loop that the block is not inside of."""
+    """Raise an error if an input is computed in a branch or a loop that does not contain the block."""
     for variable in inputs:
         if variable is None or variable.block is block or variable.block.idx == 0:
             continue
         if variable.program is block.program and not block.is_within(variable.block):
             raise ProgramError(
-                f"{definition.label} cannot read {variable.name} here: it is made inside block "
-                f"{variable.block.idx}, in a branch or a loop; return it from the function that makes it"
+                f"{definition.label} cannot read {variable.name} here: it is computed inside block "
+                f"{variable.block.idx}, in a branch or a loop; return it from the function that computes it"
             )
 
 
-# Writing over values
+# Overwriting variables
 
 
 def prepare_write(
     block: Block, definition: OpDef, variable: Variable, spec: Spec, flows: bool, reads: Sequence[str | None]
 ) -> str:
-    """Make a variable ready for the value that an operator gives it; returns the name of the value that it has now.
+    """Prepare a variable to be overwritten by an operator; returns the name of its old value.
 
-    What a Program keeps between runs is changed in place. Any other variable stands for a new value from here on.
+    Persistable variables are changed in place. For any other variable, the old value gets a new name.
     """
     if not isinstance(variable, Variable):
         raise ProgramError(
             f"{definition.label} runs when the Program does, so it cannot write to a {type(variable).__name__}, "
-            "which has its value now; give it a Variable"
+            "which has its value now; pass a Variable"
         )
     if not _may_become(variable.spec, spec):
         raise ProgramError(
-            f"{definition.label} gives {spec}, which cannot be written to {variable.name} of {variable.spec}: "
+            f"{definition.label} returns {spec}, which cannot be written to {variable.name} of {variable.spec}: "
             "a variable keeps its number of axes, its sizes and its element type; use a new variable"
         )
     known = any(variable.name in op.outputs for op in variable.block.ops)
-    if variable.persistable or variable.block is not block:  # in a branch or a loop, `Traced.close` names the values
+    if variable.persistable or variable.block is not block:  # in a branch or a loop, `Traced.close` renames the values
         if flows and known and not variable.persistable:
             variable.stop_gradient = False
         return variable.name
@@ -129,9 +131,9 @@ def prepare_write(
 
 
 def keep_old_value(block: Block, variable: Variable) -> str:
-    """Give the value that a variable has had so far another name, such as x@0, in all operators; returns that name.
+    """Rename the old value of a variable, for example to x@0, in all operators; returns the new name.
 
-    Every name then stands for one value, and gradients, passes and engines need not ask for which.
+    Every name then has a single value, which gradients, passes and engines rely on.
     """
     version = 0
     while f"{variable.name}@{version}" in block.vars:
@@ -155,7 +157,7 @@ def replace_name(block: Block, old: str, new: str) -> None:
 
 
 def _may_become(known: Spec, new: Spec) -> bool:
-    """Whether a variable can be given such a value, as far as sizes are known."""
+    """Whether a variable can be overwritten with such a value, as far as sizes are known."""
     same_kind = len(known.shape) == len(new.shape) and known.dtype == new.dtype
     return same_kind and all(a == b or UNKNOWN in (a, b) for a, b in zip(known.shape, new.shape, strict=True))
 

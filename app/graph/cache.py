@@ -1,29 +1,29 @@
-"""A cache of what is made from Programs, such as their compiled form, for as long as a Program does not change."""
+"""A cache of objects built from Programs, such as compiled code, that is valid until a Program changes."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from app.graph.program import Block, Body, Program
-from app.ops.settings import is_lasting, key_of
+from app.ops.settings import is_immutable, key_of
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class ProgramCache(Generic[K, V]):
-    """Values made from Programs, by keys. They are made again once anything in a Program has changed.
+    """Values built from Programs, by keys. They are rebuilt after any change of the Program.
 
-    No change has to be announced: the contents of a Program are compared, object by object, with what they were. The
-    Program holds the values, so they are freed with it, and the earlier contents, so no id can be reused meanwhile.
+    Changes need not be reported: the contents of a Program are compared, object by object, with the earlier contents.
+    The Program holds the values, so they are freed with it, and the earlier contents, so their ids are not reused.
     """
 
     def get(self, program: Program, key: K, make: Callable[[], V]) -> V:
-        """The value of a key; `make` makes it if there is none, or the Program has changed."""
+        """The value of a key; `make` builds it if there is none, or if the Program has changed."""
         contents = list(_contents(program.global_block()))
-        before: list[Any]
+        before: list[object]
         values: dict[K, V]
         before, values = program.cached.get(self, ([], {}))
         if len(before) != len(contents) or not all(map(operator.is_, before, contents)):
@@ -34,7 +34,7 @@ class ProgramCache(Generic[K, V]):
         return values[key]
 
 
-def _contents(block: Block) -> Iterator[Any]:
+def _contents(block: Block) -> Iterator[object]:
     """Everything that a block consists of, including what runs inside its operators."""
     for op in block.ops:
         yield from (op.definition, op.inputs, op.outputs, op.role)
@@ -44,11 +44,11 @@ def _contents(block: Block) -> Iterator[Any]:
                 yield from (value.inputs, value.outputs)
                 yield from _contents(value.block)
             else:
-                yield value if is_lasting(value) else key_of(value)
+                yield value if is_immutable(value) else key_of(value)
     for name, v in block.vars.items():
         yield from (name, v.shape, v.dtype, v.persistable, v.is_data, v.stop_gradient)
 
 
-def _equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether contents are the same, even if some parts are other objects."""
+def _equal(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether contents are equal, even if they are different objects."""
     return len(some) == len(others) and all(a is b or key_of(a) == key_of(b) for a, b in zip(some, others, strict=True))

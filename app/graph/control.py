@@ -1,28 +1,28 @@
-"""Control flow: the operators that choose between bodies and repeat one, and how they are built from functions.
+"""Control flow: the operators `cond` and `while_loop`, and how they are built from functions.
 
-A function is traced into a sub-block, and the variables that it reads from outside become inputs of the operator.
+A function is traced into a sub-block, and the outer variables that it reads become inputs of the operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
 from app.errors import DtypeError, ProgramError, ShapeError
 from app.graph import names
 from app.graph.gradients import active_names
-from app.graph.interpret import run_body
+from app.graph.interpret import RunValue, run_body
 from app.graph.program import Block, Body, Program
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, operator
 from app.ops.dtype import is_float
 from app.ops.form import Choice, Loop
 from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import OnnxNodes, OnnxValue
 
-# The operator that chooses between two bodies
+# cond
 
 
 def _specs_of_choice(*values: Spec, true: Body, false: Body, results: int) -> list[Spec]:
@@ -31,36 +31,36 @@ def _specs_of_choice(*values: Spec, true: Body, false: Body, results: int) -> li
 
 
 def _shared_spec(specs: Sequence[Spec]) -> Spec:
-    """What is known of a value that is one of several: sizes that differ become unknown."""
+    """The Spec of a value with one of several Specs; sizes that differ become unknown."""
     sizes = zip(*(spec.shape for spec in specs), strict=True)
     return Spec(tuple(size[0] if len(set(size)) == 1 else UNKNOWN for size in sizes), specs[0].dtype)
 
 
 @operator(_specs_of_choice, many_outputs=True, optional_gradients=True, form=Choice())
-def cond(*values: Any, true: Body, false: Body, results: int) -> Any:
-    """Run one of two bodies on all values but the first, which chooses.
+def cond(*values: RunValue, true: Body, false: Body, results: int) -> tuple[RunValue, ...]:
+    """Run one of two bodies, selected by the first value, on the other values.
 
-    The first `results` outputs are those that the user asked for. The others are for the gradient, and are zeros if
-    the body that runs does not have them.
+    The first `results` outputs are those of the user. The others are for the gradient, and are zeros if the body that
+    runs does not compute them.
     """
     chosen, other = (true, false) if _truth(values[0]) else (false, true)
     outputs = run_body(chosen, values[1:])
     return tuple(_zeros_for(other, i) if value is None else value for i, value in enumerate(outputs))
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: RunValue) -> bool:
     if np.size(value) != 1:
         raise ShapeError(
-            f"its condition must be one truth value, found shape {list(np.shape(value))}; "
-            "make one of it with app.all or app.any"
+            f"its condition must be a single boolean, found shape {list(np.shape(value))}; "
+            "reduce it with app.all or app.any"
         )
     if np.asarray(value).dtype != bool:
-        raise DtypeError(f"its condition must be a truth value, found {np.asarray(value).dtype}; compare it first")
+        raise DtypeError(f"its condition must be boolean, found {np.asarray(value).dtype}; use a comparison")
     return bool(np.asarray(value).reshape(())[()])
 
 
-def _zeros_for(body: Body, index: int) -> Any:
-    """Zeros for an output that only the body which does not run has; nothing reads them."""
+def _zeros_for(body: Body, index: int) -> np.ndarray | None:
+    """Zeros for an output that only the other body computes; nothing reads them."""
     variable = body.output(index)
     if variable is None or variable.dtype == "object":
         return None
@@ -68,13 +68,13 @@ def _zeros_for(body: Body, index: int) -> Any:
 
 
 @cond.in_onnx
-def _(onnx: Any, values: Any, true: Body, false: Body, results: int) -> Any:
+def _(onnx: OnnxNodes, values: Sequence[OnnxValue], true: Body, false: Body, results: int) -> list[OnnxValue | None]:
     then, otherwise = (lambda body=body: onnx.run(body, values[1:])[:results] for body in (true, false))
     condition = onnx.Reshape(values[0], []) if values[0].rank else values[0]
     return [*onnx.either(condition, then, otherwise), *[None] * (len(true.outputs) - results)]
 
 
-# The operator that repeats a body
+# while_loop
 
 
 def _specs_of_loop(*values: Spec, cond: Body, body: Body, results: int, counter: int = -1) -> list[Spec]:
@@ -84,14 +84,14 @@ def _specs_of_loop(*values: Spec, cond: Body, body: Body, results: int, counter:
 
 
 @operator(_specs_of_loop, many_outputs=True, optional_gradients=True, form=Loop())
-def while_loop(*values: Any, cond: Body, body: Body, results: int, counter: int = -1) -> Any:
-    """While `cond` is true of all values, replace the first `results` of them, the carried ones, by outputs of `body`.
+def while_loop(*values: RunValue, cond: Body, body: Body, results: int, counter: int = -1) -> tuple[RunValue, ...]:
+    """While `cond` of the values is true, replace the first `results` values, the carried ones, by outputs of `body`.
 
-    Further outputs of `body` are stacked, a row for each iteration, for the gradient. `counter` is the position of the
-    result that counts iterations, if one was added for that; otherwise -1.
+    Further outputs of `body` are stacked, one row for each iteration, for the gradient. `counter` is the position of
+    the result that counts the iterations; -1 if there is none.
     """
     carried, others = values[:results], values[results:]
-    stacks: list[list[Any]] = [[] for _ in body.outputs[results:]]
+    stacks: list[list[RunValue]] = [[] for _ in body.outputs[results:]]
     while _truth(run_body(cond, (*carried, *others))[0]):
         outputs = run_body(body, (*carried, *others))
         carried = tuple(outputs[:results])
@@ -102,28 +102,30 @@ def while_loop(*values: Any, cond: Body, body: Body, results: int, counter: int 
 
 
 @while_loop.in_onnx
-def _(onnx: Any, values: Any, cond: Body, body: Body, results: int) -> Any:
-    def condition(carried: Any) -> Any:
+def _(onnx: OnnxNodes, values: Sequence[OnnxValue], cond: Body, body: Body, results: int) -> list[OnnxValue | None]:
+    def condition(carried: Sequence[OnnxValue]) -> OnnxValue:
         (is_true,) = onnx.run(cond, [*carried, *values[results:]])
-        return onnx.Reshape(is_true, []) if is_true.rank else is_true
+        single: OnnxValue = onnx.Reshape(is_true, []) if is_true.rank else is_true
+        return single
 
-    def step(carried: Any) -> Any:
-        return onnx.run(body, [*carried, *values[results:]])[:results]
+    def step(carried: Sequence[OnnxValue]) -> list[OnnxValue]:
+        outputs: list[OnnxValue] = onnx.run(body, [*carried, *values[results:]])
+        return outputs[:results]
 
     found = onnx.repeated(values[:results], condition, step)
     return [*found, *[None] * (len(body.outputs) - results)]
 
 
-def _stack(rows: list[Any], spec: Spec) -> np.ndarray:
-    """An array with a row for each iteration; zeros for a branch that did not run are broadcast to the other rows."""
+def _stack(rows: list[RunValue], spec: Spec) -> np.ndarray:
+    """Stack the rows of all iterations; zeros from a branch that did not run are broadcast to the other rows."""
     shapes = {np.shape(row) for row in rows}
     try:
         shape = np.broadcast_shapes(*shapes) if shapes else tuple(max(size, 0) for size in spec.shape)
     except ValueError as error:
         found = " and ".join(str(list(s)) for s in sorted(shapes)[:2])
         raise ShapeError(
-            f"a value that its gradient needs changes its shape from one iteration to the next ({found}); "
-            "a loop can have gradients where shapes stay"
+            f"a value that its gradient needs changes its shape between iterations ({found}); "
+            "the gradient of a loop needs constant shapes"
         ) from error
     together = np.empty((len(rows), *shape), spec.dtype)
     for i, row in enumerate(rows):
@@ -135,7 +137,7 @@ def _stack(rows: list[Any], spec: Spec) -> np.ndarray:
 
 
 class Traced:
-    """The block that a function appended operators to, and the Variables that the function returned."""
+    """A traced function: the block with its operators, and the Variables that it returned."""
 
     def __init__(self, block: Block, results: Sequence[Variable]):
         self.block = block
@@ -143,13 +145,13 @@ class Traced:
 
     @property
     def changed(self) -> list[str]:
-        """The variables of outer blocks that operators in this block write."""
+        """The outer variables that operators in this block overwrite."""
         return _unique(n for op in self.block.ops for n in op.outputs if n not in self.block.vars)
 
     def close(self, formals: Sequence[str], changed: Sequence[str]) -> list[str]:
-        """Give each value one writer; returns the names of the results, and then of the values that were changed.
+        """Rename overwritten values, so that each name has one value; returns the names of results and `changed`.
 
-        A variable that is written over has another name from there on. `formals` are the names of the inputs.
+        `formals` are the names of the inputs.
         """
         latest: dict[str, str] = {}
         defined = {*formals, *changed}
@@ -167,37 +169,37 @@ class Traced:
         return latest.get(name, name)
 
     def reads_from_outside(self, outputs: Sequence[str | None]) -> list[str]:
-        """The variables of outer blocks that are read here, or returned as they are."""
+        """The outer variables that are read here, or returned unchanged."""
         reads = (n for op in self.block.ops for n in op.inputs if n is not None)
         return _unique(n for n in (*reads, *outputs) if n is not None and n not in self.block.vars)
 
     def declare(self, inputs: Sequence[str], outside: Block) -> None:
-        """Give the block variables of its own for its inputs from outside, with the same names."""
+        """Create variables in the block for its inputs, with the names of the outer variables."""
         for name in inputs:
             found = outside.find_var(name)
             if found is None:
                 raise ProgramError(
-                    f"block {self.block.idx} reads {name}, which is made in another branch or loop; "
-                    "return it from the function that makes it"
+                    f"block {self.block.idx} reads {name}, which is computed in another branch or loop; "
+                    "return it from the function that computes it"
                 )
             create_formal(self.block, name, found, found.stop_gradient)
 
 
 def create_formal(block: Block, name: str, like: Variable, stop_gradient: bool) -> Variable:
-    """The variable of a body that stands for a value from outside."""
+    """Create the variable of a body for an outer value."""
     return block.create_var(name, like.shape, like.dtype, stop_gradient=stop_gradient)
 
 
 def traced(program: Program, function: Callable[[Block], Iterable[Variable]]) -> Traced:
-    """Call a function that appends operators to a new block, inside the current one."""
+    """Call a function that appends operators, in a new block inside the current one."""
     with program.sub_block() as block:
         return Traced(block, list(function(block)))
 
 
 def append_cond(pred: Variable, true: Traced, false: Traced) -> list[Variable]:
-    """Append the operator that chooses between two traced functions; returns its results.
+    """Append `cond` with two traced functions; returns its results.
 
-    A variable of outside that one of them writes becomes an output too.
+    An outer variable that one of them overwrites becomes an output too.
     """
     program = pred.program
     block = program.current_block()
@@ -207,28 +209,28 @@ def append_cond(pred: Variable, true: Traced, false: Traced) -> list[Variable]:
     for given, side in zip(outputs, sides, strict=True):
         new = {i for i, name in enumerate(given) if name not in side.block.vars and not _has_value(block, str(name))}
         given[:] = [None if i in new else name for i, name in enumerate(given)]
-    taken = _unique(n for side, given in zip(sides, outputs, strict=True) for n in side.reads_from_outside(given))
+    captured = _unique(n for side, given in zip(sides, outputs, strict=True) for n in side.reads_from_outside(given))
     for side in sides:
-        side.declare(taken, block)
-    bodies = [Body(side.block, taken, given) for side, given in zip(sides, outputs, strict=True)]
+        side.declare(captured, block)
+    bodies = [Body(side.block, captured, given) for side, given in zip(sides, outputs, strict=True)]
     attributes = {"true": bodies[0], "false": bodies[1], "results": len(outputs[0])}
     specs = cond.infer_outputs([], attributes)
     flags = [all(v is None or v.stop_gradient for v in (b.output(i) for b in bodies)) for i in range(len(specs))]
-    fresh = [
+    created = [
         block.create_var(_output_name(cond), spec.shape, spec.dtype, stop_gradient=flag)
         for spec, flag in zip(specs[: len(true.results)], flags, strict=False)
     ]
-    written = [block.var(name) for name in changed]
-    inputs = [pred, *(block.var(name) for name in taken)]
-    return block.append_op(cond, inputs, attributes, [*fresh, *written])[: len(fresh)]
+    overwritten = [block.var(name) for name in changed]
+    inputs = [pred, *(block.var(name) for name in captured)]
+    return block.append_op(cond, inputs, attributes, [*created, *overwritten])[: len(created)]
 
 
 def append_while(
     initial: Sequence[Variable], condition_of: Callable[..., Variable], step: Callable[..., Sequence[Variable]]
 ) -> list[Variable]:
-    """Append the operator that repeats `step` on values while `condition_of` is true; returns the final values.
+    """Append `while_loop`, which repeats `step` while `condition_of` is true; returns the final values.
 
-    A variable of outside that `step` writes is carried from one iteration to the next too.
+    An outer variable that `step` overwrites is a carried variable too.
     """
     program = initial[0].program
     block = program.current_block()
@@ -248,38 +250,38 @@ def append_while(
             constants.pop(name, None)
     outputs = body.close(given_names, changed)
     condition_outputs = condition.close(given_names, ())
-    taken = _unique((*condition.reads_from_outside(condition_outputs), *body.reads_from_outside(outputs)))
-    taken = [*changed, *(name for name in taken if name not in changed)]
+    captured = _unique((*condition.reads_from_outside(condition_outputs), *body.reads_from_outside(outputs)))
+    captured = [*changed, *(name for name in captured if name not in changed)]
     for side in (condition, body):
-        side.declare(taken, block)
-    inputs = [*given_names, *taken]
+        side.declare(captured, block)
+    inputs = [*given_names, *captured]
     repeated = Body(body.block, inputs, outputs)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Body | int] = {
         "cond": Body(condition.block, inputs, condition_outputs),
         "body": repeated,
         "results": len(outputs),
         "counter": -1,
     }
-    values = [*initial, *(block.var(name) for name in taken)]
+    values = [*initial, *(block.var(name) for name in captured)]
     active = active_carried(repeated, [not v.stop_gradient for v in values], len(outputs))
     for side in (condition, body):
         for name in given_names:
             side.block.var(name).stop_gradient = name not in active
     specs = while_loop.infer_outputs([], attributes)
-    fresh = [
+    created = [
         block.create_var(_output_name(while_loop), spec.shape, spec.dtype, stop_gradient=name not in active)
         for spec, name in zip(specs, given_names, strict=False)
     ]
-    written = [block.var(name) for name in changed]
-    return block.append_op(while_loop, values, attributes, [*fresh, *written])[: len(fresh)]
+    overwritten = [block.var(name) for name in changed]
+    return block.append_op(while_loop, values, attributes, [*created, *overwritten])[: len(created)]
 
 
 @contextmanager
 def _with_gradients(block: Block) -> Iterator[dict[str, Variable]]:
-    """While a loop's body is built, let gradients flow through every value that was computed outside.
+    """While the body of a loop is built, let gradients flow through every value computed outside.
 
-    Further down the body may write to such a variable a value that has a gradient, which the next iteration reads. The
-    variables that are still in the dictionary at the end are constants again.
+    The body may overwrite such a variable with a value that has a gradient, which the next iteration reads. Variables
+    that are still in the dictionary at the end get `stop_gradient` again.
     """
     around = [b for b in block.program.blocks if block.is_within(b)]
     constants = {
@@ -302,7 +304,7 @@ def _with_gradients(block: Block) -> Iterator[dict[str, Variable]]:
 
 
 def active_carried(body: Body, needs: Sequence[bool], carried: int) -> set[str]:
-    """The variables of a loop's body that depend, in some iteration, on inputs whose gradients are wanted."""
+    """The variables of a loop body that depend, in any iteration, on inputs whose gradients are needed."""
     sources = {name for name, need in zip(body.inputs, needs, strict=True) if need}
     while True:
         active = active_names(body.block, sources)
@@ -313,7 +315,7 @@ def active_carried(body: Body, needs: Sequence[bool], carried: int) -> set[str]:
 
 
 def _has_value(block: Block, name: str) -> bool:
-    """Whether a variable of outside has a value before the operator that is being built."""
+    """Whether an outer variable has a value before the operator that is being built."""
     variable = block.var(name)
     home = variable.block
     given = (

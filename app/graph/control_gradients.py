@@ -1,15 +1,15 @@
-"""Gradients of control flow: control flow again, with bodies that the one reverse walk makes.
+"""Gradients of control flow, which are control flow too; their bodies are built by the reverse walk.
 
 A gradient reads values of the forward bodies. The forward operator returns these as further outputs, so nothing is
-computed twice, and random numbers and users' Python functions are called once. A loop inside a body is the exception:
-it runs again, because the rows that it keeps have no size that is known before it runs.
+computed twice, random numbers are drawn once, and users' Python functions are called once. The exception is a loop
+inside a body: it runs again, because the size of its stacked outputs is not known in advance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from app.errors import OperatorError
 from app.graph import names
@@ -27,6 +27,7 @@ from app.ops.spec import UNKNOWN
 from app.ops.update import increment
 
 Gradients = list[Variable | None]
+T = TypeVar("T")
 
 
 # Values of the forward bodies
@@ -35,8 +36,8 @@ Gradients = list[Variable | None]
 class ForwardValues:
     """The values of a forward body, as Variables of the block that is being built.
 
-    Reading one that is not returned yet creates the Variable for it. `return_read_values` then makes the forward
-    operator return these values, once the gradient has been built.
+    Reading a value that the forward operator does not return yet creates a Variable for it. After the gradient has been
+    built, `return_read_values` adds these values to the outputs of the forward operator.
     """
 
     first_input = 0
@@ -53,12 +54,12 @@ class ForwardValues:
             for place, name in reversed(list(enumerate(self.body.outputs)))
             if name is not None and (place >= call.operator.attributes["results"] or self.result_is_value(place))
         }
-        """The outputs of the operator by the names that their values have in the body."""
+        """The outputs of the operator, by the names of the values in the body."""
         self._read: dict[str, str] = {}
-        """The outputs that are still to be added, by the names in the body."""
+        """The outputs to be added to the operator, by the names of the values in the body."""
 
     def __call__(self, name: str) -> Variable:
-        """The Variable for a name. It is built once, and again in a block that cannot see the first one."""
+        """The Variable for a name; built once, and again in blocks from which the first one is not visible."""
         here = _current_block(self.call.block)
         for known, block, variable in self._built:
             if known == name and here.is_within(block):
@@ -106,7 +107,7 @@ class ForwardValues:
         return variable
 
     def returned(self, name: str) -> Variable:
-        """A value that the forward operator returns, or will return for this purpose."""
+        """A value that the forward operator returns, or will return."""
         if name not in self._returned:
             inner = self.body.block.var(name)
             output = self.call.block.create_var(
@@ -119,14 +120,14 @@ class ForwardValues:
         return self.call.value(self._returned[name])
 
     def return_read_values(self) -> None:
-        """Make the forward operator return the values that were read and that it did not return before."""
+        """Add the values that were read to the outputs of the forward operator."""
         op = self.call.operator
         op.outputs = (*op.outputs, *self._read.values())
         self.add_outputs(tuple(self._read))
         self._read = {}
 
     def result_is_value(self, place: int) -> bool:
-        """Whether a result of the operator is the value itself, and stays it."""
+        """Whether a result of the operator is the value in the body itself, and is never overwritten."""
         return False
 
     def shape_returned(self, inner: Variable) -> tuple[int, ...]:
@@ -134,18 +135,20 @@ class ForwardValues:
         return inner.shape
 
     def add_outputs(self, added: tuple[str, ...]) -> None:
-        """Make the body return more values."""
+        """Add outputs to the body."""
         self.body.outputs = (*self.body.outputs, *added)
 
 
 class BranchValues(ForwardValues):
-    """The values of a branch. The other branch returns None for those that are added."""
+    """The values of a branch. The other branch returns None for added outputs."""
 
     first_input = 1
 
     def input(self, name: str) -> Variable:
         op = self.call.operator
-        changed = op.inputs[1 + self.body.inputs.index(name)] in op.outputs  # only the branch knows the value before
+        changed = (
+            op.inputs[1 + self.body.inputs.index(name)] in op.outputs
+        )  # the old value is known only inside the branch
         return self.returned(name) if changed else super().input(name)
 
     def result_is_value(self, place: int) -> bool:
@@ -158,7 +161,7 @@ class BranchValues(ForwardValues):
 
 
 class IterationValues(ForwardValues):
-    """The values of one iteration of a loop, which returns stacks with a row for each iteration."""
+    """The values of one iteration of a loop, which returns them stacked, one row for each iteration."""
 
     def __init__(self, call: BlockCall, index: Variable):
         super().__init__(call, "body")
@@ -177,7 +180,7 @@ class IterationValues(ForwardValues):
 
 
 class BodyCall(BlockCall):
-    """An operator of a forward body, as gradient rules see it. If they need only a shape, no value is returned."""
+    """A call of an operator in a forward body, for gradient rules. If only a shape is needed, no value is read."""
 
     def __init__(self, block: Block, operator: Operator, needs: Sequence[bool], values: ForwardValues):
         super().__init__(block, operator, needs, values)
@@ -204,7 +207,7 @@ def _current_block(block: Block) -> Block:
 
 
 def _is_constant(op: Operator) -> bool:
-    """Whether an operator gives the same at every run, so that it can be there twice."""
+    """Whether an operator returns the same value in every run, so that it can be duplicated."""
     return not op.inputs and len(op.outputs) == 1 and not (op.definition.random or op.definition.custom)
 
 
@@ -218,9 +221,9 @@ def _refuse_random(loop: Operator, op: Operator) -> None:
         for inner in body.block.ops:
             if inner.definition.random and inner.attributes["seed"] is None:
                 raise OperatorError(
-                    f"{inner.definition.label}, which gives {inner.outputs[0]}, draws random numbers in a loop inside "
-                    f"a loop or a branch. For its gradient {loop.definition.label} runs again, and would draw others: "
-                    "draw them outside, or set random_seed of the Program"
+                    f"{inner.definition.label}, which computes {inner.outputs[0]}, draws random numbers in a loop "
+                    f"inside a loop or a branch. For its gradient {loop.definition.label} runs again, and would draw "
+                    "different numbers: draw them outside, or set random_seed of the Program"
                 )
             _refuse_random(loop, inner)
 
@@ -228,7 +231,9 @@ def _refuse_random(loop: Operator, op: Operator) -> None:
 # The reverse walk over a body
 
 
-def _walked(body: Body, seeds: dict[Any, Any], sources: Collection[str], values: ForwardValues) -> dict[Any, Any]:
+def _gradients_of_body(
+    body: Body, seeds: dict[Hashable, Variable], sources: Collection[str], values: ForwardValues
+) -> dict[Hashable, Variable]:
     """The gradients of the inputs of a body by name, from those of values in it."""
     block, active = body.block, active_names(body.block, sources)
     calls = [
@@ -241,7 +246,7 @@ def _walked(body: Body, seeds: dict[Any, Any], sources: Collection[str], values:
     return seeds
 
 
-def _add_gradient(seeds: dict[Any, Any], name: str | None, gradient: Variable | None) -> None:
+def _add_gradient(seeds: dict[Hashable, Variable], name: str | None, gradient: Variable | None) -> None:
     if name is not None and gradient is not None:
         seeds[name] = add(seeds[name], gradient) if name in seeds else gradient
 
@@ -250,7 +255,7 @@ def _reaches(body: Body, name: str, targets: Collection[str | None]) -> bool:
     return not active_names(body.block, [name]).isdisjoint(filter(None, targets))
 
 
-# Gradient of a choice
+# Gradient of cond
 
 
 def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Gradients:
@@ -269,11 +274,11 @@ def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
 
     def side(name: str, block: Block) -> list[Variable]:
         body = bodies[name]
-        seeds: dict[Any, Any] = {}
+        seeds: dict[Hashable, Variable] = {}
         for i in arrived:
             _add_gradient(seeds, body.outputs[i], douts[i])
         sources = [body.inputs[place] for place in wanted]
-        found = _walked(body, seeds, sources, BranchValues(call, name))
+        found = _gradients_of_body(body, seeds, sources, BranchValues(call, name))
         return [
             found[name] if name in found else zeros_like(call.like(place + 1))
             for place, name in zip(wanted, sources, strict=True)
@@ -287,7 +292,7 @@ def _gradient_of_cond(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
     return gradients
 
 
-# Gradient of a loop
+# Gradient of while_loop
 
 
 def _gradient_of_loop(call: BlockCall, douts: Sequence[Variable | None]) -> Gradients:
@@ -297,7 +302,7 @@ def _gradient_of_loop(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
     counted = _count_iterations(call, douts)
     backward = _BackwardLoop(*counted)
     found = backward.gradients()
-    shift = len(counted[0].needs) - len(call.needs)  # a counter stands after the other results
+    shift = len(counted[0].needs) - len(call.needs)  # a counter is added after the other results
     first = counted[0].operator.attributes["results"] - shift
     gradients: Gradients = [None] * len(call.needs)
     for place in places:
@@ -306,7 +311,7 @@ def _gradient_of_loop(call: BlockCall, douts: Sequence[Variable | None]) -> Grad
 
 
 class _BackwardLoop:
-    """The loop that walks the iterations of another one in reverse, from the gradients of the outputs of that one."""
+    """The backward loop: it runs the iterations of a forward loop in reverse, from the gradients of its outputs."""
 
     def __init__(self, call: BlockCall, douts: Sequence[Variable | None]):
         self.call = call
@@ -315,15 +320,15 @@ class _BackwardLoop:
         self.results: int = call.operator.attributes["results"]
         active = active_carried(self.body, call.needs, self.results)
         self.carried = [i for i in range(self.results) if self.body.inputs[i] in active]
-        self.kept = [i for i in range(self.results, len(douts)) if douts[i] is not None]
-        """The stacks that have a gradient themselves, as in second derivatives."""
-        targets = [self.body.outputs[i] for i in (*self.carried, *self.kept)]
+        self.stacked = [i for i in range(self.results, len(douts)) if douts[i] is not None]
+        """The stacked outputs that have a gradient themselves, as in second derivatives."""
+        targets = [self.body.outputs[i] for i in (*self.carried, *self.stacked)]
         self.shared = [
             i
             for i in range(self.results, len(self.body.inputs))
             if call.needs[i] and _reaches(self.body, self.body.inputs[i], targets)
         ]
-        """Inputs that all iterations read: their gradient is a sum over these."""
+        """Inputs that all iterations read; their gradients are sums over the iterations."""
 
     def gradients(self) -> dict[int, Variable]:
         """The gradients of the forward loop's inputs, by their positions."""
@@ -331,25 +336,25 @@ class _BackwardLoop:
             return {}
         call = self.call
         count = call.output(call.operator.attributes["counter"])
-        ends = [self.douts[i] if self.douts[i] is not None else call.zeros(i) for i in self.carried]
+        ends = [call.zeros(i) if (dout := self.douts[i]) is None else dout for i in self.carried]
         sums = [zeros_like(call.like(i)) for i in self.shared]
-        initial: list[Any] = [increment(count, value=-1), *ends, *sums]
+        initial: list[Variable] = [increment(count, value=-1), *ends, *sums]
         _, *found = append_while(initial, _is_left, self._one_iteration)
         return dict(zip((*self.carried, *self.shared), found, strict=True))
 
     def _one_iteration(self, index: Variable, *values: Variable) -> list[Variable]:
         body = self.body
-        arriving, sums = values[: len(self.carried)], values[len(self.carried) :]
-        seeds: dict[Any, Any] = {}
-        for i, gradient in zip(self.carried, arriving, strict=True):
+        upstream, sums = values[: len(self.carried)], values[len(self.carried) :]
+        seeds: dict[Hashable, Variable] = {}
+        for i, gradient in zip(self.carried, upstream, strict=True):
             _add_gradient(seeds, body.outputs[i], gradient)
-        for i in self.kept:
+        for i in self.stacked:
             _add_gradient(seeds, body.outputs[i], gather(self.douts[i], index))
         sources = [body.inputs[i] for i in (*self.carried, *self.shared)]
-        found = _walked(body, seeds, sources, IterationValues(self.call, index))
+        found = _gradients_of_body(body, seeds, sources, IterationValues(self.call, index))
         before = [
             found[body.inputs[i]] if body.inputs[i] in found else zeros_like(gradient)
-            for i, gradient in zip(self.carried, arriving, strict=True)
+            for i, gradient in zip(self.carried, upstream, strict=True)
         ]
         added = [
             add(total, found[body.inputs[i]]) if body.inputs[i] in found else total
@@ -364,7 +369,7 @@ def _is_left(index: Variable, *others: Variable) -> Variable:
 
 
 def _count_iterations(call: BlockCall, douts: Sequence[Variable | None]) -> tuple[BlockCall, Sequence[Variable | None]]:
-    """Make a loop count its iterations in a further result; returns its call, and gradients for its outputs now."""
+    """Add a result that counts the iterations of a loop; returns its new call, and the gradients of its new outputs."""
     op, block = call.operator, call.block
     if op.attributes["counter"] >= 0:
         return call, douts
@@ -374,19 +379,19 @@ def _count_iterations(call: BlockCall, douts: Sequence[Variable | None]) -> tupl
     block.ops.insert(next(i for i, other in enumerate(block.ops) if other is op), start)
     for body in op.bodies.values():
         inside = body.block.create_var(names.generate("count"), (), "int64", stop_gradient=True)
-        body.inputs = _with(body.inputs, place, inside.name)
+        body.inputs = _inserted(body.inputs, place, inside.name)
     body = op.attributes["body"]
     more = body.block.create_var(names.generate("count"), (), "int64", stop_gradient=True)
     body.block.ops.append(Operator(increment, [body.inputs[place]], [more.name], {"value": 1}, op.role))
-    body.outputs = _with(body.outputs, place, more.name)
-    op.inputs, op.outputs = _with(op.inputs, place, zero.name), _with(op.outputs, place, total.name)
+    body.outputs = _inserted(body.outputs, place, more.name)
+    op.inputs, op.outputs = _inserted(op.inputs, place, zero.name), _inserted(op.outputs, place, total.name)
     op.attributes.update(results=place + 1, counter=place)
-    needs = _with(tuple(call.needs), place, False)
-    return BlockCall(block, op, needs, call.value, call.replaced), _with(tuple(douts), place, None)
+    needs = _inserted(tuple(call.needs), place, False)
+    return BlockCall(block, op, needs, call.value, call.replaced), _inserted(tuple(douts), place, None)
 
 
-def _with(items: tuple[Any, ...], place: int, item: Any) -> tuple[Any, ...]:
-    return (*items[:place], item, *items[place:])
+def _inserted(items: tuple[T, ...], position: int, item: T) -> tuple[T, ...]:
+    return (*items[:position], item, *items[position:])
 
 
 cond.gradient(_gradient_of_cond, ["call", "douts"])

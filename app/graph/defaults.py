@@ -1,7 +1,7 @@
 """The default Programs, and whether layers and constants are created eagerly or in a Program.
 
-A `with` block holds for the thread or the asyncio task that is in it; `enable_static` and `disable_static` outside of
-such blocks hold for the process.
+A `with` block affects only its thread or asyncio task. Outside of such blocks, `enable_static` and `disable_static`
+affect the whole process.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from app.graph.program import Program
 
 _building = ContextVar("building", default=(Program(), Program()))
 
-_static: bool | None = None  # None: nothing was chosen
+_static: bool | None = None  # None: not chosen
 _static_here: ContextVar[bool | None] = ContextVar("static_here", default=None)
-"""The choice of the block that this thread is in; None outside of any."""
+"""The mode of the `with` block that this thread is in; None outside of such blocks."""
 
 
 def default_main_program() -> Program:
@@ -32,12 +32,12 @@ def default_startup_program() -> Program:
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
     """Inside the block, use these as the default Programs of this thread."""
-    outside = _building.get()
-    _building.set((main_program, startup_program or outside[1]))
+    previous = _building.get()
+    _building.set((main_program, startup_program or previous[1]))
     try:
         yield
     finally:
-        _building.set(outside)
+        _building.set(previous)
 
 
 def enable_static() -> None:
@@ -70,12 +70,12 @@ def in_dynamic_mode() -> bool:
 
 @contextmanager
 def _mode(static: bool) -> Iterator[None]:
-    outside = _static_here.get()
+    previous = _static_here.get()
     _static_here.set(static)
     try:
         yield
     finally:
-        _static_here.set(outside)
+        _static_here.set(previous)
 
 
 def static_mode() -> AbstractContextManager[None]:

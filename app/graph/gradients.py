@@ -1,9 +1,9 @@
-"""Gradients of a Program: the reverse walk over its operators appends those of the backward pass."""
+"""Gradients of Programs: the reverse walk over the operators appends the backward pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from app.errors import InPlaceError, OperatorError, ProgramError
 from app.graph.autodiff import Recorded, reverse_walk
@@ -17,7 +17,7 @@ from app.ops.spec import UNKNOWN
 
 
 class BlockCall:
-    """An operator of a block, as gradient rules see it."""
+    """A call of an operator in a block, for gradient rules."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class BlockCall:
         self.block = block
         self.operator = operator
         self.value = value or block.var
-        """Returns the Variable of a name: that of the block, unless something else was given."""
+        """Returns the Variable of a name, by default that of the block."""
         self.definition = operator.definition
         self.attributes = operator.attributes
         self.input_keys = operator.inputs
@@ -52,7 +52,7 @@ class BlockCall:
         return self._value_then(self.output_keys[index], self.replaced.outputs)
 
     def _value_then(self, name: str, replaced: Mapping[str, Operator]) -> Variable:
-        """The value that a name had at this operator; an error if the name stands for another value now."""
+        """The value of a name at this operator; an error if it was overwritten since."""
         if name not in replaced:
             return self.value(name)
         other = replaced[name]
@@ -70,22 +70,23 @@ class BlockCall:
     def output_shape(self, index: int) -> Shape:
         return self.block.var(self.output_keys[index]).spec.shape
 
-    def zeros(self, index: int) -> Any:
-        return zeros_like(self.output(index))
+    def zeros(self, index: int) -> Variable:
+        zeros: Variable = zeros_like(self.output(index))
+        return zeros
 
 
 class Replaced(NamedTuple):
-    """The inputs and outputs of an operator that were overwritten since, each with the operator that did it."""
+    """The inputs and outputs of an operator that were overwritten later, each with the operator that overwrote it."""
 
     inputs: Mapping[str, Operator]
     outputs: Mapping[str, Operator]
 
 
 def _replaced_since(block: Block) -> list[Replaced]:
-    """For each operator of a block, which of its values have been overwritten.
+    """For each operator of a block, which of its values were overwritten later.
 
-    Only persistable variables can be: every other name stands for one value (see `keep_old_value`). In branches and
-    loops that are being built, all variables can be.
+    Only persistable variables can be, because every other name has a single value (see `keep_old_value`). In branches
+    and loops that are being built, all variables can be.
     """
     later: dict[str, Operator] = {}
     inside = block.program.current_block()
@@ -102,7 +103,7 @@ def _replaced_since(block: Block) -> list[Replaced]:
 
 
 def active_names(block: Block, sources: Iterable[str], blocked: Collection[str] = ()) -> set[str]:
-    """The variables that depend, through differentiable operators, on `sources`."""
+    """The variables that depend on `sources` through differentiable operators."""
     active = set(sources).difference(blocked)
     for op in block.ops:
         if any(name in active for name in op.inputs):
@@ -114,46 +115,47 @@ def active_names(block: Block, sources: Iterable[str], blocked: Collection[str] 
 def gradients(
     targets: Variable | Sequence[Variable],
     inputs: Variable | Sequence[Variable],
-    target_gradients: Any = None,
-    no_grad_set: Iterable[Any] | None = None,
+    target_gradients: Variable | Sequence[Variable | None] | None = None,
+    no_grad_set: Iterable[Variable | str] | None = None,
 ) -> list[Variable | None]:
-    """Append the operators for the gradients of the sum of `targets` with respect to `inputs`; None if there is none.
+    """Append the backward pass of the sum of `targets`; returns the gradients with respect to `inputs`.
 
-    `target_gradients` are weights of the elements of the targets; 1 if they are not given.
+    The gradient of an input that the targets do not depend on is None. `target_gradients` are the gradients of the
+    targets, ones by default.
     """
     targets, inputs = as_list(targets), as_list(inputs)
     starts = as_list(target_gradients) if target_gradients is not None else [None] * len(targets)
     if len(starts) != len(targets):
         raise ProgramError(f"{len(targets)} targets, but {len(starts)} gradients for them")
     block = targets[0].block
-    blocked = {getattr(v, "name", v) for v in no_grad_set or ()}
+    blocked = {str(getattr(v, "name", v)) for v in no_grad_set or ()}
     active = active_names(block, [v.name for v in inputs], blocked)
     calls: list[Recorded] = [
         BlockCall(block, op, [name in active for name in op.inputs], replaced=replaced)
         for op, replaced in zip(block.ops, _replaced_since(block), strict=True)
         if any(name in active for name in op.outputs)
     ]
-    asked = {v.name for v in inputs}
+    requested = {v.name for v in inputs}
     before = set(block.vars)
-    found: dict[str, Variable] = {}
+    found: dict[Hashable, Variable] = {}
 
-    def complete(key: Any, gradient: Variable) -> Variable:
-        if key in found and key in asked:
+    def complete(key: Hashable, gradient: Variable) -> Variable:
+        if key in found and key in requested:
             raise InPlaceError(
                 f"{', '.join(v.name for v in targets)} depends on {key} both as it was before an operator wrote to it "
-                "and as it is now, so its gradient can mean two things; ask for that of a copy, app.assign, of either"
+                "and as it is now, so its gradient is ambiguous; use the gradient of a copy (app.assign) of either"
             )
-        variable = block.var(key)
-        found[key] = _named(gradient, variable.grad_name, key in asked, gradient.name not in before)
+        variable = block.var(str(key))
+        found[key] = _rename_gradient(gradient, variable.grad_name, key in requested, gradient.name not in before)
         variable.gradient = variable.gradient or found[key].name
         return found[key]
 
     with block.program.appending(BACKWARD):
-        seeds: dict[Any, Any] = {}
+        seeds: dict[Hashable, Variable] = {}
         for target, start in zip(targets, starts, strict=True):
             start = ones_like(target) if start is None else block.as_variable(start)
             seeds[target.name] = seeds[target.name] + start if target.name in seeds else start
-        _check_path(block, active, set(seeds), inputs)
+        _check_path(block, active, {v.name for v in targets}, inputs)
         reverse_walk(reversed(calls), seeds, complete)
         for name, gradient in seeds.items():
             complete(name, gradient)
@@ -161,7 +163,7 @@ def gradients(
 
 
 def _check_path(block: Block, active: set[str], targets: set[str], inputs: Sequence[Variable]) -> None:
-    """Raise an error if every path from the inputs to the targets has an operator without a gradient."""
+    """Raise an error if every path from the inputs to the targets contains an operator without a gradient."""
     if targets & active:
         return
     reached = {v.name for v in inputs}
@@ -180,11 +182,11 @@ def _check_path(block: Block, active: set[str], targets: set[str], inputs: Seque
         )
 
 
-def _named(gradient: Variable, name: str, asked: bool, made: bool) -> Variable:
-    """Rename a gradient to the name of the variable with @GRAD.
+def _rename_gradient(gradient: Variable, name: str, requested: bool, made: bool) -> Variable:
+    """Rename a gradient to the name of its variable with @GRAD.
 
-    If it is the gradient of another variable already, or was not made by this pass, it keeps its name, or is copied if
-    the caller asked for it.
+    If it is already the gradient of another variable, or existed before this backward pass, it keeps its name, or is
+    copied if the caller requested it.
     """
     block = gradient.block
     if block.has_var(name):
@@ -192,24 +194,26 @@ def _named(gradient: Variable, name: str, asked: bool, made: bool) -> Variable:
     if made and not gradient.name.endswith("@GRAD"):
         block.rename_var(gradient.name, name)
         return gradient
-    if not asked:
+    if not requested:
         return gradient
     return block.append_op(assign, [gradient], {}, [block.create_var(name, gradient.shape, gradient.dtype)])[0]
 
 
 def append_backward(
-    loss: Variable, parameter_list: Sequence[Any] | None = None, no_grad_set: Iterable[Any] | None = None
+    loss: Variable,
+    parameter_list: Sequence[Variable | str] | None = None,
+    no_grad_set: Iterable[Variable | str] | None = None,
 ) -> list[tuple[Variable, Variable]]:
     """Append the backward pass of a loss; returns each trainable parameter with the variable of its gradient.
 
-    `parameter_list` may name other variables that gradients are wanted of. Data with `stop_gradient=False` gets a
-    gradient too, under its `grad_name`.
+    `parameter_list` selects other variables instead. Data with `stop_gradient=False` gets a gradient too, named by its
+    `grad_name`.
     """
     if [size for size in loss.shape if size != 1]:
         raise ProgramError(f"the loss must be a single number; {loss.name} has shape {list(loss.shape)}: take its mean")
     listed: list[Variable] = [*loss.program.all_parameters()]
     if parameter_list is not None:
-        listed = [loss.block.var(getattr(item, "name", item)) for item in parameter_list]
+        listed = [loss.block.var(str(getattr(item, "name", item))) for item in parameter_list]
     wanted = [v for v in listed if not v.stop_gradient]
     if not wanted:
         return []

@@ -11,12 +11,12 @@ from contextvars import ContextVar
 _lock = threading.Lock()
 _of_process: Counter[str] = Counter()
 _counters = ContextVar("counters", default=_of_process)
-"""How many names were generated from each key: by all threads together, except inside `guard`."""
+"""The number of names generated from each key; all threads share it, except inside `guard`."""
 _prefix = ContextVar("prefix", default="")
 
 
 def generate(key: str) -> str:
-    """`key` with a number that was not used before."""
+    """`key` followed by a number that was not used before."""
     prefix, counters = _prefix.get(), _counters.get()
     key = key if key.startswith(prefix) else prefix + key
     with _lock:
@@ -28,20 +28,20 @@ def generate(key: str) -> str:
 @contextmanager
 def guard() -> Iterator[None]:
     """Count from 0 inside the block, in this thread, so that a Program that is built twice gets the same names."""
-    outside = _counters.get()
+    previous = _counters.get()
     _counters.set(Counter())
     try:
         yield
     finally:
-        _counters.set(outside)
+        _counters.set(previous)
 
 
 @contextmanager
 def prefixed(prefix: str) -> Iterator[None]:
-    """Put `prefix` before every name that this thread generates inside the block, after the prefixes around it."""
-    outside = _prefix.get()
-    _prefix.set(outside + prefix)
+    """Prefix every name that this thread generates inside the block; nested prefixes are concatenated."""
+    previous = _prefix.get()
+    _prefix.set(previous + prefix)
     try:
         yield
     finally:
-        _prefix.set(outside)
+        _prefix.set(previous)

@@ -1,4 +1,4 @@
-"""A Program as plain data: Blocks of Operators that work on named Variables. It executes nothing."""
+"""Programs as plain data: Blocks of Operators on named Variables. They execute nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError, ShapeError
 from app.graph import names
@@ -16,34 +17,35 @@ from app.graph.build import (
     as_variable,
     check_readable,
     keep_old_value,
+    notify_watchers,
     prepare_write,
     replace_name,
-    tell_watchers,
     user_location,
 )
 from app.graph.scope import Scope, global_scope
 from app.graph.show import format_block
 from app.graph.variable import Parameter, Variable
 from app.ops.definition import OpDef
-from app.ops.dtype import is_float
-from app.ops.settings import is_usual, same_settings, shown
+from app.ops.dtype import DTypeLike, is_float
+from app.ops.settings import format_setting, is_default, same_settings
 from app.ops.size import AnySize
+from app.ops.values import Attributes, Operand, Setting
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
 
 
 class Body:
-    """A sub-block as the attribute of an operator. It reads only its inputs, each under a name of its own."""
+    """A sub-block that is an attribute of an operator. It reads only its inputs, which have names of their own."""
 
     def __init__(self, block: Block, inputs: Sequence[str], outputs: Sequence[str | None]):
         self.block = block
         self.inputs = tuple(inputs)
-        """The variables of the block that stand for the values given, in order."""
+        """The variables of the block for the input values, in order."""
         self.outputs = tuple(outputs)
-        """The variables that are returned, in order; None stands for one that another body of the operator has."""
+        """The returned variables, in order; None for an output that only another body of the operator has."""
 
     def output(self, index: int) -> Variable | None:
-        """The variable that is returned at that position."""
+        """The returned variable at that position."""
         name = self.outputs[index]
         return None if name is None else self.block.var(name)
 
@@ -51,7 +53,7 @@ class Body:
         return f"block {self.block.idx}"
 
     def equals(self, other: Body) -> bool:
-        """Whether the other does the same; which numbers the blocks have does not matter."""
+        """Whether the other body is equal, except for the numbers of the blocks."""
         return (self.inputs, self.outputs) == (other.inputs, other.outputs) and self.block.equals(other.block)
 
 
@@ -65,7 +67,7 @@ class Operator:
         definition: OpDef,
         inputs: Sequence[str | None],
         outputs: Sequence[str],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         role: str = FORWARD,
         place: str = "",
     ):
@@ -75,7 +77,7 @@ class Operator:
         self.attributes = dict(attributes)
         self.role = role
         self.place = place
-        """The user's file and line, where the operator writes to a variable that it was given."""
+        """The user's file and line, for an operator that overwrites a given variable."""
 
     @property
     def type(self) -> str:
@@ -93,17 +95,17 @@ class Operator:
     def attr_names(self) -> list[str]:
         return list(self.attributes)
 
-    def attr(self, name: str) -> Any:
+    def attr(self, name: str) -> Setting:
         """The attribute of that name."""
         return self.attributes[name]
 
     @property
     def bodies(self) -> dict[str, Body]:
-        """The bodies that run inside the operator, by the names of the attributes; most operators have none."""
+        """The bodies of the operator by the names of the attributes; most operators have none."""
         return {name: value for name, value in self.attributes.items() if isinstance(value, Body)}
 
     def copied_into(self, block: Block, for_test: bool = False) -> Operator:
-        """A copy for another block; what runs inside is copied into that block's Program, too."""
+        """A copy for another block; its bodies are copied into the Program of that block too."""
         copied = Operator(self.definition, self.inputs, self.outputs, self.attributes, self.role, self.place)
         for name, body in self.bodies.items():
             inside = body.block.copied_into(block.program, block.idx, for_test)
@@ -113,16 +115,16 @@ class Operator:
         return copied
 
     def __str__(self) -> str:
-        usual = self.definition.attributes
+        defaults = self.definition.attributes
         words = [name or "None" for name in self.inputs]
-        words += [f"{k}={shown(v)}" for k, v in self.attributes.items() if not is_usual(v, usual.get(k))]
+        words += [f"{k}={format_setting(v)}" for k, v in self.attributes.items() if not is_default(v, defaults.get(k))]
         call = f"{self.type}({', '.join(words)})"
         return f"{', '.join(self.outputs)} = {call}" if self.outputs else call
 
     __repr__ = __str__
 
     def equals(self, other: Operator) -> bool:
-        """Whether the other does the same with variables of the same names."""
+        """Whether the other operator is equal, with variables of the same names."""
         mine, theirs = ((op.definition, op.inputs, op.outputs, op.role) for op in (self, other))
         bodies, other_bodies = self.bodies, other.bodies
         return (
@@ -133,7 +135,7 @@ class Operator:
         )
 
     @property
-    def _plain_attributes(self) -> dict[str, Any]:
+    def _plain_attributes(self) -> dict[str, Setting]:
         return {name: value for name, value in self.attributes.items() if not isinstance(value, Body)}
 
 
@@ -171,33 +173,33 @@ class Block:
         return block is other
 
     def create_var(
-        self, name: str | None = None, shape: Sequence[AnySize | None] = (), dtype: Any = "float32", **flags: Any
+        self, name: str | None = None, shape: Sequence[AnySize | None] = (), dtype: DTypeLike = "float32", **flags: bool
     ) -> Variable:
-        """A new variable; a name that is taken gives the variable that has it, if that is of the same kind."""
+        """Create a variable, or return the existing one of that name if its shape and type are the same."""
         name = name or names.generate("tmp")
         variable = self.program.variable_class(self, name, shape, dtype, **flags)
         return self._add(variable)
 
     def create_parameter(
-        self, name: str, shape: Sequence[int], dtype: Any = "float32", trainable: bool = True
+        self, name: str, shape: Sequence[int], dtype: DTypeLike = "float32", trainable: bool = True
     ) -> Parameter:
         parameter = self._add(Parameter(self, name, shape, dtype, trainable))
         if not isinstance(parameter, Parameter):
-            raise ProgramError(f"variable {name} is there already, and is no parameter")
+            raise ProgramError(f"variable {name} exists already, and is not a parameter")
         return parameter
 
     def _add(self, variable: Variable) -> Variable:
         taken = self.vars.setdefault(variable.name, variable)
         if taken is variable:
-            tell_watchers(self, variable)
+            notify_watchers(self, variable)
         if taken.spec != variable.spec:
-            raise ProgramError(f"variable {taken.name} is there already as {taken.spec}; it cannot be {variable.spec}")
+            raise ProgramError(f"variable {taken.name} exists already as {taken.spec}; it cannot be {variable.spec}")
         return taken
 
     def rename_var(self, old: str, new: str) -> None:
         """Give a variable another name, in every operator that reads or writes it."""
         if new in self.vars:
-            raise ProgramError(f"variable {old} cannot be renamed to {new}: there is a variable of that name already")
+            raise ProgramError(f"variable {old} cannot be renamed to {new}: a variable of that name exists already")
         variable = self.vars.pop(old)
         variable.name = new
         self.vars[new] = variable
@@ -208,15 +210,15 @@ class Block:
     def all_parameters(self) -> list[Parameter]:
         return [v for v in self.vars.values() if isinstance(v, Parameter)]
 
-    def as_variable(self, value: Any) -> Variable | None:
-        """A value as a variable of this block: a number or an array becomes a constant."""
+    def as_variable(self, value: Operand) -> Variable | None:
+        """A value as a variable of this block; numbers and arrays become constants."""
         return as_variable(self, value)
 
     def append_op(
         self,
         definition: OpDef,
         inputs: Sequence[Variable | None],
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Attributes | None = None,
         into: Sequence[Variable] | None = None,
     ) -> list[Variable]:
         """Append an operator; its outputs are `into`, or new variables of the inferred shapes and types."""
@@ -244,14 +246,14 @@ class Block:
                 reads = [before if name == variable.name else name for name in reads]
         outputs = [v.name for v in into]
         self.ops.append(Operator(definition, reads, outputs, attributes, self.program.role, place))
-        tell_watchers(self, self.ops[-1])
+        notify_watchers(self, self.ops[-1])
         if written_over:
             for variable in into:
                 variable.changed()
         return list(into)
 
     def add_op(self, operator: Operator) -> None:
-        """Append an operator that exists already, on variables of this block."""
+        """Append an existing operator on variables of this block."""
         for name in operator.outputs:
             if name in self.vars and not self.vars[name].persistable and any(name in op.outputs for op in self.ops):
                 old = keep_old_value(self, self.vars[name])
@@ -259,7 +261,7 @@ class Block:
         self.ops.append(operator)
 
     def copied_into(self, program: Program, parent_index: int = -1, for_test: bool = False) -> Block:
-        """A copy that is appended to another Program; with `for_test`, without backward pass and update."""
+        """A copy appended to another Program; with `for_test`, without the backward pass and the update."""
         copied = Block(program, len(program.blocks), parent_index)
         program.blocks.append(copied)
         operators = _of_the_forward_pass(self) if for_test else self.ops
@@ -282,49 +284,49 @@ class Block:
 
 
 def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
-    """The operators without the backward pass, the update, and those that read only what these two make."""
-    gone: set[str] = set()
+    """The operators of the forward pass, without those that depend on the backward pass or the update."""
+    removed: set[str] = set()
     for op in block.ops:
-        if op.role == FORWARD and gone.isdisjoint(filter(None, op.inputs)):
+        if op.role == FORWARD and removed.isdisjoint(filter(None, op.inputs)):
             yield op
         else:
-            gone.update(name for name in op.outputs if not block.var(name).persistable)
+            removed.update(name for name in op.outputs if not block.var(name).persistable)
 
 
 class Schedule(Protocol):
-    """What says the value of a learning-rate variable before each run."""
+    """A learning-rate schedule, which sets a variable before each run."""
 
     def get_lr(self) -> float:
-        """The learning rate now."""
+        """The current learning rate."""
 
     def advance(self) -> None:
-        """Note that the Program ran once."""
+        """Advance by one run of the Program."""
 
     @property
     def advances(self) -> bool:
-        """Whether a run changes the rate."""
+        """Whether a run changes the learning rate."""
 
 
 Explain = Callable[["Program", Sequence[str], bool], str]
 
 EXPLANATIONS: dict[str, Explain] = {}
-"""By the name of an engine, what says how it would run a Program; an engine that can tell adds itself."""
+"""Functions that explain how an engine runs a Program, by the name of the engine; engines register themselves."""
 
 
 class Program:
-    """Blocks, of which the first is the whole and the others belong to control flow."""
+    """A list of Blocks. The first one is the Program itself, the others are bodies of control flow."""
 
     def __init__(self) -> None:
         self.blocks = [Block(self, 0)]
         self.random_seed: int | None = None
-        """If this is a number, the random operators that are appended draw the same numbers at every run."""
+        """If set, random operators appended from now on draw the same numbers in every run."""
         self.role = FORWARD
         self.random_count = 0
-        """How many random streams were given out."""
+        """The number of random streams used."""
         self.schedulers: dict[str, Schedule] = {}
-        """What sets learning-rate variables before each run, by the names of the variables."""
+        """The learning-rate schedules, by the names of their variables."""
         self.cached: dict[Any, Any] = {}
-        """What was made from the Program as it was then (see `app.graph.cache`)."""
+        """Objects built from the Program (see `app.graph.cache`)."""
         self._current = 0
 
     def global_block(self) -> Block:
@@ -343,8 +345,8 @@ class Program:
     variable_class: ClassVar[type[Variable]] = Variable
     """The class of its variables."""
 
-    def captured(self, value: Any) -> Variable | None:
-        """The variable that stands for a value from outside, such as a Tensor; None, unless a subclass knows one."""
+    def captured(self, value: Operand) -> Variable | None:
+        """The variable of a captured value such as a Tensor. None here; subclasses override it."""
         return None
 
     def list_vars(self) -> Iterator[Variable]:
@@ -378,7 +380,7 @@ class Program:
             self.role = outside
 
     def next_seed(self) -> tuple[int, int] | None:
-        """The random stream for the operator that is appended next; None if every run is to differ."""
+        """The random stream of the next appended operator; None if every run draws different numbers."""
         if self.random_seed is None:
             return None
         self.random_count += 1
@@ -387,7 +389,7 @@ class Program:
     def clone(self, for_test: bool = False) -> Program:
         """A copy; with `for_test`, without the operators of the backward pass and the update.
 
-        Operators that behave differently in training, such as dropout, then behave as they do in use.
+        Operators that behave differently in training, such as dropout, are then in inference mode.
         """
         copied = self._copy_without_blocks()
         copied.schedulers = {} if for_test else copied.schedulers
@@ -411,26 +413,26 @@ class Program:
         return copied
 
     def explain(self, fetch_list: Sequence[Variable | str] = (), source: bool = True, engine: str = "compiled") -> str:
-        """How an engine would run each operator, and why; then the source that it generates."""
+        """Text that describes how an engine runs each operator, and why, with the generated source."""
         if engine not in EXPLANATIONS:
             known = ", ".join(EXPLANATIONS) or "none: import app.engine"
-            raise ProgramError(f"there is no engine {engine!r} that explains Programs; there are {known}")
+            raise ProgramError(f"there is no engine {engine!r} that explains Programs; expected one of {known}")
         return EXPLANATIONS[engine](self, [item if isinstance(item, str) else item.name for item in fetch_list], source)
 
-    # What persists between runs
+    # Persistable values
 
     def state_dict(self, mode: str = "all", scope: Scope | None = None) -> dict[str, np.ndarray]:
         """Copies of the persistable values by name: of parameters ("param"), of the others ("opt"), or of all."""
         if mode not in ("all", "param", "opt"):
-            raise ProgramError(f"state_dict: mode is 'all', 'param' or 'opt', not {mode!r}")
-        kept = (v for v in self._persistable() if mode in ("all", "param" if isinstance(v, Parameter) else "opt"))
+            raise ProgramError(f"state_dict: mode must be 'all', 'param' or 'opt', not {mode!r}")
+        chosen = (v for v in self._persistable() if mode in ("all", "param" if isinstance(v, Parameter) else "opt"))
         scope = global_scope() if scope is None else scope
-        return {v.name: np.array(scope.value(v.name)) for v in kept}
+        return {v.name: np.array(scope.value(v.name)) for v in chosen}
 
-    def set_state_dict(self, state_dict: Mapping[str, Any], scope: Scope | None = None) -> None:
-        """Set the values that `state_dict` returned. If a shape does not fit, nothing changes.
+    def set_state_dict(self, state_dict: Mapping[str, npt.ArrayLike], scope: Scope | None = None) -> None:
+        """Set values that `state_dict` returned. If a shape does not match, nothing is changed.
 
-        Values that are not in the dictionary stay; names that the Program does not have are warned of.
+        Values that are not in the dictionary are unchanged; names that the Program does not have cause a warning.
         """
         known = {v.name: v for v in self._persistable()}
         unknown = [name for name in state_dict if name not in known]
@@ -457,5 +459,5 @@ class Program:
         return str(self.global_block())
 
     def equals(self, other: Program) -> bool:
-        """Whether the other Program has the same variables and operators; `==` says whether it is the same object."""
+        """Whether the other Program has the same variables and operators; `==` compares identity."""
         return self.global_block().equals(other.global_block())

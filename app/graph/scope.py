@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError, ShapeError
 
@@ -22,7 +22,7 @@ class ScopeVariable:
     def get_tensor(self) -> ScopeVariable:
         return self
 
-    def set(self, value: Any, place: Any = None) -> None:
+    def set(self, value: npt.ArrayLike, place: object = None) -> None:
         """Replace the value by another of the same shape; the element type is kept."""
         old = self._scope.values.get(self.name)
         new = np.array(value, dtype=None if old is None else old.dtype)
@@ -33,7 +33,7 @@ class ScopeVariable:
     def shape(self) -> list[int]:
         return list(self._scope.values[self.name].shape)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._scope.values[self.name], dtype=dtype)
 
 
@@ -43,14 +43,14 @@ class Scope:
     def __init__(self) -> None:
         self.values: dict[str, np.ndarray] = {}
         self.changing = threading.RLock()
-        """Held while a compiled Program that changes values in place runs."""
+        """Held while a compiled Program that changes values in place is running."""
 
     def find_var(self, name: str) -> ScopeVariable | None:
-        """The value of that name, or None."""
+        """The variable of that name, or None."""
         return ScopeVariable(self, name) if name in self.values else None
 
     def var(self, name: str) -> ScopeVariable:
-        """The value of that name, which may not exist yet."""
+        """The variable of that name, which may not have a value yet."""
         return ScopeVariable(self, name)
 
     def value(self, name: str) -> np.ndarray:
@@ -72,9 +72,9 @@ def global_scope() -> Scope:
 @contextmanager
 def scope_guard(scope: Scope) -> Iterator[None]:
     """Inside the block, use `scope` as the global one of this thread."""
-    outside = _scope.get()
+    previous = _scope.get()
     _scope.set(scope)
     try:
         yield
     finally:
-        _scope.set(outside)
+        _scope.set(previous)

@@ -1,16 +1,16 @@
-"""Programs as plain data that JSON can hold, and back, exactly.
+"""Exact conversion of Programs to data for JSON, and back.
 
-A built-in operator is stored by its name. A custom one is stored as a number; whoever writes and reads a file says
-what the number stands for (see `app.custom.written`).
+A built-in operator is stored by its name. A custom operator is stored as a number, whose meaning depends on the file
+format (see `app.custom.written`).
 
-Of attributes, tuples are stored as lists, and numbers, text, truth values and None as they are. Everything else is an
-object with one key, which says what it is: {"float": "inf"}, {"array": {…}}, {"body": {…}}.
+In attributes, tuples are stored as lists, and numbers, strings, booleans and None as they are. Any other value is an
+object with one key, its type: {"float": "inf"}, {"array": {…}}, {"body": {…}}.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,29 +22,29 @@ from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import NAMES
 from app.ops.indexing import UPGRADES
 from app.ops.spec import Spec
-from app.ops.values import Attributes
+from app.ops.values import Attributes, Setting
 
 DAMAGE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What reading damaged data may raise."""
+"""The errors that reading damaged data may raise."""
 
 Json = Any
-"""What `json` reads and writes: None, bool, int, float, str, lists of such, and dictionaries of such by text."""
+"""Data for `json`: None, bool, int, float, str, lists of these, and dictionaries of these by strings."""
 
 
 # Programs
 
 
 def _no_number(definition: OpDef) -> int:
-    raise ProgramError(f"{definition.label} is a function of a program, which cannot be written down here")
+    raise ProgramError(f"{definition.label} is a custom operator, which cannot be saved here")
 
 
 def _no_operator(number: int) -> OpDef:
-    raise ProgramError(f"it has a custom operator, number {number}, which cannot be read here")
+    raise ProgramError(f"it has a custom operator (number {number}), which cannot be loaded here")
 
 
 def program_to_data(program: Program, number_of: Callable[[OpDef], int] = _no_number) -> dict[str, Json]:
-    """A Program as plain data; `number_of` gives the number that stands for a custom operator."""
-    program = program.clone()  # which numbers the blocks without gaps
+    """A Program as plain data; `number_of` returns the number of a custom operator."""
+    program = program.clone()  # numbers the blocks without gaps
     blocks = [
         {
             "parent": block.parent_idx,
@@ -57,7 +57,7 @@ def program_to_data(program: Program, number_of: Callable[[OpDef], int] = _no_nu
 
 
 def program_from_data(data: Json, operator_of: Callable[[int], OpDef] = _no_operator) -> Program:
-    """The Program that was stored as `data`; `operator_of` gives the custom operator of a number."""
+    """The Program stored as `data`; `operator_of` returns the custom operator of a number."""
     program = Program()
     try:
         program.random_seed, program.random_count = data["random_seed"], data["random_count"]
@@ -71,9 +71,9 @@ def program_from_data(data: Json, operator_of: Callable[[int], OpDef] = _no_oper
             for op in stored["operators"]:
                 block.add_op(_operator_from_data(block, op, operator_of))
     except AppError as error:
-        raise ProgramError(f"this is no Program: {error}") from error
+        raise ProgramError(f"this is not a Program: {error}") from error
     except DAMAGE_ERRORS as error:
-        raise ProgramError(f"this is no Program: {type(error).__name__} {error}") from error
+        raise ProgramError(f"this is not a Program: {type(error).__name__} {error}") from error
     return program
 
 
@@ -84,9 +84,11 @@ def _variable_to_data(variable: Variable) -> dict[str, Json]:
     return {**data, "parameter": True} if isinstance(variable, Parameter) else data
 
 
-def _add_variable(block: Block, name: str, shape: Any, dtype: str, parameter: bool = False, **flags: bool) -> None:
+def _add_variable(
+    block: Block, name: str, shape: Sequence[int], dtype: str, parameter: bool = False, **flags: bool
+) -> None:
     if name in block.vars:
-        raise ValueError(f"variable {name} is there twice")
+        raise ValueError(f"variable {name} occurs twice")
     if parameter:
         block.create_parameter(name, shape, dtype, trainable=not flags.get("stop_gradient", False))
     else:
@@ -138,8 +140,8 @@ def _operator_from_data(block: Block, data: Json, operator_of: Callable[[int], O
 # Attributes
 
 
-def value_to_data(value: Any) -> Json:
-    """An attribute as plain data; a ProgramError says what cannot be written."""
+def value_to_data(value: Setting) -> Json:
+    """An attribute as plain data; a ProgramError if it cannot be stored."""
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float and math.isfinite(value):
@@ -152,8 +154,8 @@ def value_to_data(value: Any) -> Json:
     raise ProgramError(f"{value!r} ({type(value).__name__})")
 
 
-def value_from_data(data: Json, blocks: Sequence[Block] = ()) -> Any:
-    """The attribute that was stored as `data`; bodies are taken from `blocks`."""
+def value_from_data(data: Json, blocks: Sequence[Block] = ()) -> Setting:
+    """The attribute stored as `data`; bodies refer to `blocks`."""
     if isinstance(data, list):
         return tuple(value_from_data(item, blocks) for item in data)
     if not isinstance(data, dict):
@@ -163,17 +165,17 @@ def value_from_data(data: Json, blocks: Sequence[Block] = ()) -> Any:
 
 
 class _Kind(NamedTuple):
-    """A type that JSON does not have, and how its values are written and read."""
+    """A type that JSON does not have, with functions that write and read its values."""
 
     type: type
     write: Callable[[Any], Json]
-    read: Callable[[Json, Sequence[Block]], Any]
+    read: Callable[[Json, Sequence[Block]], Setting]
 
 
 def _read_float(text: str, blocks: Sequence[Block]) -> float:
     number = float(text)
     if math.isfinite(number):
-        raise ValueError(f"{text} is an ordinary number")
+        raise ValueError(f"{text} is finite")
     return number
 
 
@@ -205,7 +207,7 @@ def _read_body(data: Json, blocks: Sequence[Block]) -> Body:
     return body
 
 
-def _write_items(value: Any) -> Json:
+def _write_items(value: Iterable[Setting]) -> Json:
     return value_to_data(tuple(value))
 
 

@@ -1,4 +1,4 @@
-"""How a Program is printed: variables first, then operators in order, under the role that they belong to.
+"""Printing of Programs: the variables, and then the operators in order, grouped by role.
 
 The bodies of an operator are printed below it, with their inputs and outputs.
 """
@@ -24,7 +24,7 @@ def _number(block: Block) -> str:
 
 
 def _contents(block: Block) -> list[str]:
-    lines = [f"{INDENT}{variable}" for variable in block.vars.values() if not _is_known_outside(block, variable.name)]
+    lines = [f"{INDENT}{variable}" for variable in block.vars.values() if not _is_from_outside(block, variable.name)]
     for role, operators in groupby(block.ops, key=lambda op: op.role):
         lines += [*([""] if lines else []), f"{INDENT}// {role}"]
         for op in operators:
@@ -34,8 +34,8 @@ def _contents(block: Block) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _is_known_outside(block: Block, name: str) -> bool:
-    """Whether a variable is an input of the same name and kind from the outer block."""
+def _is_from_outside(block: Block, name: str) -> bool:
+    """Whether a variable is an input from the outer block, with the same name, shape and type there."""
     outside = block.program.blocks[block.parent_idx].find_var(name) if block.parent_idx >= 0 else None
     return outside is not None and outside.spec == block.vars[name].spec
 

@@ -33,7 +33,7 @@ class Added:
             self.variables.append((block, item))  # otherwise it is an input from the outer block
 
     def lines(self, name: str) -> list[str]:
-        """A line for each, as in a printed Program, after the name of the Program or of a block inside it."""
+        """One line for each, as in a printed Program, prefixed with the name of the Program or of a block inside it."""
         shown = [(block, str(variable)) for block, variable in self.variables]
         shown += [(block, format_operator(op)) for block, op in self.operators]
         return [f"{f'block {block.idx}' if block.idx else name:8} {line}" for block, line in shown]
@@ -41,7 +41,7 @@ class Added:
 
 @dataclass
 class Statement:
-    """A statement that ran, with what it added."""
+    """A statement that ran, and what it added."""
 
     file: str
     line: int
@@ -53,8 +53,8 @@ class Statement:
         place = f"{Path(self.file).name}:{self.line}"
         first, *more = self.text.splitlines() or [""]
         lines = [*self.startup.lines("startup"), *self.main.lines("main")]
-        written = [f"{place}  {first}".rstrip(), *(" " * (len(place) + 2) + line for line in more)]
-        return "\n".join([*written, *("    " + line for line in lines)])
+        lines_of_statement = [f"{place}  {first}".rstrip(), *(" " * (len(place) + 2) + line for line in more)]
+        return "\n".join([*lines_of_statement, *("    " + line for line in lines)])
 
 
 class Watched:

@@ -1,33 +1,35 @@
-"""Variables: names for the values that a Program computes; and Parameters, which training changes."""
+"""Variables, which name the values that a Program computes, and Parameters, which training updates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import ProgramError
 from app.ops.creation import assign
 from app.ops.definition import REGISTRY, OpDef
-from app.ops.dtype import canonical
+from app.ops.dtype import DTypeLike, canonical
 from app.ops.methods import ValueMethods
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, OpenSize, Spec, plain_sizes
+from app.ops.values import Applied, Attributes, Operand
 
 if TYPE_CHECKING:
     from app.graph.program import Block, Program
 
 
 class Variable(ValueMethods):
-    """A name for a value that an Executor will compute, with shape (-1 is any size), element type and flags."""
+    """A named value of a Program: its shape (-1 for unknown sizes), element type and flags. An Executor computes it."""
 
     def __init__(
         self,
         block: Block,
         name: str,
         shape: Sequence[AnySize | None],
-        dtype: Any = "float32",
+        dtype: DTypeLike = "float32",
         *,
         persistable: bool = False,
         stop_gradient: bool = False,
@@ -36,22 +38,22 @@ class Variable(ValueMethods):
         self.block = block
         self.name = name
         self.shape = shape
-        self.dtype = dtype if dtype == "object" else canonical(dtype)
+        self.dtype = "object" if dtype == "object" else canonical(dtype)
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data
         self.any_rank = False
-        """Whether an array of another rank may be fed, and is reshaped to the declared shape."""
+        """Whether a fed array of another rank is reshaped to the declared shape."""
         self.gradient: str | None = None
-        """The name of its gradient, if there is one; several variables may share it."""
+        """The name of its gradient, or None; several variables may share one."""
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes of the axes. An open one equals -1, and cannot be computed with (see `OpenSize`)."""
+        """The sizes of the axes. Unknown sizes equal -1, and arithmetic with them raises an error (see `OpenSize`)."""
         return self._shape
 
     @shape.setter
-    def shape(self, shape: Sequence[Any]) -> None:
+    def shape(self, shape: Sequence[AnySize | OpenSize | None]) -> None:
         self._sizes = plain_sizes(shape)
         self._shape = tuple(OpenSize(self.name, i) if n == UNKNOWN else n for i, n in enumerate(self._sizes))
 
@@ -65,12 +67,12 @@ class Variable(ValueMethods):
 
     @property
     def grad_name(self) -> str:
-        """The name that the gradient of this variable has, or will get."""
+        """The name of the gradient of this variable, even if there is none yet."""
         return self.gradient or self.name + "@GRAD"
 
     @property
     def flags(self) -> list[str]:
-        """The flags that are set, as they are printed."""
+        """The names of the flags that are set, as printed."""
         marks = {"data": self.is_data, "persistable": self.persistable, "stop_gradient": self.stop_gradient}
         return [word for word, holds in marks.items() if holds]
 
@@ -79,7 +81,7 @@ class Variable(ValueMethods):
 
     __repr__ = __str__
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Applied:
         if other is None or isinstance(other, str):
             return NotImplemented
         return REGISTRY["equal"](self, other)
@@ -90,7 +92,7 @@ class Variable(ValueMethods):
         raise self._valueless("branch on it", self._advice_on_truth())
 
     def _advice_on_truth(self) -> str:
-        """What to write instead of using this as a condition, depending on the operator that made it."""
+        """What to write instead of a condition on this variable, depending on the operator that computes it."""
         maker = next((op for op in reversed(self.block.ops) if self.name in op.outputs), None)
         if maker is None or maker.definition is not REGISTRY["equal"]:
             return ", or choose with app.where or app.static.nn.cond"
@@ -105,7 +107,7 @@ class Variable(ValueMethods):
 
     __int__ = __index__ = __float__
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         raise self._valueless("make an array of it")
 
     def _valueless(self, wish: str, advice: str = "") -> ProgramError:
@@ -115,17 +117,17 @@ class Variable(ValueMethods):
         )
 
     def detach(self) -> Variable:
-        """The same value, with no gradient flowing back through it."""
+        """The same value, without a gradient flowing through it."""
         copied: Variable = assign(self)
         copied.stop_gradient = True
         return copied
 
     def changed(self) -> None:
-        """Called when an operator has written another value to it; a subclass may note that."""
+        """Called when an operator has written a new value to it; subclasses may override it."""
 
     def apply_operator(
-        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
-    ) -> Any:
+        self, definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, into: Sequence[Any] | None = None
+    ) -> Applied:
         """Append the operator to the current block of this variable's Program; its outputs are new Variables."""
         block = self.program.current_block()
         variables = [block.as_variable(x) for x in definition.prepared(inputs)]
@@ -134,10 +136,10 @@ class Variable(ValueMethods):
 
 
 class Parameter(Variable):
-    """A persistable Variable that training changes."""
+    """A persistable Variable that training updates."""
 
     def __init__(
-        self, block: Block, name: str, shape: Sequence[AnySize], dtype: Any = "float32", trainable: bool = True
+        self, block: Block, name: str, shape: Sequence[AnySize], dtype: DTypeLike = "float32", trainable: bool = True
     ):
         super().__init__(block, name, shape, dtype, persistable=True, stop_gradient=not trainable)
         self.attr: Any = None  # the ParamAttr that it was created with

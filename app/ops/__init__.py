@@ -1,4 +1,4 @@
-"""What an operator is, and every built-in operator, a file for each family."""
+"""The definition of an operator, and the built-in operators, one module for each family."""
 
 from app.ops import (
     activation,
@@ -19,12 +19,12 @@ from app.ops import (
     norms,
     reduction,
     rounding,
-    running,
     scan,
     shaping,
     softmax,
     sorting,
     statistics,
+    training_mode,
     trigonometry,
     update,
 )
@@ -52,12 +52,12 @@ __all__ = [
     "norms",
     "reduction",
     "rounding",
-    "running",
     "scan",
     "shaping",
     "softmax",
     "sorting",
     "statistics",
+    "training_mode",
     "trigonometry",
     "update",
 ]

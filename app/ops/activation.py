@@ -14,7 +14,7 @@ from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, R
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: type(x)(0) if x <= 0 else x, onnx="Relu")
 def relu(x: Array) -> Results:
-    """The value where it is above zero, else zero."""
+    """Rectified linear unit, elementwise: max(x, 0)."""
     return extreme(np.maximum, x, x.dtype.type(0))
 
 
@@ -26,7 +26,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public()
 @elementwise(floating=True, scalar=lambda x, slope: x if x > 0 else x * slope)
 def leaky_relu(x: Array, *, negative_slope: float = 0.01) -> Results:
-    """The value where it is above zero, else a small part of it."""
+    """Leaky ReLU, elementwise: x if x > 0, else negative_slope * x."""
     return np.where(x > 0, x, x * x.dtype.type(negative_slope))
 
 
@@ -43,7 +43,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, negative_slope: float) -> OnnxResult:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sigmoid")
 def sigmoid(x: Array) -> Results:
-    """1 / (1 + exp(-x)), through tanh, which does not overflow."""
+    """Sigmoid, elementwise: 1 / (1 + exp(-x)), computed with tanh to avoid overflow."""
     return 0.5 * np.tanh(0.5 * x) + 0.5
 
 
@@ -55,7 +55,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public()
 @elementwise(floating=True, scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))), onnx="Softplus")
 def softplus(x: Array) -> Results:
-    """log(1 + exp(x)), a smooth relu."""
+    """Softplus, elementwise: log(1 + exp(x))."""
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
 
 
@@ -67,7 +67,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public()
 @elementwise(floating=True, onnx=lambda onnx, x: x * onnx.Sigmoid(x))
 def silu(x: Array) -> Results:
-    """x * sigmoid(x), also called swish."""
+    """SiLU (swish), elementwise: x * sigmoid(x)."""
     return x * (0.5 * np.tanh(0.5 * x) + 0.5)
 
 
@@ -80,7 +80,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public()
 @elementwise(floating=True, scalar=lambda x, alpha: x if x > 0 else alpha * np.expm1(x))
 def elu(x: Array, *, alpha: float = 1.0) -> Results:
-    """The value where it is above zero, else alpha * (exp(x) - 1)."""
+    """ELU, elementwise: x if x > 0, else alpha * (exp(x) - 1)."""
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
 
 

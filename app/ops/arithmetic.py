@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,13 +11,24 @@ from app.ops.elementwise import elementwise
 from app.ops.logic import isnan, logical_and, logical_or, where
 from app.ops.math import exp, log, log1p, sqrt
 from app.ops.public import public
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Element,
+    Gradient,
+    Gradients,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Results,
+    Value,
+)
 
 
 @public(method=True, in_place=True)
 @elementwise(onnx="Add")
 def add(x: Array, y: Array) -> Results:
-    """The sum of two values."""
+    """Sum, elementwise: x + y."""
     return x + y
 
 
@@ -29,7 +40,7 @@ def _(dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(numbers=True, onnx="Sub")
 def subtract(x: Array, y: Array) -> Results:
-    """The first value less the second."""
+    """Difference, elementwise: x - y."""
     return x - y
 
 
@@ -46,7 +57,7 @@ def _(dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(onnx="Mul")
 def multiply(x: Array, y: Array) -> Results:
-    """The product of two values, element by element."""
+    """Product, elementwise: x * y."""
     return x * y
 
 
@@ -63,7 +74,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Div")
 def divide(x: Array, y: Array) -> Results:
-    """The quotient of two values; whole numbers are divided as floats."""
+    """Quotient, elementwise: x / y; integers are divided as floats."""
     return x / y
 
 
@@ -77,15 +88,15 @@ def _(y: Value, out: Value, dout: Value) -> Gradients:
     return -dout * out / y
 
 
-def _whole_quotient(x: Any, y: Any) -> Any:
-    # the smallest number has no opposite in its type, and what a processor does about that differs
+def _integer_quotient(x: Element, y: Element) -> Element:
+    # dividing the smallest integer by -1 overflows, and processors differ in what they do then
     return -np.int64(x) if y == -1 else np.int64(x) // np.int64(y)
 
 
 @public(method=True, in_place=True)
-@elementwise(numbers=True, checked=True, integers=_whole_quotient)
+@elementwise(numbers=True, checked=True, integers=_integer_quotient)
 def floor_divide(x: Array, y: Array) -> Results:
-    """The quotient rounded down."""
+    """Quotient rounded toward negative infinity, elementwise."""
     return x // y
 
 
@@ -96,14 +107,14 @@ def _(dout: Value) -> Gradients:
 
 @floor_divide.in_onnx
 def quotient_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
-    exactly = (x - _remainder_in_onnx(onnx, x, y)) / y
-    return onnx.Round(exactly) if x.floating else exactly
+    exact = (x - _remainder_in_onnx(onnx, x, y)) / y
+    return onnx.Round(exact) if x.floating else exact
 
 
 @public("mod", "floor_mod", method=True, in_place=True)
 @elementwise(numbers=True, checked=True)
 def remainder(x: Array, y: Array) -> Results:
-    """What `floor_divide` leaves, with the sign of the divisor."""
+    """Remainder of `floor_divide`, elementwise; it has the sign of the divisor."""
     return x % y
 
 
@@ -126,7 +137,7 @@ def _remainder_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResul
     return onnx.Where(turned, rest + y, rest)
 
 
-def _whole_power(x: Any, y: Any) -> Any:
+def _integer_power(x: Element, y: Element) -> Element:
     if y < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
     result, factor, left = np.int64(1), np.int64(x), np.int64(y)
@@ -139,21 +150,21 @@ def _whole_power(x: Any, y: Any) -> Any:
 
 
 @public(method=True, in_place=True)
-@elementwise(numbers=True, checked=True, integers=_whole_power, raises=True, onnx="Pow")
+@elementwise(numbers=True, checked=True, integers=_integer_power, raises=True, onnx="Pow")
 def pow_(x: Array, y: Array) -> Results:
-    """The first value to the power of the second."""
+    """Power, elementwise: x ** y."""
     return x**y
 
 
 @pow_.gradient_of("x")
 def _(x: Value, y: Value, dout: Value) -> Gradients:
-    # y * x**(y-1) without the 0 * infinity that a power of zero would give
+    # y * x**(y-1), without 0 * inf at y == 0
     return dout * where(y == 0, 0.0, y * x ** where(y == 0, 1.0, y - 1))
 
 
 @pow_.gradient_of("y")
 def _(x: Value, y: Value, out: Value, dout: Value) -> Gradients:
-    # out * log(x), but 0 where a power that vanishes meets an infinite logarithm, and for 0 ** 0
+    # out * log(x), but 0 if out is 0, where log(x) may be infinite, and for 0 ** 0
     vanishes = logical_or(out == 0, logical_and(x == 0, y == 0))
     return dout * out * log(where(vanishes, 1.0, x))
 
@@ -161,26 +172,27 @@ def _(x: Value, y: Value, out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x, y: np.maximum(x, y), onnx="Max")
 def maximum(x: Array, y: Array) -> Results:
-    """The larger of two values; where they are equal, each gets half of the gradient."""
+    """Maximum of two values, elementwise; equal elements share the gradient equally. NaN propagates."""
     return extreme(np.maximum, x, y)
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x, y: np.minimum(x, y), onnx="Min")
 def minimum(x: Array, y: Array) -> Results:
-    """The smaller of two values; where they are equal, each gets half of the gradient."""
+    """Minimum of two values, elementwise; equal elements share the gradient equally. NaN propagates."""
     return extreme(np.minimum, x, y)
 
 
-def extreme(ufunc: Any, x: Any, y: Any) -> Any:
-    """The larger or the smaller of two values: of many numbers and one, NumPy is quicker with a row of that one."""
+def extreme(ufunc: np.ufunc, x: Array, y: Array) -> Results:
+    """Maximum or minimum; a scalar is expanded to a row first, with which NumPy is faster for large arrays."""
     if x.size > _MANY and not y.ndim and x.dtype.kind == "f":
         y = np.full(x.shape[-1:], y, x.dtype)
-    return ufunc(x, y)
+    result: Array = ufunc(x, y)
+    return result
 
 
 _MANY = 1000
-"""Numbers from which on that pays."""
+"""The number of elements from which on this is faster."""
 
 
 @maximum.gradient_of("x")
@@ -195,46 +207,46 @@ def _(x: Value, out: Value, y: Value, dout: Value) -> Gradients:
     return _share(y, x, out, dout)
 
 
-def _share(mine: Any, other: Any, out: Any, dout: Any) -> Any:
+def _share(mine: Value, other: Value, out: Value, dout: Value) -> Gradient:
     return where(mine == other, dout * 0.5, where(mine == out, dout, 0.0))
 
 
 @public(method=True)
 def fmax(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The larger of two values; where one is not a number, the other."""
+    """Maximum of two values, elementwise; NaN is ignored if the other value is a number."""
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
 @public(method=True)
 def fmin(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The smaller of two values; where one is not a number, the other."""
+    """Minimum of two values, elementwise; NaN is ignored if the other value is a number."""
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
 
 @public(method=True)
 def logaddexp(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The logarithm of the sum of the exponentials of two values, which does not overflow."""
+    """log(exp(x) + exp(y)), elementwise, computed without overflow."""
     larger, smaller = maximum(x, y), minimum(x, y)
     return larger + log1p(exp(smaller - larger))
 
 
 @public(method=True, in_place=True)
 def hypot(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The length of the longest side of a right triangle with sides of these lengths."""
+    """Hypotenuse, elementwise: sqrt(x * x + y * y)."""
     return sqrt(x * x + y * y)
 
 
 @public(method=True, in_place=True)
 def lerp(x: Value, y: Value, weight: Value, name: str | None = None) -> Applied:
-    """The value that lies `weight` of the way from one to another."""
+    """Linear interpolation: x + weight * (y - x)."""
     return x + (y - x) * weight
 
 
 @public()
-def add_n(inputs: Any, name: str | None = None) -> Applied:
-    """The sum of several values of one shape."""
+def add_n(inputs: Value | Sequence[Value], name: str | None = None) -> Applied:
+    """Sum of a list of values."""
     values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    total = values[0]
+    total: Applied = values[0]
     for value in values[1:]:
         total = total + value
     return total

@@ -1,10 +1,9 @@
-"""Broadcasting done by hand, and undone: values repeated to a shape, and sums over what was repeated."""
+"""Explicit broadcasting, and its transpose: sums over broadcast axes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from app.ops.public import public
 from app.ops.shaping import reshape
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
@@ -23,18 +22,20 @@ def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
     return Spec(shape, x.dtype)
 
 
-def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
+def _sum_to(x: Array, shape: tuple[int, ...]) -> Array:
     if x.shape == shape:
         return x
-    if x.ndim == 2 and shape == x.shape[1:] and x.dtype.char in "fd":  # as for a bias: BLAS is faster
-        return np.ones(len(x), x.dtype) @ x
+    if x.ndim == 2 and shape == x.shape[1:] and x.dtype.char in "fd":  # such as the gradient of a bias; BLAS is faster
+        columns: Array = np.ones(len(x), x.dtype) @ x
+        return columns
     extra = x.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(extra + i for i, size in enumerate(shape) if size == 1)
-    return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
+    total: Array = np.sum(x, axis=axes, dtype=x.dtype).reshape(shape)
+    return total
 
 
 def _axes_to(x: Sequence[AnySize], shape: Sequence[AnySize]) -> list[int]:
-    """The axes that summing from a shape to another removes or makes 1."""
+    """The axes to sum over from the shape `x` to `shape`."""
     extra = len(x) - len(shape)
     return [*range(extra), *(extra + i for i, size in enumerate(shape) if size == 1)]
 
@@ -43,7 +44,7 @@ def _axes_to(x: Sequence[AnySize], shape: Sequence[AnySize]) -> list[int]:
     _infer_sum_to, form=Reduction(lambda attributes, shapes: _axes_to(shapes[0], attributes["shape"]), lambda dtype: 0)
 )
 def sum_to(x: Array, *, shape: tuple[int, ...]) -> Results:
-    """The sum over the axes along which `shape` would be broadcast."""
+    """Sum over the axes along which `shape` broadcasts to the shape of `x`."""
     return _sum_to(x, shape)
 
 
@@ -65,7 +66,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...]) -> OnnxResult:
     form=Reduction(lambda attributes, shapes: _axes_to(*shapes), lambda dtype: 0),
 )
 def sum_like(x: Array, like: Array) -> Results:
-    """The sum over the axes along which `like` would be broadcast, its shape being known only when it runs."""
+    """Sum over the axes along which `like` broadcasts to the shape of `x`; the shape of `like` may be unknown."""
     return _sum_to(x, like.shape)
 
 
@@ -82,7 +83,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
     return onnx.Reshape(onnx.ReduceSum(x, axes, keepdims=1, noop_with_empty_axes=1), shape, allowzero=1)
 
 
-def _same(x: Any) -> Any:
+def _same(x: Element) -> Element:
     return x
 
 
@@ -95,7 +96,7 @@ def _infer_expand(x: Spec, *, shape: tuple[int, ...]) -> Spec:
 
 
 def _expanded(sizes: Shape, shape: Shape) -> Shape:
-    """`shape` with the sizes that -1 keeps."""
+    """`shape` with -1 replaced by the size of the axis."""
     extra = len(shape) - len(sizes)
     if extra < 0:
         raise ShapeError(f"shape {list(shape)} has fewer axes than the value")
@@ -107,7 +108,7 @@ def _expanded(sizes: Shape, shape: Shape) -> Shape:
 @public("broadcast_to", method=True)
 @operator(_infer_expand, form=Elementwise(_same, settings=False))
 def expand(x: Array, *, shape: tuple[int, ...]) -> Results:
-    """The value repeated along axes of size 1, and new ones in front; -1 keeps an axis as it is."""
+    """Broadcast to a shape; -1 keeps the size of an axis."""
     return np.broadcast_to(x, [int(size) for size in _expanded(x.shape, shape)])
 
 
@@ -131,7 +132,7 @@ def _infer_expand_as(x: Spec, y: Spec) -> Spec:
 @public(method=True)
 @operator(_infer_expand_as, form=Elementwise(_same, takes=(0,), settings=False))
 def expand_as(x: Array, y: Array) -> Results:
-    """The value repeated to the shape of another."""
+    """Broadcast `x` to the shape of `y`."""
     return np.broadcast_to(x, y.shape)
 
 
@@ -146,8 +147,8 @@ def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
 
 
 @public(method=True)
-def tile(x: Value, repeat_times: Any, name: str | None = None) -> Applied:
-    """The value repeated along each axis; counts for more axes than it has add axes in front."""
+def tile(x: Value, repeat_times: int | Sequence[int], name: str | None = None) -> Applied:
+    """Repeat a value along each axis; more counts than axes add leading axes."""
     times = [int(n) for n in np.ravel(repeat_times)]
     rank = max(len(times), len(x.shape))
     times = [1] * (rank - len(times)) + times
@@ -160,11 +161,11 @@ def tile(x: Value, repeat_times: Any, name: str | None = None) -> Applied:
 
 
 @public()
-def broadcast_tensors(input: Sequence[Any], name: str | None = None) -> list[Any]:
-    """Values repeated to the one shape that they broadcast to."""
+def broadcast_tensors(input: Sequence[Value], name: str | None = None) -> list[Applied]:
+    """Broadcast values to their common shape."""
     shape = broadcast(*(plain_sizes(value.shape) for value in input))
     if UNKNOWN not in shape:
         return [expand(value, shape) for value in input]
     zeros = (REGISTRY["full_like"](value, fill_value=0, dtype="int32") for value in input)
-    whole = reduce(REGISTRY["add"], zeros)  # which has the shape in a run
+    whole = reduce(REGISTRY["add"], zeros)  # its shape at run time is the common shape
     return [expand_as(value, whole) for value in input]

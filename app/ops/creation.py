@@ -1,31 +1,44 @@
-"""Operators that make values: constants, and values that are like another one."""
+"""Operators that create values: constants, and values with the shape of another value."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from app.ops.definition import operator, same_as_input
+from app.ops.dtype import DTypeLike
 from app.ops.form import Constant, Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Gradients,
+    Number,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Operand,
+    Results,
+    Setting,
+    Value,
+)
 
 
-def as_declared(*, shape: tuple[int, ...], dtype: str, **attributes: Any) -> Spec:
-    """Inference for an operator whose attributes say the shape and the type."""
+def as_declared(*, shape: tuple[int, ...], dtype: str, **attributes: Setting) -> Spec:
+    """Shape inference for an operator whose attributes are the shape and the type."""
     return Spec(tuple(shape), dtype)
 
 
 @operator(as_declared, form=Constant(lambda attributes: attributes["value"]))
-def fill_constant(*, shape: Any, value: float, dtype: str = "float32") -> Results:
-    """A new array with the same number everywhere."""
+def fill_constant(*, shape: tuple[int, ...], value: float, dtype: str = "float32") -> Results:
+    """A value of a given shape filled with one number."""
     return np.full(shape, value, dtype)
 
 
 @fill_constant.in_onnx
-def _(onnx: OnnxNodes, shape: Any, value: float, dtype: str) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], value: float, dtype: str) -> OnnxResult:
     return onnx.filled(list(shape), value, dtype) if shape else onnx.constant(value, dtype)
 
 
@@ -34,7 +47,7 @@ def _(onnx: OnnxNodes, shape: Any, value: float, dtype: str) -> OnnxResult:
     onnx=lambda onnx, sizes, value, dtype, known: onnx.filled(sizes, value, dtype),
 )
 def fill_sizes(sizes: Array, *, value: float, dtype: str, known: tuple[int, ...]) -> Results:
-    """The same number everywhere, in a shape that is a value; `known` has the certain sizes, and -1 for others."""
+    """A value filled with one number, of a shape given as a value; `known` has the known sizes, and -1 for others."""
     return np.full(tuple(sizes.tolist()), value, dtype)
 
 
@@ -42,8 +55,8 @@ def fill_sizes(sizes: Array, *, value: float, dtype: str, known: tuple[int, ...]
     lambda *, values, dtype, shape: Spec(shape, dtype),
     onnx=lambda onnx, values, dtype, shape: onnx.constant(np.reshape(np.asarray(values, dtype), shape)),
 )
-def assign_value(*, values: Any, dtype: str, shape: Any) -> Results:
-    """A new array with the values listed in row order."""
+def assign_value(*, values: Sequence[Number], dtype: str, shape: tuple[int, ...]) -> Results:
+    """A value of a given shape from a list of numbers in row-major order."""
     return np.array(values, dtype).reshape(shape)
 
 
@@ -53,7 +66,7 @@ def assign_value(*, values: Any, dtype: str, shape: Any) -> Results:
     form=Constant(lambda attributes: attributes["fill_value"]),
 )
 def full_like(x: Array, *, fill_value: float, dtype: str | None = None) -> Results:
-    """A new array with the shape of another and the same number everywhere."""
+    """A value with the shape of another, filled with one number."""
     return np.full_like(x, fill_value, dtype)
 
 
@@ -63,47 +76,47 @@ def _(onnx: OnnxNodes, x: OnnxValue, fill_value: float, dtype: str | None) -> On
 
 
 @public()
-def zeros_like(x: Operand, dtype: Any = None, name: str | None = None) -> Applied:
-    """Zeros with the shape of another value."""
+def zeros_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
+    """Zeros with the shape and type of another value."""
     return full_like(x, fill_value=0, dtype=dtype)
 
 
 @public()
-def ones_like(x: Operand, dtype: Any = None, name: str | None = None) -> Applied:
-    """Ones with the shape of another value."""
+def ones_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
+    """Ones with the shape and type of another value."""
     return full_like(x, fill_value=1, dtype=dtype)
 
 
 @public()
-def empty_like(x: Value, dtype: Any = None, name: str | None = None) -> Applied:
-    """A value with the shape of another; what it holds at first says nothing, and is zeros here."""
+def empty_like(x: Value, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
+    """A value with the shape and type of another and arbitrary elements (zeros here)."""
     return zeros_like(x, dtype)
 
 
 @public(name="shape")
 @operator(lambda x: Spec((len(x.shape),), "int64"), onnx="Shape")
 def shape_of(x: Array) -> Results:
-    """The sizes of the axes of a value, as a value."""
+    """Shape of a value, as a value."""
     return np.array(x.shape, np.int64)
 
 
 @public(name="numel")
 @operator(lambda x: Spec((), "int64"), onnx="Size")
 def number_of_elements(x: Array) -> Results:
-    """How many elements a value has, as a value."""
+    """Number of elements of a value, as a value."""
     return np.array(x.size, np.int64)
 
 
 @public()
 def rank(input: Value) -> Applied:
-    """How many axes a value has, as a value."""
+    """Number of axes of a value, as a value."""
     return number_of_elements(shape_of(input))
 
 
 @public()
 @operator(same_as_input, form=Elementwise(lambda x: x, settings=False), onnx="Identity")
 def assign(x: Array) -> Results:
-    """A copy."""
+    """Copy of a value."""
     return np.copy(x)
 
 

@@ -1,7 +1,7 @@
-"""What an operator is: one definition that every engine, autodiff, shape inference and printing read.
+"""The definition of an operator, which every engine, autodiff, shape inference and printing share.
 
-A definition is made from a NumPy function whose positional parameters are the operator's inputs and whose
-keyword-only parameters are its attributes. Its rules make gradients (see `app.ops.rules`).
+A definition is built from a NumPy function, the kernel: its positional parameters are the inputs of the operator, and
+its keyword-only parameters are the attributes. Gradient rules are declared with decorators (see `app.ops.rules`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from app.errors import AppError, OperatorError
+from app.ops.call_cache import CallCache, kinds_of
 from app.ops.dtype import canonical
 from app.ops.form import Accumulates, Alias
-from app.ops.plans import Plans, kinds_of
 from app.ops.public import Public
 from app.ops.rules import Call, Reads, Rule
-from app.ops.spec import UNKNOWN, OpenSize, Spec, may_stretch, spec_of
+from app.ops.spec import UNKNOWN, OpenSize, Spec, may_broadcast, spec_of
 from app.ops.values import (
     Applied,
     Attributes,
@@ -36,50 +36,51 @@ from app.ops.values import (
 
 
 class OpDef:
-    """One operator: name, shape inference, kernel and gradient. Calling it applies it to values."""
+    """An operator: its name, shape inference, kernel and gradient rules. Calling it applies the operator to values."""
 
     public: Public | None = None
-    """Under which names users may call it, and whether as a method; None for one that is internal."""
+    """Its public names, and whether it is a method of Tensors; None for an internal operator."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     variadic: str | None = None
-    """The name of the one input that stands for any number of them."""
+    """The name of the `*args` parameter, for an operator with any number of inputs."""
     attributes: dict[str, Setting]
-    """The defaults of the attributes, by name."""
+    """The default values of the attributes, by name."""
     prepare: Prepare | None
-    """What is done to the inputs first. It may look at element types and at what Python numbers they are, alone."""
+    """Converts the inputs before the kernel runs. It may depend only on element types and on the classes of Python
+    numbers, because its effect is cached by these."""
     broadcasts: bool
-    """Elementwise with broadcasting: gradients of stretched inputs are summed back to their shape."""
+    """Whether the inputs broadcast; gradients are then summed to the shapes of the inputs."""
     many_outputs: bool
-    """The number of outputs depends on the attributes; a call always gives a tuple."""
+    """Whether the number of outputs depends on the attributes; a call then always returns a tuple."""
     optional_gradients: bool
-    """Rules take None, rather than zeros, for an output that got no gradient."""
+    """Whether gradient rules get None, rather than zeros, for an output without a gradient."""
     checked: bool
-    """Inference runs before the kernel even in eager mode, as NumPy would accept what the operator refuses."""
+    """Whether shape inference runs before the kernel in eager mode too, because the kernel accepts invalid inputs."""
     effects: bool
-    """The operator has to run although nothing may depend on its outputs."""
+    """Whether the operator must run even if its outputs are unused."""
     random: bool
-    """It draws random numbers, from the stream that its attribute `seed` names; None stands for the next stream."""
+    """Whether it draws random numbers. Its attribute `seed` selects the stream; None selects the next one."""
     has_training_mode: bool
-    """Its attribute `training` says whether it does what it does in training; clones for testing set it to False."""
+    """Whether its attribute `training` switches between training and inference; clones for testing set it to False."""
     views: bool
-    """The outputs are, wherever NumPy can do so, the numbers of the first input under another shape."""
+    """Whether the outputs are views of the first input wherever NumPy can make them views."""
     form: Any
-    """How the operator can be compiled (see `app.ops.form`); None where there is only the kernel to call."""
+    """How the operator is compiled (see `app.ops.form`); None if compiled Programs call the kernel."""
     onnx: str | OnnxRule | None
-    """The ONNX operator that does the same, or a rule that makes nodes of several (see `app.onnx.nodes`)."""
+    """The equivalent ONNX operator, or a function that builds equivalent nodes (see `app.onnx.nodes`)."""
     accumulates: Accumulates | None = None
-    """For an update of the form `base - scale * term`: which inputs these are."""
+    """For an update of the form `base - scale * term`, the names of these inputs."""
     step: OpDef | None = None
-    """For a product: the operator that takes such an update's step with it at once."""
+    """For a product, the operator that fuses the product with such an update."""
     rules: list[Rule]
     reads: Reads
-    """Which values the rules read: others need no keeping."""
+    """The inputs and outputs that gradient rules read; others need not be saved."""
 
     custom: bool = False
-    """It runs a function of the user's (see `app.custom.operator`)."""
+    """Whether it runs a user's function (see `app.custom.operator`)."""
     where: str
-    """The file and line that registered it; '' for a built-in one."""
+    """The file and line that registered it; '' for a built-in operator."""
 
     def __init__(
         self,
@@ -110,19 +111,19 @@ class OpDef:
         self.views = views or isinstance(form, Alias)
         self.form, self.onnx = form, onnx
         self.random, self.has_training_mode, self.where = random, has_training_mode, where
-        self.plans = Plans()
+        self.call_cache = CallCache()
         self.rules, self.reads = [], Reads(())
         self.attributes = {}
         self.inputs = tuple(self._read_signature(kernel) if inputs is None else inputs)
         self.declare_attributes(self.attributes)
 
     def declare_attributes(self, attributes: Attributes) -> None:
-        """Set the operator's attributes and their defaults; `inspect.Parameter.empty` marks one that is required."""
+        """Set the attributes and their defaults; `inspect.Parameter.empty` marks a required attribute."""
         self.attributes = dict(attributes)
         self._attribute_names = tuple(attributes)
         self._complete = inspect.Parameter.empty not in self.attributes.values()
         self._arity = len(self.inputs) if self.variadic is None else -1
-        """How many arguments by place make a call whose inputs need no sorting; -1 where every call's do."""
+        """The number of positional arguments of a call that gives exactly the inputs; -1 for a variadic operator."""
 
     def _read_signature(self, kernel: Kernel) -> list[str]:
         names = []
@@ -140,18 +141,18 @@ class OpDef:
 
     @property
     def label(self) -> str:
-        """How messages name the operator: by name and, for a custom one, by the place that registered it."""
+        """The operator in messages: its name and, for a custom operator, the file and line that registered it."""
         return f"operator {self.name} ({self.where})" if self.where else f"operator {self.name}"
 
     # Gradient rules
 
     def gradient(self, function: GradientRule, parameters: Sequence[str] | None = None) -> GradientRule:
-        """Declare the rule that gives the gradients of all inputs, in order."""
+        """Declare the rule that returns the gradients of all inputs, in order."""
         self._set_rules([Rule(self, function, tuple(range(len(self.inputs))), parameters)])
         return function
 
     def gradient_of(self, name: str) -> Callable[[GradientRule], GradientRule]:
-        """Declare the rule for one input, run only where that gradient is wanted."""
+        """Declare the rule for the gradient of one input; it runs only if that gradient is needed."""
 
         def declare(function: GradientRule) -> GradientRule:
             self._set_rules([*self.rules, Rule(self, function, (self.inputs.index(name),))])
@@ -163,7 +164,7 @@ class OpDef:
         self.rules, self.reads = rules, Reads(rules, len(self.inputs))
 
     def in_onnx(self, rule: OnnxRule) -> OnnxRule:
-        """Declare the rule that makes ONNX nodes of a call: its parameters are named after what it needs."""
+        """Declare the function that builds ONNX nodes; its parameter names select what it is given."""
         self.onnx = rule
         return rule
 
@@ -172,7 +173,7 @@ class OpDef:
         return bool(self.rules)
 
     def differentiate(self, call: Call, douts: Sequence[Gradient]) -> list[Gradient]:
-        """The gradients of the inputs of `call`, None where there is none, from those of its outputs."""
+        """Gradients of the inputs of `call` from those of its outputs; None for an input without a gradient."""
         if not self.optional_gradients and len(douts) > 1:
             douts = [call.zeros(j) if d is None else d for j, d in enumerate(douts)]
         needs = call.needs
@@ -186,16 +187,16 @@ class OpDef:
                 continue
             for i, gradient in zip(targets, rule(call, douts), strict=True):
                 if gradient is not None and needs[i]:
-                    gradients[i] = self._unstretched(call, i, gradient) if self.broadcasts else gradient
+                    gradients[i] = self._sum_to_input(call, i, gradient) if self.broadcasts else gradient
         return gradients
 
-    def _unstretched(self, call: Call, index: int, gradient: Gradient) -> Gradient:
+    def _sum_to_input(self, call: Call, index: int, gradient: Gradient) -> Gradient:
         shape, result = call.input_shape(index), call.output_shape(0)
         if shape == result:
             if UNKNOWN not in shape:
                 return gradient
             others = [call.input_shape(i) for i in range(len(call.needs)) if i != index]
-            if not may_stretch(shape, result, others):
+            if not may_broadcast(shape, result, others):
                 return gradient
         if UNKNOWN in shape:
             return REGISTRY["sum_like"](gradient, call.like(index))
@@ -204,13 +205,13 @@ class OpDef:
     # Shapes and types
 
     def infer_outputs(self, specs: Sequence[Spec | None], attributes: Attributes) -> tuple[Spec, ...]:
-        """Shapes and types of the outputs; a ShapeError or DtypeError says what the operator was given."""
+        """Specs of the outputs. A ShapeError or DtypeError includes the Specs of the inputs."""
         try:
             result = self.infer(*specs, **attributes)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a user's function may infer
-            raise _explained(f"{self.label} of ({', '.join(map(str, specs))})", error) from error
+        except BaseException as error:  # shape inference may be a user's function
+            raise _with_context(f"{self.label} of ({', '.join(map(str, specs))})", error) from error
         return (result,) if isinstance(result, Spec) else tuple(result)
 
     # Application
@@ -225,17 +226,17 @@ class OpDef:
                 return applier(self, args, attributes)
         return _on_arrays(self, args, attributes)
 
-    def prepared(self, inputs: Sequence[Operand]) -> Sequence[Any]:
-        """The inputs as the kernel takes them: brought to a common element type, for most operators."""
+    def prepared(self, inputs: Sequence[Operand]) -> Sequence[Operand]:
+        """The inputs converted for the kernel; most operators cast them to a common element type."""
         if self.prepare is None:
             return inputs
         try:
             return self.prepare(list(inputs))
         except Exception as error:
-            raise _explained(self.label, error) from error
+            raise _with_context(self.label, error) from error
 
     def run(self, inputs: Sequence[Operand], attributes: Attributes) -> Results:
-        """Run the kernel; an error says what the operator was given."""
+        """Run the kernel. An error includes the Specs of the inputs."""
         try:
             results: Results = self.kernel(*inputs, **attributes)
         except Exception as error:
@@ -245,18 +246,18 @@ class OpDef:
     def bind(
         self, args: Sequence[Operand | Setting], kwargs: dict[str, Operand | Setting]
     ) -> tuple[list[Operand], dict[str, Setting]]:
-        """Sort the arguments of a call into input values and attributes."""
+        """Split the arguments of a call into inputs and attributes."""
         if self.variadic is not None:
-            several: Any = args[0] if args else self._named(self.variadic, kwargs)
+            several: Any = args[0] if args else self._required_input(self.variadic, kwargs)
             inputs, extra = list(several), args[1:]
         else:
             inputs, extra = list(args[: len(self.inputs)]), args[len(self.inputs) :]
-            inputs += [self._named(name, kwargs) for name in self.inputs[len(inputs) :]]
+            inputs += [self._required_input(name, kwargs) for name in self.inputs[len(inputs) :]]
         if not kwargs and not extra and self._complete:
             return inputs, self.attributes
         return inputs, self._bind_attributes(extra, kwargs)
 
-    def _named(self, name: str, kwargs: dict[str, Operand | Setting]) -> Operand | Setting:
+    def _required_input(self, name: str, kwargs: dict[str, Operand | Setting]) -> Operand | Setting:
         if name not in kwargs:
             raise OperatorError(f"{self.label} needs its input {name!r}; it takes {self._usage()}")
         return kwargs.pop(name)
@@ -264,7 +265,7 @@ class OpDef:
     def _bind_attributes(self, extra: Sequence[Setting], kwargs: dict[str, Setting]) -> dict[str, Setting]:
         if self._complete and not extra and kwargs.keys() <= self.attributes.keys():
             for value in kwargs.values():
-                if value.__class__ not in _PLAIN:
+                if value.__class__ not in _IMMUTABLE:
                     break
             else:
                 return {**self.attributes, **kwargs}
@@ -274,12 +275,12 @@ class OpDef:
         given = dict(zip(self._attribute_names, extra, strict=False))
         given.update(kwargs)
         if len(given) < len(extra) + len(kwargs):
-            raise OperatorError(f"{self.label} got one parameter by place and by name; it takes {self._usage()}")
+            raise OperatorError(f"{self.label} got a parameter both by position and by name; it takes {self._usage()}")
         attributes = dict(self.attributes)
         for name, value in given.items():
             if name not in attributes:
                 raise OperatorError(f"{self.label} has no parameter {name!r}; it takes {self._usage()}")
-            attributes[name] = canonical(value) if name == "dtype" and value is not None else plain(value)
+            attributes[name] = canonical(value) if name == "dtype" and value is not None else as_immutable(value)
         missing = [name for name, value in attributes.items() if value is inspect.Parameter.empty]
         if missing:
             raise OperatorError(f"{self.label} needs {', '.join(missing)}; it takes {self._usage()}")
@@ -290,16 +291,18 @@ class OpDef:
         return "(" + ", ".join([*first, *self._attribute_names]) + ")"
 
 
-_PLAIN = (bool, int, float, type(None))
-"""Classes of attributes that are plain data as they come."""
+_IMMUTABLE = (bool, int, float, type(None))
+"""Classes of attributes that need no conversion."""
 
 
-def plain(value: Setting) -> Setting:
-    """An attribute as data that stays as it is: lists become tuples, NumPy scalars numbers, arrays read-only copies."""
+def as_immutable(value: Setting) -> Setting:
+    """An attribute as immutable data: lists become tuples, NumPy scalars become Python numbers, and arrays become
+    read-only copies.
+    """
     if isinstance(value, (list, tuple)):
-        return tuple(plain(v) for v in value)
+        return tuple(as_immutable(v) for v in value)
     if isinstance(value, OpenSize):
-        return int(value)  # which is refused, in its own words
+        return int(value)  # raises a ShapeError that explains open sizes
     if isinstance(value, np.ndarray) and (value.flags.writeable or value.base is not None):
         value = value.copy()
         value.flags.writeable = False
@@ -309,10 +312,10 @@ def plain(value: Setting) -> Setting:
 def apply(
     definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, into: Sequence[Value] | None = None
 ) -> Applied:
-    """Apply an operator to values: the first value that knows how decides.
+    """Apply an operator to values.
 
-    A Tensor runs the operator now, a Variable appends it to its Program, and plain arrays run the kernel.
-    `into` names values whose place the results take, as an optimiser's update does with its parameter.
+    With a Tensor among the inputs the operator runs now, with a Variable it is appended to the Program, and with arrays
+    alone the kernel runs. `into` are values that the results overwrite, such as the parameters of an update.
     """
     for value in inputs:
         applier = getattr(value, "apply_operator", None)
@@ -322,10 +325,10 @@ def apply(
 
 
 def _on_arrays(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes) -> Results:
-    """Run the kernel; arrays of types that preparing was seen to leave as they are are not prepared again."""
-    if definition.prepare is not None and not definition.plans.leaves(inputs):
+    """Run the kernel. Arrays whose types are known to need no conversion skip `prepare`."""
+    if definition.prepare is not None and not definition.call_cache.needs_no_conversion(inputs):
         given, inputs = inputs, definition.prepared(inputs)
-        definition.plans.learn(kinds_of(given), given, inputs)
+        definition.call_cache.remember_conversions(kinds_of(given), given, inputs)
     return definition.run(inputs, attributes)
 
 
@@ -336,7 +339,7 @@ REGISTRY: dict[str, OpDef] = {}
 
 
 def operator(infer: Infer, *, kind: type[OpDef] = OpDef, **options: Any) -> Callable[[Kernel], OpDef]:
-    """Make a built-in operator of the NumPy function that is decorated, under that function's name."""
+    """Define a built-in operator from the decorated NumPy function, under the name of that function."""
 
     def define(kernel: Kernel) -> OpDef:
         name = options.pop("name", None) or kernel.__name__.rstrip("_")
@@ -348,22 +351,22 @@ def operator(infer: Infer, *, kind: type[OpDef] = OpDef, **options: Any) -> Call
 
 
 def same_as_input(x: Spec, **attributes: Setting) -> Spec:
-    """Inference for an operator whose one output is like its input."""
+    """Shape inference for an operator whose output has the shape and type of its input."""
     return x
 
 
-def _explained(about: str, error: BaseException) -> AppError:
-    """An error with what it is about put before it."""
-    if not isinstance(error, Exception):  # such as SystemExit, whose words are a number
+def _with_context(about: str, error: BaseException) -> AppError:
+    """The error with a prefix that names the operator."""
+    if not isinstance(error, Exception):  # such as SystemExit, whose message is a number
         return OperatorError(f"{about}: {type(error).__name__}: {error}")
     kind = type(error) if isinstance(error, AppError) else OperatorError
     return kind(f"{about}: {error}")
 
 
 def kernel_error(definition: OpDef, inputs: Sequence[Operand], attributes: Attributes, error: Exception) -> AppError:
-    """The error to show for a kernel that raised: inference explains it best; else the kernel's own words."""
+    """The error to raise for a kernel that raised: that of shape inference if there is one, else the kernel's own."""
     if isinstance(error, AppError) and definition.custom:
-        raise error  # a custom operator's errors name it; raised here, it keeps its own cause
+        raise error  # a custom operator's error already names it; raising it here keeps its cause
     specs = [spec_of(x) if hasattr(x, "dtype") else None for x in inputs]
     try:
         definition.infer_outputs(specs, attributes)
@@ -371,5 +374,5 @@ def kernel_error(definition: OpDef, inputs: Sequence[Operand], attributes: Attri
         return explained
     about = f"{definition.label} of ({', '.join(map(str, specs))})"
     if isinstance(error, AppError):
-        return _explained(about, error)
+        return _with_context(about, error)
     return OperatorError(f"{about} failed: {type(error).__name__}: {error}")

@@ -1,8 +1,6 @@
-"""Operators that draw random numbers; `seed` names the stream that they draw from."""
+"""Random operators; the attribute `seed` selects the random stream."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -17,45 +15,46 @@ from app.ops.values import Array, OnnxNodes, OnnxResult, OnnxValue, Results
 
 @operator(as_declared, random=True)
 def uniform_random(
-    *, shape: Any, dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Stream | None = None
+    *, shape: tuple[int, ...], dtype: str = "float32", min: float = -1.0, max: float = 1.0, seed: Stream | None = None
 ) -> Results:
-    """Random numbers, each equally likely between `min` and `max`."""
+    """Random numbers of the uniform distribution from `min` to `max`."""
     return generator(seed).uniform(min, max, shape).astype(dtype)
 
 
 @uniform_random.in_onnx
-def _(onnx: OnnxNodes, shape: Any, dtype: str, min: float, max: float) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, min: float, max: float) -> OnnxResult:
     return _drawn_in_onnx(onnx, "RandomUniform", shape, dtype, low=float(min), high=float(max))
 
 
-def _drawn_in_onnx(onnx: OnnxNodes, kind: str, shape: Any, dtype: str, **settings: float) -> Any:
+def _drawn_in_onnx(onnx: OnnxNodes, kind: str, shape: tuple[int, ...], dtype: str, **settings: float) -> OnnxValue:
     drawn = getattr(onnx, kind)(shape=list(shape) or [1], dtype=dtype, **settings)
-    return drawn if shape else onnx.Reshape(drawn, [])
+    found: OnnxValue = drawn if shape else onnx.Reshape(drawn, [])
+    return found
 
 
 @operator(as_declared, random=True)
 def gaussian_random(
-    *, shape: Any, dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Stream | None = None
+    *, shape: tuple[int, ...], dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Stream | None = None
 ) -> Results:
     """Random numbers of the normal distribution."""
     return generator(seed).normal(mean, std, shape).astype(dtype)
 
 
 @gaussian_random.in_onnx
-def _(onnx: OnnxNodes, shape: Any, dtype: str, mean: float, std: float) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, mean: float, std: float) -> OnnxResult:
     return _drawn_in_onnx(onnx, "RandomNormal", shape, dtype, mean=float(mean), scale=float(std))
 
 
 @operator(as_declared, random=True)
 def integer_random(
-    *, shape: Any, dtype: str = "int64", low: int = 0, high: int = 2, seed: Stream | None = None
+    *, shape: tuple[int, ...], dtype: str = "int64", low: int = 0, high: int = 2, seed: Stream | None = None
 ) -> Results:
-    """Random whole numbers from `low` up to, and without, `high`."""
+    """Random integers from `low` to `high` - 1."""
     return generator(seed).integers(low, high, shape, dtype)
 
 
 @integer_random.in_onnx
-def _(onnx: OnnxNodes, shape: Any, dtype: str, low: int, high: int) -> OnnxResult:
+def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, low: int, high: int) -> OnnxResult:
     drawn = _drawn_in_onnx(onnx, "RandomUniform", shape, "float64", low=float(low), high=float(high))
     return onnx.Cast(onnx.Floor(drawn), to=dtype)
 
@@ -63,7 +62,7 @@ def _(onnx: OnnxNodes, shape: Any, dtype: str, low: int, high: int) -> OnnxResul
 @operator(as_declared, random=True)
 def truncated_gaussian_random(
     *,
-    shape: Any,
+    shape: tuple[int, ...],
     dtype: str = "float32",
     mean: float = 0.0,
     std: float = 1.0,
@@ -71,7 +70,7 @@ def truncated_gaussian_random(
     b: float = 2.0,
     seed: Stream | None = None,
 ) -> Results:
-    """Random numbers of the normal distribution, drawn again where they lie outside of `a` to `b`."""
+    """Random numbers of the normal distribution, truncated to the range from `a` to `b`."""
     draw = generator(seed)
     numbers = np.asarray(draw.normal(mean, std, shape))
     for _ in range(1000):
@@ -79,12 +78,12 @@ def truncated_gaussian_random(
         if not outside.any():
             return numbers.astype(dtype)
         numbers[outside] = draw.normal(mean, std, int(outside.sum()))
-    raise OperatorError(f"hardly any number of mean {mean} and standard deviation {std} lies between {a} and {b}")
+    raise OperatorError(f"almost no numbers with mean {mean} and standard deviation {std} are between {a} and {b}")
 
 
 @operator(lambda *, n, dtype="int64", seed=None: Spec((n,), dtype), random=True)
 def permutation(*, n: int, dtype: str = "int64", seed: Stream | None = None) -> Results:
-    """The whole numbers from 0 up to, and without, `n`, in random order."""
+    """Integers from 0 to n - 1 in random order."""
     return generator(seed).permutation(n).astype(dtype)
 
 
@@ -101,49 +100,50 @@ def _infer_like(x: Spec, *, seed: Stream | None = None) -> Spec:
 @public(method=True)
 @operator(_infer_like, random=True)
 def bernoulli(x: Array, *, seed: Stream | None = None) -> Results:
-    """1 with the probability that each element says, else 0."""
+    """Bernoulli samples: 1 with the probability given by each element, else 0."""
     return (generator(seed).random(x.shape) < x).astype(x.dtype)
 
 
 @bernoulli.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
-    return _happening_in_onnx(onnx, x)
+    return _bernoulli_in_onnx(onnx, x)
 
 
-def _happening_in_onnx(onnx: OnnxNodes, x: Any) -> Any:
-    """1 with the probability that each element says. ONNX's own Bernoulli gives 0 with it, where it is a function."""
-    return onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
+def _bernoulli_in_onnx(onnx: OnnxNodes, x: OnnxValue) -> OnnxValue:
+    """Bernoulli samples. ONNX's own Bernoulli is not used: expanded as a function, it exchanges 0 and 1."""
+    drawn: OnnxValue = onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
+    return drawn
 
 
 @public()
 @operator(_infer_like, random=True)
 def poisson(x: Array, *, seed: Stream | None = None) -> Results:
-    """How often something happens that happens so many times on average."""
+    """Poisson samples; each element is the rate."""
     return np.asarray(generator(seed).poisson(x)).astype(x.dtype)
 
 
 def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = False, seed: Stream | None = None) -> Spec:
     if len(x.shape) not in (1, 2):
-        raise ShapeError(f"expected one row of weights, or several, found shape {list(x.shape)}")
+        raise ShapeError(f"expected weights with one or two axes, found shape {list(x.shape)}")
     return Spec((*x.shape[:-1], num_samples), "int64")
 
 
 @public(method=True)
 @operator(_infer_multinomial, checked=True, random=True)
 def multinomial(x: Array, *, num_samples: int = 1, replacement: bool = False, seed: Stream | None = None) -> Results:
-    """Places drawn from each row, each as likely as its weight says; without `replacement`, each at most once."""
+    """Indices drawn from each row with probabilities proportional to its elements, with or without replacement."""
     draw, rows = generator(seed), x.reshape(-1, x.shape[-1]).astype(np.float64)
     if np.any(rows < 0) or np.any(rows.sum(-1) <= 0):
-        raise OperatorError("weights must not be negative, nor all zero")
+        raise OperatorError("weights must be non-negative and not all zero")
     if not replacement and np.any((rows > 0).sum(-1) < num_samples):
-        raise OperatorError(f"fewer than {num_samples} places have a weight above zero; use replacement=True")
+        raise OperatorError(f"fewer than {num_samples} weights are above zero; use replacement=True")
     chosen = [draw.choice(len(row), num_samples, replacement, row / row.sum()) for row in rows]
     return np.array(chosen, np.int64).reshape(*x.shape[:-1], num_samples)
 
 
 @multinomial.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, num_samples: int, replacement: bool) -> OnnxResult:
-    if not replacement:  # the largest of the logarithms, each with a number of Gumbel's distribution added
+    if not replacement:  # the Gumbel top-k trick
         noise = onnx.Log(-onnx.Log(onnx.RandomUniformLike(x, dtype=x.dtype)))
         return onnx.TopK(onnx.Log(x) - noise, [num_samples])[1]
     rows = onnx.Cast(onnx.Log(x), to="float32")
@@ -166,7 +166,7 @@ def dropout_mask(
     axis: Axis = None,
     seed: Stream | None = None,
 ) -> Results:
-    """What dropout multiplies a value by: 0 with probability `p`, else 1, scaled so that the mean stays."""
+    """The factors of dropout: 0 with probability `p`, else 1 or, with mode="upscale_in_train", 1 / (1 - p)."""
     upscale = mode == "upscale_in_train"
     if not training:
         return np.full(x.shape, 1.0 if upscale else 1.0 - p, x.dtype)
@@ -183,7 +183,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, p: float, mode: str, training: bool, axis: 
         return onnx.filled(onnx.Shape(x), 1.0 if upscale else 1.0 - p, x.dtype)
     varies = [axis is None or a in np.ravel(axis) % x.rank for a in range(x.rank)]
     shape = onnx.Where(varies, onnx.Shape(x), 1)
-    kept = _happening_in_onnx(onnx, onnx.filled(shape, 1.0 - p, x.dtype)) * (
+    kept = _bernoulli_in_onnx(onnx, onnx.filled(shape, 1.0 - p, x.dtype)) * (
         1.0 / (1.0 - p) if upscale and p < 1.0 else 1.0
     )
     return onnx.Expand(kept, onnx.Shape(x))

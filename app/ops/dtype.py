@@ -1,9 +1,9 @@
-"""Element types: their names, how the many spellings are read, and which type two of them share."""
+"""Element types: their names and aliases, and type promotion."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,48 +15,51 @@ NAMES = ("bool", *INTEGERS, *FLOATS)
 
 _SPELLINGS = {"float": "float32", "double": "float64", "half": "float16", "int": "int64", "long": "int64"}
 _SPELLINGS.update(zip(NAMES, NAMES, strict=True))
-_PYTHON_TYPES = {float: "float32", int: "int64", bool: "bool"}
+_PYTHON_TYPES: dict[object, str] = {float: "float32", int: "int64", bool: "bool"}
 _OF_NUMPY = {np.dtype(name): name for name in NAMES}
-"""Asked often, where NumPy works out the name each time."""
+"""The names by dtype, because `dtype.name` is slow: NumPy computes it each time."""
 _default_float = "float32"
 
+DTypeLike: TypeAlias = "str | type | np.dtype[Any]"
+"""An element type as a name, a Python or NumPy type, or a NumPy dtype."""
 
-def canonical(dtype: Any) -> str:
-    """The one name of an element type, from a name, a NumPy type or a Python type."""
+
+def canonical(dtype: DTypeLike | None) -> str:
+    """The canonical name of an element type, given as a name, a NumPy type or a Python type."""
     if isinstance(dtype, np.dtype) and dtype in _OF_NUMPY:
         return _OF_NUMPY[dtype]
     if isinstance(dtype, str) and dtype in _SPELLINGS:
-        return _SPELLINGS[dtype]  # the name itself, where the given one is of a kind that prints in its own way
+        return _SPELLINGS[dtype]  # a plain str, also if `dtype` is of a subclass with its own repr
     try:
         name = _PYTHON_TYPES.get(dtype) or ("" if _is_no_name(dtype) else np.dtype(dtype).name)
     except TypeError:
         name = ""
     if name not in NAMES:
-        raise DtypeError(f"{dtype!r} is not an element type; there are {', '.join(NAMES)}")
+        raise DtypeError(f"{dtype!r} is not an element type; expected one of {', '.join(NAMES)}")
     return name
 
 
-def _is_no_name(dtype: Any) -> bool:
-    """Whether NumPy would make of it what it does not say: float64 of None, and records of a text such as '2,f4'."""
+def _is_no_name(dtype: DTypeLike | None) -> bool:
+    """Whether `np.dtype` would give it another meaning: None is float64, and '2,f4' is a structured type."""
     return dtype is None or (isinstance(dtype, str) and not (dtype == "?" or dtype.lstrip("<>=|").isidentifier()))
 
 
 def name_of(dtype: np.dtype) -> str:
-    """The name of an array's element type, whether operators know it or not."""
+    """The name of an array's element type, including types that operators do not support."""
     return _OF_NUMPY.get(dtype) or dtype.name
 
 
-def is_float(dtype: Any) -> bool:
+def is_float(dtype: DTypeLike) -> bool:
     return canonical(dtype) in FLOATS
 
 
 def get_default_dtype() -> str:
-    """The type that Python floats and initialisers get."""
+    """The floating type of Python floats and of initial values of parameters."""
     return _default_float
 
 
-def set_default_dtype(dtype: Any) -> None:
-    """Choose the floating type that Python floats and initialisers get."""
+def set_default_dtype(dtype: DTypeLike) -> None:
+    """Set the floating type of Python floats and of initial values of parameters."""
     global _default_float
     name = canonical(dtype)
     if name not in FLOATS:
@@ -66,7 +69,7 @@ def set_default_dtype(dtype: Any) -> None:
 
 @lru_cache(maxsize=256)
 def common(*names: str) -> str:
-    """The type that values of these types meet in: a float wins over whole numbers and keeps its own width."""
+    """The promoted type of several types: floats take precedence over integers and keep their own width."""
     floats = [name for name in names if name in FLOATS]
     result: str = np.result_type(*(floats or names)).name
     if result not in NAMES:

@@ -1,8 +1,6 @@
-"""Einstein's sums: products of values whose axes are named by letters."""
+"""Einstein summation."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -13,12 +11,12 @@ from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose, unsqueeze
 from app.ops.spec import UNKNOWN
-from app.ops.values import Applied
+from app.ops.values import Applied, Value
 
 
 @public()
-def einsum(equation: str, *operands: Any) -> Applied:
-    """Einstein's sums: axes with one letter run together, and those that the result does not name are summed."""
+def einsum(equation: str, *operands: Value) -> Applied:
+    """Einstein summation: products of values over axes named by letters; axes missing in the result are summed."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     letters = inputs.split(",")
     if "." in equation or len(letters) != len(operands):
@@ -31,16 +29,16 @@ def einsum(equation: str, *operands: Any) -> Applied:
     for position, (other, more) in enumerate(terms[1:], 2):
         later = output + "".join(n for _, n in terms[position:])
         value, names = _contract(value, names, other, more, later)
-    gone = tuple(i for i, c in enumerate(names) if c not in output)
-    if gone:
-        value, names = sum_(value, axis=gone), "".join(c for c in names if c in output)
+    summed_axes = tuple(i for i, c in enumerate(names) if c not in output)
+    if summed_axes:
+        value, names = sum_(value, axis=summed_axes), "".join(c for c in names if c in output)
     if sorted(names) != sorted(output):
-        raise ShapeError(f"einsum {equation!r}: the result names axes that no value has, or one of them twice")
+        raise ShapeError(f"einsum {equation!r}: the result has a letter twice, or one that no value has")
     return value if names == output else transpose(value, perm=[names.index(c) for c in output])
 
 
-def _without_repeats(value: Any, names: str, equation: str) -> tuple[Any, str]:
-    """The value with each letter on one axis: of axes that share one, the diagonal."""
+def _without_repeats(value: Value, names: str, equation: str) -> tuple[Value, str]:
+    """The value with repeated letters removed by taking diagonals."""
     if len(names) != len(value.shape):
         raise ShapeError(f"einsum {equation!r}: {names!r} does not name the {len(value.shape)} axes of a value")
     for letter in dict.fromkeys(names):
@@ -51,14 +49,14 @@ def _without_repeats(value: Any, names: str, equation: str) -> tuple[Any, str]:
     return value, names
 
 
-def _contract(x: Any, left: str, y: Any, right: str, later: str) -> tuple[Any, str]:
-    """The product of two values, summed over the letters that they share and nothing later needs."""
+def _contract(x: Value, left: str, y: Value, right: str, later: str) -> tuple[Applied, str]:
+    """The product of two values, summed over shared letters that are not in `later`."""
     batch = [c for c in left if c in right and c in later]
     summed = [c for c in left if c in right and c not in later]
     rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
     if not summed:
         names = "".join([*batch, *rows, *columns])
-        return _spread_to(x, left, names) * _spread_to(y, right, names), names
+        return _aligned_to(x, left, names) * _aligned_to(y, right, names), names
     a = transpose(x, perm=[left.index(c) for c in (*batch, *rows, *summed)])
     b = transpose(y, perm=[right.index(c) for c in (*batch, *columns, *summed)])
     sizes = dict(zip(left, x.shape, strict=True)) | dict(zip(right, y.shape, strict=True))
@@ -77,8 +75,8 @@ def _size(sizes: dict[str, int], names: list[str]) -> int:
     return UNKNOWN if UNKNOWN in parts else int(np.prod(parts, dtype=int))
 
 
-def _spread_to(value: Any, names: str, target: str) -> Any:
-    """The value with its axes in the order of `target`, and axes of size 1 for the letters that it does not have."""
+def _aligned_to(value: Value, names: str, target: str) -> Applied:
+    """The value with its axes in the order of `target`, and axes of size 1 for missing letters."""
     ordered = transpose(value, perm=[names.index(c) for c in target if c in names])
     for place, letter in enumerate(target):
         if letter not in names:

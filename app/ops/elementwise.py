@@ -1,4 +1,4 @@
-"""The family of operators that work element by element: broadcasting, a common type, and how one is declared."""
+"""Declaration of elementwise operators, and type promotion of their inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.dtype import FLOATS, INTEGERS, canonical, common, get_default_dtype
 from app.ops.form import Elementwise
 from app.ops.spec import OpenSize, Spec, broadcast
-from app.ops.values import Kernel
+from app.ops.values import Applied, Element, Kernel, Setting
 
 
 def elementwise(
@@ -20,31 +20,32 @@ def elementwise(
     result: str | None = None,
     floating: bool = False,
     numbers: bool = False,
-    whole: bool = False,
-    scalar: Callable[..., Any] | None = None,
-    integers: Callable[..., Any] | None = None,
+    integral: bool = False,
+    scalar: Callable[..., Element] | None = None,
+    integers: Callable[..., Element] | None = None,
     raises: bool = False,
     **options: Any,
 ) -> Callable[[Kernel], OpDef]:
-    """Declare an operator whose kernel works on one element as on a whole array.
+    """Declare an elementwise operator.
 
-    Its inputs are brought to one type first (a floating one where `floating` says so) and broadcast together;
-    `result` is the type of the output where that is not the inputs'; `numbers` refuses truth values, and `whole`
-    refuses floats. `scalar` computes one element where the kernel itself cannot, or not as well, and `integers` does so
-    where it is a whole number, if it has to be done in another way; `raises` says that one of them refuses some.
+    The inputs are cast to their promoted type, which is made floating with `floating`, and broadcast together. `result`
+    is the type of the output, if it is not that of the inputs. `numbers` refuses booleans, `integral` refuses floats.
+
+    Compiled Programs call the kernel with scalars. `scalar` replaces it there if it does not support scalars or is slow
+    for them, and `integers` replaces both for integers. `raises` declares that these may raise an error.
     """
 
-    def infer(*specs: Spec, **attributes: Any) -> Spec:
+    def infer(*specs: Spec, **attributes: Setting) -> Spec:
         dtypes = {s.dtype for s in specs}
         if len(dtypes) > 1:
             raise DtypeError(f"expected inputs of one element type, found {' and '.join(sorted(dtypes))}")
         if numbers and "bool" in dtypes:
-            raise DtypeError("expected numbers, found truth values; use .astype")
-        if whole and not dtypes.isdisjoint(FLOATS):
-            raise DtypeError(f"expected whole numbers or truth values, found {specs[0].dtype}; use .astype")
+            raise DtypeError("expected numbers, found booleans; use .astype")
+        if integral and not dtypes.isdisjoint(FLOATS):
+            raise DtypeError(f"expected integers or booleans, found {specs[0].dtype}; use .astype")
         return Spec(broadcast(*(s.shape for s in specs)), result or specs[0].dtype)
 
-    def prepare(values: list[Any]) -> list[Any]:
+    def prepare(values: list[Any]) -> list[Applied]:
         return to_common_type(values, floating)
 
     def define(kernel: Kernel) -> OpDef:
@@ -55,30 +56,31 @@ def elementwise(
     return define
 
 
-def to_common_type(values: list[Any], floating: bool = False) -> list[Any]:
-    """Cast values to the type they share; numbers follow the arrays beside them."""
+def to_common_type(values: list[Any], floating: bool = False) -> list[Applied]:
+    """Cast values to their promoted type (see `result_type`)."""
     first = getattr(values[0], "dtype", None)
     if all(getattr(v, "dtype", None) == first for v in values) and first is not None:
         if not floating or first in FLOATS:
             return values
         return [REGISTRY["cast"](v, dtype=get_default_dtype()) for v in values]
-    if any(hasattr(v, "apply_operator") for v in values):  # NumPy's float says that it is a Python float
+    if any(hasattr(v, "apply_operator") for v in values):  # np.float64 is a subclass of float
         values = [float(v) if isinstance(v, np.float64) else v for v in values]
-    target = meeting_type(values)
+    target = result_type(values)
     if floating and target not in FLOATS:
         target = get_default_dtype()
     return [_as_type(v, target) for v in values]
 
 
-def floats(values: list[Any]) -> list[Any]:
-    """Inputs brought to one floating type."""
+def floats(values: list[Any]) -> list[Applied]:
+    """Cast values to their promoted type, or to the default floating type if that is not floating."""
     return to_common_type(values, floating=True)
 
 
-def meeting_type(values: Sequence[Any]) -> str:
-    """The type that values meet in: that of those with axes, unless a number beside them is of a wider kind.
+def result_type(values: Sequence[Any]) -> str:
+    """The promoted type of values, as in Paddle and PyTorch.
 
-    Values without axes count as numbers, as in Paddle and PyTorch, and Python's numbers count less than these.
+    Scalars change the type of the arrays only if they are of a wider kind (boolean, integer, float), and Python numbers
+    that of the scalars likewise.
     """
     with_axes: list[str] = []
     without: list[str] = []
@@ -88,31 +90,31 @@ def meeting_type(values: Sequence[Any]) -> str:
             python.append(_type_of_number(value))
         else:
             (with_axes if value.shape else without).append(canonical(value.dtype))
-    return _stronger(with_axes, _stronger(without, common(*python) if python else ""))
+    return _promoted(with_axes, _promoted(without, common(*python) if python else ""))
 
 
-def _stronger(types: Sequence[str], weak: str) -> str:
-    """What types have in common, widened by a weaker one if that is of a wider kind: truth, whole numbers, floats."""
+def _promoted(types: Sequence[str], weak: str) -> str:
+    """The promoted type, in which `weak` counts only if its kind is wider: booleans, then integers, then floats."""
     if not types:
         return weak
     strong = common(*types)
-    return common(strong, weak) if weak and _kind(weak) > _kind(strong) else strong
+    return common(strong, weak) if weak and _kind_rank(weak) > _kind_rank(strong) else strong
 
 
-def _kind(name: str) -> int:
+def _kind_rank(name: str) -> int:
     return 2 if name in FLOATS else int(name in INTEGERS)
 
 
 def _type_of_number(value: Any) -> str:
     if isinstance(value, OpenSize):
-        value = int(value)  # which is refused, in its own words
+        value = int(value)  # raises a ShapeError that explains open sizes
     kind = np.asarray(value).dtype.kind
     if kind not in "biuf":
         raise DtypeError(f"{value!r} ({type(value).__name__}) is not a number, an array, a Tensor or a Variable")
     return {"b": "bool", "f": get_default_dtype()}.get(kind, "int64")
 
 
-def _as_type(value: Any, dtype: str) -> Any:
+def _as_type(value: Any, dtype: str) -> Applied:
     if not hasattr(value, "dtype"):
         return np.asarray(value, dtype=dtype)
     return value if value.dtype == dtype else REGISTRY["cast"](value, dtype=dtype)

@@ -1,7 +1,7 @@
-"""How an operator can be compiled: a definition states one of these forms, and a compiler knows the forms alone.
+"""How operators are compiled: each definition has one of these lowerings, and the compiler handles only lowerings.
 
-An operator without a form runs as a Python call. The functions that forms hold are kept inside what Numba
-compiles; settings of the operator follow the values, in the order of its attributes.
+An operator without a lowering runs as a call of its Python kernel. The functions in lowerings use only what Numba
+compiles. They take the values, and then the attributes of the operator in order.
 """
 
 from __future__ import annotations
@@ -11,110 +11,111 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.ops.size import Shape
+from app.ops.values import Attributes, Element, Number
 
-Axes = Callable[[Mapping[str, Any], Sequence[Shape]], Sequence[int]]
-"""The axes of the first of some shapes that an operator with these attributes reduces."""
+Axes = Callable[[Attributes, Sequence[Shape]], Sequence[int]]
+"""A function of attributes and input shapes that returns the axes of the first shape to reduce."""
 
 
 @dataclass(frozen=True)
 class Elementwise:
-    """Each element of the outputs is `function` of the elements at the same place of the inputs, which broadcast."""
+    """Elementwise: each output element is `function` of the elements of the broadcast inputs at the same index."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Element]
     takes: tuple[int, ...] | None = None
-    """Which of the inputs the function takes; the rest only lend their shape. None: all."""
+    """The inputs that the function takes; of the others only the shape is used. None: all inputs."""
     settings: bool = True
-    """Whether the function takes the operator's attributes, too."""
-    integers: Callable[..., Any] | None = None
-    """The function for whole numbers, where it is another one."""
+    """Whether the function takes the attributes too."""
+    integers: Callable[..., Element] | None = None
+    """The function for integers, if it differs."""
     raises: bool = False
-    """Whether a function refuses some numbers."""
+    """Whether the function raises an error for some numbers."""
 
 
 @dataclass(frozen=True)
 class Constant:
-    """The same number everywhere, given by the attributes."""
+    """An output filled with one number, a function of the attributes."""
 
-    value: Callable[[Mapping[str, Any]], Any]
+    value: Callable[[Attributes], Number]
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Each element of the output is folded, from `start`, out of the first input's elements along `axes`.
+    """A reduction of the first input along `axes`, from the initial value `start`.
 
-    Other inputs only lend their shape.
+    Of other inputs only the shape is used.
     """
 
     axes: Axes
-    start: Callable[[str], Any]
-    combine: Callable[[Any, Any], Any] | None = None
-    """What a value and one more become; None: they are added."""
+    start: Callable[[str], Number]
+    combine: Callable[[Element, Element], Element] | None = None
+    """The function that combines two values; None: addition."""
     mean: bool = False
     takes: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The counterpart of a reduction: each element of the first input, for all elements along `axes` of the output."""
+    """The transpose of a reduction: the first input is broadcast along `axes` of the output."""
 
     axes: Axes
-    share: Callable[[Mapping[str, Any]], bool]
+    share: Callable[[Attributes], bool]
     takes: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)
 class Alias:
-    """The elements of the first input in the same order, under another shape."""
+    """The elements of the first input in the same order, with another shape."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A product of two matrices; with `step`, `c - scale * x @ y` of the inputs (c, scale, x, y)."""
+    """A product of two matrices; with `step`, `c - scale * x @ y` for the inputs (c, scale, x, y)."""
 
     transposes: tuple[str, str]
-    """The attributes that say whether each of the matrices is transposed first."""
+    """The attributes that transpose each of the matrices first."""
     step: bool = False
 
 
 @dataclass(frozen=True)
 class Filling:
-    """`function` takes the inputs, then arrays to fill with the outputs; False means that `problem` was met."""
+    """`function` takes the inputs and then the output arrays, which it fills; it returns False if `problem` occurs."""
 
     function: Callable[..., bool]
     row_by_row: bool
     problem: str = ""
-    fits: Callable[[Mapping[str, Any], int], bool] = lambda attributes, rank: True
-    """Whether the function covers a call with these attributes, whose first input has that many axes."""
+    fits: Callable[[Attributes, int], bool] = lambda attributes, rank: True
+    """Whether the function supports these attributes and that number of axes of the first input."""
 
 
 @dataclass(frozen=True)
 class OnNumbers:
-    """A function on arrays of one shape as one on single numbers."""
+    """A function of arrays of one shape, as a function of scalars."""
 
     function: Callable[..., Any]
     axes: int | None = None
-    """How many axes the arrays must have for it to be the same; None: any number."""
+    """The number of axes that the arrays must have; None: any number."""
     keeps_type: bool = False
-    """Whether what it returns surely has the element type of what it is given."""
+    """Whether its result is known to have the element type of its arguments."""
 
 
 @dataclass(frozen=True)
 class Returning:
-    """`function` takes the inputs and returns the outputs as new arrays: a Numba function of a user's."""
+    """`function`, a user's Numba function, takes the inputs and returns the outputs as new arrays."""
 
     function: Callable[..., Any]
     takes: tuple[int, ...] | None = None
     row_by_row: bool = False
-    """Whether each row of the outputs depends on the same row of the inputs alone."""
+    """Whether each row of the outputs depends only on the same row of the inputs."""
     exact: bool = False
-    """Whether the outputs must have the declared types, and are not cast to them."""
+    """Whether the outputs must have the declared types; otherwise they are cast."""
     on_numbers: OnNumbers | None = None
-    """The function for single numbers, where it is one on arrays of one shape; None: it is not known to be."""
+    """The same function for scalars, if it is known to be elementwise."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The first input says which of two bodies runs on the other inputs: the operator's attributes name them."""
+    """The first input selects which of two bodies runs on the other inputs; the fields name the attributes."""
 
     holds: str = "true"
     fails: str = "false"
@@ -122,9 +123,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Loop:
-    """While one body says so, another makes new values of the first inputs, as many as the attribute `results` says.
+    """While the condition body is true, the loop body computes new values of the first `results` inputs.
 
-    What that body gives besides is kept of every iteration: the outputs after the results.
+    The other outputs of the loop body are stacked, one row for each iteration.
     """
 
     says: str = "cond"
@@ -133,32 +134,32 @@ class Loop:
 
 @dataclass(frozen=True)
 class InPlace:
-    """Python that compiled code calls, which changes values where they lie; the inputs are the outputs, if it has any.
+    """A Python function, called from compiled code, that changes its inputs in place; any outputs are its inputs.
 
-    Such operators run in the order of the Program, and on the thread that runs it.
+    Such operators run in the order of the Program, on the thread that runs it.
     """
 
     calls: Callable[..., Callable[[], None]]
-    """Given a list of the inputs' arrays, and then the settings: what is to be called whenever the operator runs."""
+    """Takes a list of the input arrays and then the attributes; returns the function to call when the operator runs."""
 
 
 @dataclass(frozen=True)
 class Fused:
-    """A chain of elementwise operators that is run in one loop: the operators, in order."""
+    """A chain of elementwise operators, in order, that runs in one loop."""
 
     body: tuple[Any, ...]
     dtypes: Mapping[str, str]
-    """The types of the variables that the operators make."""
+    """The types of the variables that the operators compute."""
 
 
 @dataclass(frozen=True)
 class Accumulates:
-    """Of an update: it is `base - scale * term`, named as inputs of the operator."""
+    """An update of the form `base - scale * term`; the fields are the names of these inputs."""
 
     base: str
     scale: str
     term: str
 
     def places(self, inputs: Sequence[str]) -> tuple[int, int, int]:
-        """Which of the operator's inputs these are."""
+        """The positions of these inputs."""
         return inputs.index(self.base), inputs.index(self.scale), inputs.index(self.term)

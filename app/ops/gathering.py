@@ -1,11 +1,11 @@
-"""Slices and elements that arrays name: taking them, replacing them, adding to them.
+"""Gathering and scattering: selecting, replacing and adding to slices and elements by arrays of indices.
 
-All but `gather`, which has a compiled form, are made of `take_items` and `put_items`.
+All but `gather`, which has a lowering of its own, are composed of `take_items` and `put_items`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, Onn
 
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
     if index.dtype not in INTEGERS:
-        raise DtypeError(f"an index must be of whole numbers, found {index.dtype}")
+        raise DtypeError(f"an index array must contain integers, found {index.dtype}")
     along = normal_axis(axis or 0, len(x.shape))
     return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
 
@@ -52,12 +52,12 @@ def _fill_gathered(x: Array, index: Array, out: Array, axis: int | None) -> bool
     form=Filling(
         _fill_gathered,
         row_by_row=False,
-        problem="an index lies outside of the value",
+        problem="an index is out of bounds",
         fits=lambda attributes, rank: rank > 0 and (attributes["axis"] or 0) % rank == 0,
     ),
 )
 def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
-    """The rows, or slices along another axis, that an array of whole numbers names."""
+    """Gather slices along an axis by an array of indices."""
     found: Array = np.take(x, index, axis or 0)
     return found
 
@@ -73,31 +73,31 @@ def _(onnx: OnnxNodes, x: OnnxValue, index: OnnxValue, axis: int | None) -> Onnx
     return onnx.Gather(x, index, axis=axis or 0)
 
 
-def _check_whole(index: Any) -> None:
+def _check_integers(index: Value) -> None:
     if canonical(index.dtype) not in INTEGERS:
-        raise DtypeError(f"an index must be of whole numbers, found {canonical(index.dtype)}")
+        raise DtypeError(f"an index array must contain integers, found {canonical(index.dtype)}")
 
 
-# Whole slices
+# Slices along an axis
 
 
 @public(method=True)
 def index_select(x: Value, index: Value, axis: int = 0, name: str | None = None) -> Applied:
-    """The slices along an axis that an array of whole numbers names."""
+    """Select slices along an axis by an array of indices."""
     return gather(x, index, axis=axis)
 
 
 @public(method=True, in_place=True)
 def index_add(x: Value, index: Value, axis: int, value: Value, name: str | None = None) -> Applied:
-    """The value with slices added to those that an array of whole numbers names."""
-    _check_whole(index)
+    """Add `value` to the slices of `x` along an axis that `index` selects."""
+    _check_integers(index)
     x, value = to_common_type([x, value])
     return put_items([x, value, index], items=on_axis(normal_axis(axis, len(x.shape))), accumulate=True)
 
 
 @public(method=True, in_place=True)
 def index_fill(x: Value, index: Value, axis: int, value: Value, name: str | None = None) -> Applied:
-    """The value with another one at the places of an axis that `index` names."""
+    """Fill the slices of `x` along an axis that `index` selects with `value`."""
     place = np.arange(x.shape[axis]).reshape(
         [-1 if i == normal_axis(axis, len(x.shape)) else 1 for i in range(len(x.shape))]
     )
@@ -106,9 +106,9 @@ def index_fill(x: Value, index: Value, axis: int, value: Value, name: str | None
 
 
 @public(method=True, in_place=True)
-def scatter(x: Value, index: Value, updates: Any, overwrite: bool = True, name: str | None = None) -> Applied:
-    """The value with the rows that `index` names replaced by `updates`, or by the sum of those for a row."""
-    _check_whole(index)
+def scatter(x: Value, index: Value, updates: Value, overwrite: bool = True, name: str | None = None) -> Applied:
+    """Replace the rows of `x` that `index` selects by `updates`, or without `overwrite` by the sum for each row."""
+    _check_integers(index)
     x, updates = to_common_type([x, updates])
     rows = reshape(index, [-1])
     if overwrite:
@@ -118,15 +118,22 @@ def scatter(x: Value, index: Value, updates: Any, overwrite: bool = True, name: 
 
 
 @public(method=True)
-def slice_(input: Value, axes: Any, starts: Any, ends: Any) -> Applied:
-    """The part between two places along each of the axes listed."""
+def slice_(input: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Applied:
+    """Slice along the given axes, from `starts` to `ends`."""
     return strided_slice(input, axes, starts, ends, [1] * len(axes))
 
 
 @public(method=True)
-def strided_slice(x: Value, axes: Any, starts: Any, ends: Any, strides: Any, name: str | None = None) -> Applied:
-    """The part between two places along each of the axes listed, taken in steps."""
-    parts: list[Any] = [slice(None)] * len(x.shape)
+def strided_slice(
+    x: Value,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    strides: Sequence[int],
+    name: str | None = None,
+) -> Applied:
+    """Slice along the given axes, from `starts` to `ends` in steps of `strides`."""
+    parts: list[slice] = [slice(None)] * len(x.shape)
     for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
         parts[normal_axis(int(axis), len(parts))] = slice(int(start), int(end), int(stride))
     return take_items([x], items=index_items(tuple(parts))[1])
@@ -134,56 +141,58 @@ def strided_slice(x: Value, axes: Any, starts: Any, ends: Any, strides: Any, nam
 
 @public(method=True)
 def take(x: Value, index: Value, mode: str = "raise", name: str | None = None) -> Applied:
-    """The elements that an array of places in row order names."""
+    """Elements of the flattened value, by an array of indices."""
     return gather(flatten(x), index)
 
 
 @public(method=True)
-def repeat_interleave(x: Value, repeats: Any, axis: int | None = None, name: str | None = None) -> Applied:
-    """Each slice along an axis, or each element, repeated."""
+def repeat_interleave(
+    x: Value, repeats: int | Sequence[int], axis: int | None = None, name: str | None = None
+) -> Applied:
+    """Repeat each slice along an axis, or each element of the flattened value."""
     along = 0 if axis is None else axis
     flat = flatten(x) if axis is None else x
     counts = np.asarray(repeats)
     return gather(flat, np.repeat(np.arange(flat.shape[along]), counts), axis=along)
 
 
-# Parts whose places along the first axes are listed in the last axis of an array
+# Parts by indices along the first axes
 
 
-def _listed(index: Any) -> tuple[list[Any], Items]:
+def _split_index(index: Value) -> tuple[list[Applied], Items]:
     places = [take_items([index], items=("...", k)) for k in range(index.shape[-1])]
     return places, tuple(("array", k) for k in range(len(places)))
 
 
 @public(method=True)
 def gather_nd(x: Value, index: Value, name: str | None = None) -> Applied:
-    """The parts whose places along the first axes are listed in the last axis of `index`."""
-    places, items = _listed(index)
+    """Parts of `x`; the last axis of `index` has their indices along the first axes of `x`."""
+    places, items = _split_index(index)
     return take_items([x, *places], items=items)
 
 
 @public(method=True)
-def scatter_nd_add(x: Value, index: Value, updates: Any, name: str | None = None) -> Applied:
-    """The value, with updates added to the parts that `index` names as in `gather_nd`."""
-    places, items = _listed(index)
+def scatter_nd_add(x: Value, index: Value, updates: Value, name: str | None = None) -> Applied:
+    """Add `updates` to the parts of `x` that `index` selects as in `gather_nd`."""
+    places, items = _split_index(index)
     x, updates = to_common_type([x, updates])
     return put_items([x, updates, *places], items=items, accumulate=True)
 
 
 @public()
-def scatter_nd(index: Value, updates: Any, shape: Any, name: str | None = None) -> Applied:
-    """Zeros, with updates added to the parts that `index` names as in `gather_nd`."""
-    places, items = _listed(index)
+def scatter_nd(index: Value, updates: Value, shape: Sequence[int], name: str | None = None) -> Applied:
+    """Zeros with `updates` added to the parts that `index` selects as in `gather_nd`."""
+    places, items = _split_index(index)
     zeros = np.zeros(tuple(shape), canonical(updates.dtype))
     return put_items([zeros, updates, *places], items=items, accumulate=True)
 
 
-# Along an axis, element by element
+# Elements by indices along an axis
 
 
-def _places_along(x: Any, index: Any, axis: int) -> Items:
-    """The items of an index of places along an axis, once it is seen to fit."""
-    _check_whole(index)
+def _items_along(x: Value, index: Value, axis: int) -> Items:
+    """The items of a checked index along an axis."""
+    _check_integers(index)
     if len(x.shape) != len(index.shape):
         raise ShapeError(
             f"the index must have as many axes as the value, found {list(index.shape)} for {list(x.shape)}"
@@ -191,8 +200,8 @@ def _places_along(x: Any, index: Any, axis: int) -> Items:
     return along(normal_axis(axis, len(x.shape)))
 
 
-def _repeated(x: Any, other: Any, axis: int) -> Any:
-    """A value repeated along the axes other than `axis` where it has size 1, and the other value has not."""
+def _broadcast_except(x: Value, other: Value, axis: int) -> Applied:
+    """Broadcast a value to the shape of another along all axes but `axis`."""
     axis = normal_axis(axis, len(x.shape))
     if all(a == axis or size == other.shape[a] for a, size in enumerate(x.shape)):
         return x
@@ -202,51 +211,50 @@ def _repeated(x: Any, other: Any, axis: int) -> Any:
 
 @public(method=True)
 def take_along_axis(x: Value, index: Value, axis: int, broadcast: bool = True) -> Applied:
-    """The elements of each line along an axis that an array of places, one for each result, names.
+    """Elements selected by an array of indices along an axis.
 
-    Along other axes, sizes of 1 are repeated. Without `broadcast`, the index may be smaller than the value there, and
-    only lines with an index are read.
+    The other axes broadcast. Without `broadcast`, the index may be shorter than the value along these.
     """
-    items = _places_along(x, index, axis)
+    items = _items_along(x, index, axis)
     if broadcast:
-        x, index = _repeated(x, index, axis), _repeated(index, x, axis)
+        x, index = _broadcast_except(x, index, axis), _broadcast_except(index, x, axis)
     return take_items([x, index], items=items)
 
 
 @public(method=True, in_place=True)
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: Value,
+    indices: Value,
+    values: Operand,
     axis: int,
     reduce: str = "assign",
     include_self: bool = True,
     broadcast: bool = True,
 ) -> Applied:
-    """The value with the elements that places along an axis name replaced, or added to.
+    """Replace, or with reduce="add" add to, the elements selected by an array of indices along an axis.
 
-    Without `broadcast`, the index may be smaller than the value along other axes.
+    The other axes broadcast. Without `broadcast`, the index may be shorter than the value along these.
     """
-    items = _places_along(arr, indices, axis)
+    items = _items_along(arr, indices, axis)
     if reduce not in ("assign", "add") or not include_self:
-        raise ShapeError(f"put_along_axis: reduce is 'assign' or 'add', not {reduce!r}")
+        raise ShapeError(f"put_along_axis: reduce must be 'assign' or 'add', not {reduce!r}")
     arr, values = to_common_type([arr, values])
-    indices = _repeated(indices, arr, axis) if broadcast else indices
+    indices = _broadcast_except(indices, arr, axis) if broadcast else indices
     return put_items([arr, values, indices], items=items, accumulate=reduce == "add")
 
 
 @public(method=True)
 def index_sample(x: Value, index: Value, name: str | None = None) -> Applied:
-    """The elements of each row that the same row of `index` names."""
+    """Elements of each row, by the indices in the same row of `index`."""
     return take_along_axis(x, index, axis=1)
 
 
-# By truth values
+# By masks
 
 
 @public(method=True)
 def masked_select(x: Value, mask: Value, name: str | None = None) -> Applied:
-    """The elements where a mask holds, in row order."""
+    """Elements where a mask is true, in row-major order."""
     if tuple(x.shape) != tuple(mask.shape):
         x, mask = broadcast_tensors([x, mask])
     return take_items([x, mask], items=ROWS)
@@ -254,14 +262,14 @@ def masked_select(x: Value, mask: Value, name: str | None = None) -> Applied:
 
 @public(method=True, in_place=True)
 def masked_fill(x: Value, mask: Value, value: Operand, name: str | None = None) -> Applied:
-    """The value with another one where a mask holds."""
+    """Replace the elements where a mask is true by `value`."""
     fill = cast_like(value, x) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
     return where(mask, fill, x)
 
 
 @operator(lambda x: Spec((UNKNOWN, len(x.shape)), "int64"), name="places_of_nonzero")
 def places_of_nonzero(x: Array) -> Results:
-    """A row for each element that is not zero: its place along each axis."""
+    """Indices of the nonzero elements, one row for each."""
     return np.argwhere(x)
 
 
@@ -274,14 +282,14 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
 
 @public(method=True)
 def nonzero(x: Value, as_tuple: bool = False) -> Applied:
-    """The places of the elements that are not zero: a row for each, or a list of places along each axis."""
+    """Indices of the nonzero elements: one row for each, or with `as_tuple` one value for each axis."""
     places = places_of_nonzero(x)
     return tuple(places[:, axis] for axis in range(len(x.shape))) if as_tuple else places
 
 
 @public(method=True)
 def where_(condition: Value, x: Value | None = None, y: Value | None = None, name: str | None = None) -> Applied:
-    """`x` where the condition holds, `y` elsewhere; without them, the places where it holds."""
+    """Elements of `x` where `condition` is true, else of `y`; without `x` and `y`, the indices where it is true."""
     if x is None and y is None:
         return nonzero(condition, as_tuple=True)
     return where(condition, x, y)

@@ -1,4 +1,4 @@
-"""Names that were here once, with what to write instead: CHANGELOG.md has a table of them."""
+"""Removed names, with what to write instead; CHANGELOG.md lists them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ INSTEAD = {
     ),
     "heaviside": "app.where(x == 0, y, app.cast(x > 0, x.dtype)) is the same",
 }
-"""What to write instead of a name."""
+"""Replacements by removed name."""
 
 
 OF_PACKAGE = {
@@ -90,7 +90,7 @@ OF_PACKAGE = {
     "fill_constant": "app.full(shape, value, dtype) is the same",
     "gaussian_random": "app.normal(mean, std, shape) draws from a normal distribution",
     "getitem": "write x[index]",
-    "integer_random": "app.randint(low, high, shape) draws whole numbers",
+    "integer_random": "app.randint(low, high, shape) draws integers",
     "largest_with_places": "app.topk(x, k) gives the largest elements and their places",
     "number_of_elements": "app.numel(x) is the same",
     "one_hot": "app.nn.functional.one_hot(x, num_classes) is the same",
@@ -109,11 +109,11 @@ OF_PACKAGE = {
     "truncated_gaussian_random": "app.nn.initializer.TruncatedNormal draws these numbers for a parameter",
     "uniform_random": "app.uniform(shape, dtype, min, max) is the same",
 }
-"""What to write instead of operators that are internal now, but once were functions of the package."""
+"""Replacements by the name of an operator that was a function of the package and is internal now."""
 
 
 def without(owner: str, name: str, instead: Mapping[str, str] = INSTEAD) -> str:
-    """The message about a name that something does not have: what to write instead, if the name was there once."""
+    """The message for a missing name; for a removed name, with its replacement."""
     if name in instead:
         return f"{owner} no longer has {name!r}: {instead[name]}"
     return f"{owner} has no {name!r}"

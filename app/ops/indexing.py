@@ -1,14 +1,14 @@
-"""Parts of a value: `take_items` takes one and `put_items` puts numbers into one, or adds to it.
+"""Indexing: `take_items` returns a part of a value, and `put_items` replaces a part or adds to it.
 
-A part is named by items, the plain data of a Python index: a whole number, None for a new axis, "..." for all other
-axes, ("slice", start, stop, step), or ("array", k) for array number k of places or of truth values, which is one more
-input of the operator. ("along", axis), alone, means that array 0 holds places along that axis, one for each result.
+An index is stored as items, which are plain data: an integer, None for a new axis, "..." for an ellipsis, ("slice",
+start, stop, step), or ("array", k) for the k-th index array or mask, which is a further input of the operator. The
+single item ("along", axis) means that array 0 has indices along that axis, as in `take_along_axis`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,19 +18,24 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Attributes, Gradients, OnnxNodes, OnnxResult, OnnxValue, Value
+from app.ops.values import Attributes, Gradients, OnnxNodes, OnnxResult, OnnxValue, Setting, Value
 
-Item = int | str | tuple[Any, ...] | None
+Item = int | str | tuple[Setting, ...] | None
 Items = tuple[Item, ...]
+Index: TypeAlias = Any
+"""A Python index: integers, slices, None, ... and arrays or values of indices, or a tuple of these."""
+Part: TypeAlias = Any
+"""An element of an index: an integer, a slice, None, an ellipsis or an index array, of which shape inference has the
+Spec, and ONNX rules have the OnnxValue."""
 Array = np.ndarray
 
 ROWS: Items = (("array", 0),)
-"""Names the slices along the first axis that array 0 lists, or the elements where it is true."""
+"""The items that select slices along the first axis by the indices in array 0, or elements by the mask in it."""
 
 
-def index_items(index: Any) -> tuple[list[Any], Items]:
-    """The arrays of a Python index, and its items."""
-    arrays: list[Any] = []
+def index_items(index: Index) -> tuple[list[Part], Items]:
+    """The arrays in a Python index, and its items."""
+    arrays: list[Part] = []
     items: list[Item] = []
     for item in index if isinstance(index, tuple) else (index,):
         if isinstance(item, (list, range, bool)) or (hasattr(item, "dtype") and not isinstance(item, np.integer)):
@@ -44,19 +49,19 @@ def index_items(index: Any) -> tuple[list[Any], Items]:
             items.append(None if item is None else int(item))
         else:
             raise OperatorError(
-                f"a value cannot be indexed by {item!r} ({type(item).__name__}); an index is made of whole numbers, "
-                "slices, None, ... and arrays of whole numbers or truth values"
+                f"a value cannot be indexed by {item!r} ({type(item).__name__}); use integers, slices, None, ... and "
+                "arrays of integers or booleans"
             )
     return arrays, tuple(items)
 
 
 def along(axis: int) -> Items:
-    """The items of an index of one array, of places along an axis."""
+    """The items of an index by one array of indices along an axis, as in `take_along_axis`."""
     return (("along", axis),)
 
 
 def on_axis(axis: int) -> Items:
-    """The items of the slices along an axis, counted from the front, that array 0 lists."""
+    """The items that select the slices along a non-negative axis whose indices are in array 0."""
     return (*[("slice", None, None, None)] * axis, ("array", 0))
 
 
@@ -65,15 +70,15 @@ def _axis_along(items: Items) -> int | None:
     return int(first[1]) if isinstance(first, tuple) and first[0] == "along" else None
 
 
-def _part(item: Item, arrays: Sequence[Any]) -> Any:
-    """What stands in an index for an item."""
+def _part(item: Item, arrays: Sequence[Part]) -> Part:
+    """The element of a Python index for an item."""
     if isinstance(item, tuple):
         return arrays[item[1]] if item[0] == "array" else slice(*item[1:])
     return Ellipsis if item == "..." else item
 
 
-def _numpy_index(items: Items, arrays: Sequence[Array]) -> tuple[Any, ...]:
-    """The index that NumPy takes. Without arrays it has an ellipsis, so that NumPy gives a view even of one element."""
+def _numpy_index(items: Items, arrays: Sequence[Array]) -> tuple[Part, ...]:
+    """The index for NumPy. Without arrays it has an ellipsis, so that NumPy returns a view even of one element."""
     axis = _axis_along(items)
     if axis is not None:
         grid = list(np.ogrid[tuple(slice(size) for size in arrays[0].shape)])
@@ -90,27 +95,27 @@ def _infer_take(*values: Spec, items: Items) -> Spec:
     x, arrays = values[0], values[1:]
     for array in arrays:
         if array.dtype != "bool" and array.dtype not in INTEGERS:
-            raise DtypeError(f"an index must be of whole numbers or truth values, found {array.dtype}")
+            raise DtypeError(f"an index array must contain integers or booleans, found {array.dtype}")
     if _axis_along(items) is not None:
         return Spec(arrays[0].shape, x.dtype)
     return Spec(_shape_of_part(x.shape, [_part(item, arrays) for item in items]), x.dtype)
 
 
-def _axes_taken(part: Any) -> int:
-    """How many axes of the value a part of an index stands for."""
+def _axes_taken(part: Part) -> int:
+    """The number of axes that an element of an index consumes."""
     if part is None:
         return 0
     return len(part.shape) if getattr(part, "dtype", None) == "bool" else 1
 
 
-def _shape_of_part(shape: Shape, parts: list[Any]) -> Shape:
-    """The shape of the part that an index names.
+def _shape_of_part(shape: Shape, parts: list[Part]) -> Shape:
+    """The shape of the part that an index selects.
 
-    The axes of what arrays and numbers pick stand where these stand, or first where they do not stand together.
+    As in NumPy, the axes from arrays and integers are at the position of these, or first if these are not adjacent.
     """
     rest = len(shape) - sum(_axes_taken(part) for part in parts if part is not Ellipsis)
     if rest < 0:
-        raise ShapeError(f"the index names {len(shape) - rest} axes of a value with {len(shape)}")
+        raise ShapeError(f"too many indices: the index has {len(shape) - rest} axes, the value {len(shape)}")
     if not any(part is Ellipsis for part in parts):
         parts = [*parts, Ellipsis]
     sizes: list[AnySize] = []
@@ -136,8 +141,8 @@ def _shape_of_part(shape: Shape, parts: list[Any]) -> Shape:
     return (*sizes[:start], *broadcast(*picked), *sizes[start:])
 
 
-def _picked(shape: Shape, axis: int, part: Any) -> Shape:
-    """The shape of what an array or a number picks along an axis."""
+def _picked(shape: Shape, axis: int, part: Part) -> Shape:
+    """The shape that an array or an integer contributes to the result."""
     if isinstance(part, Spec):
         return (UNKNOWN,) if part.dtype == "bool" else part.shape
     size = shape[axis]
@@ -151,9 +156,9 @@ def _picked(shape: Shape, axis: int, part: Any) -> Shape:
 
 @operator(_infer_take, views=True)
 def take_items(*values: Array, items: Items) -> Array:
-    """The part of the first value that items name; the other values are the arrays among these.
+    """Return the part of the first value that items select; the other values are the index arrays.
 
-    Without arrays it shares the memory of the value.
+    Without arrays it is a view.
     """
     found: Array = values[0][_numpy_index(items, values[1:])]
     return found
@@ -165,7 +170,7 @@ def _(values_from_1: Sequence[Value], values_like: Sequence[Value], dout: Value,
     return [whole, *[None] * len(values_from_1)]
 
 
-# Putting numbers into a part
+# Replacing a part
 
 
 def _infer_put(*values: Spec, items: Items, accumulate: bool = False, onto_zeros: bool = False) -> Spec:
@@ -177,10 +182,10 @@ def _infer_put(*values: Spec, items: Items, accumulate: bool = False, onto_zeros
 
 @operator(_infer_put)
 def put_items(*values: Array, items: Items, accumulate: bool = False, onto_zeros: bool = False) -> Array:
-    """A copy of the first value with the second one in the part that items name, or with `accumulate` added to it.
+    """A copy of the first value with the selected part replaced by the second or, with `accumulate`, added to.
 
-    The other values are the arrays among the items. With `onto_zeros`, the first value lends its shape only, and zeros
-    stand for its elements.
+    The other values are the index arrays. With `onto_zeros`, only the shape of the first value is used, and its
+    elements are taken to be zeros.
     """
     x, y, *arrays = values
     out = np.zeros(x.shape, y.dtype) if onto_zeros else x.copy()
@@ -228,7 +233,7 @@ def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items) -> OnnxResult:
 def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items, accumulate: bool, onto_zeros: bool) -> OnnxResult:
     x, y, *arrays = values
 
-    def pick(value: Any) -> Any:
+    def pick(value: OnnxValue) -> OnnxValue:
         return _take_in_onnx(onnx, value, arrays, items)
 
     put = onnx.placed(y, x, pick, add=accumulate and bool(arrays))
@@ -237,7 +242,7 @@ def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items, accumulate: bo
     return x + put if accumulate else onnx.Where(onnx.placed(onnx.constant(True), x, pick), put, x)
 
 
-def _take_in_onnx(onnx: OnnxNodes, x: Any, arrays: Sequence[Any], items: Items) -> Any:
+def _take_in_onnx(onnx: OnnxNodes, x: OnnxValue, arrays: Sequence[OnnxValue], items: Items) -> OnnxValue:
     axis = _axis_along(items)
     if axis is not None:
         return onnx.GatherElements(x, arrays[0], axis=axis)
@@ -245,16 +250,16 @@ def _take_in_onnx(onnx: OnnxNodes, x: Any, arrays: Sequence[Any], items: Items) 
     return _picked_in_onnx(onnx, x, parts) if arrays else _sliced_in_onnx(onnx, x, parts)
 
 
-def _one_each(parts: list[Any], rank: int) -> list[Any]:
-    """The parts of an index, with a slice for each axis that an ellipsis, or nothing, stands for."""
+def _one_each(parts: list[Part], rank: int) -> list[Part]:
+    """The elements of an index, with the ellipsis and missing axes replaced by full slices."""
     rest = [slice(None)] * (rank - sum(_axes_taken(i) for i in parts if i is not Ellipsis))
     places = [place for place, part in enumerate(parts) if part is Ellipsis]
     cut = places[0] if places else len(parts)
     return [*parts[:cut], *rest, *parts[cut + 1 :]]
 
 
-def _sliced_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
-    """The part that numbers, slices and new axes name."""
+def _sliced_in_onnx(onnx: OnnxNodes, x: OnnxValue, parts: list[Part]) -> OnnxValue:
+    """Index by integers, slices and new axes."""
     axes = [part for part in parts if part is not None]
     single = [axis for axis, part in enumerate(axes) if isinstance(part, int)]
     found = _cut_in_onnx(onnx, x, [slice(i, i + 1 or None) if isinstance(i, int) else i for i in axes])
@@ -264,16 +269,16 @@ def _sliced_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
     return onnx.Unsqueeze(found, new) if new else found
 
 
-def _cut_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
-    """The part between the ends of a slice for each axis."""
+def _cut_in_onnx(onnx: OnnxNodes, x: OnnxValue, slices: list[slice]) -> OnnxValue:
+    """Index by one slice for each axis."""
     shortened = [_until_start(cut) for cut in slices]
     return _part_in_onnx(onnx, _part_in_onnx(onnx, x, [before for before, _ in shortened]), [c for _, c in shortened])
 
 
 def _until_start(cut: slice) -> tuple[slice, slice]:
-    """A slice as two, one after the other, so that none goes backwards from a place that is counted from the end.
+    """A slice as two consecutive slices, neither of which goes backwards from a negative start.
 
-    Where there are fewer elements than that, NumPy gives none, and ONNX begins at the first.
+    If the axis is shorter than such a start, NumPy selects nothing, but ONNX starts at the first element.
     """
     start, stop = cut.start, cut.stop
     if cut.step is None or cut.step > 0 or start is None or start >= -1:
@@ -283,7 +288,7 @@ def _until_start(cut: slice) -> tuple[slice, slice]:
     return slice(start + 1), slice(None, stop - (start + 1) if stop is not None and stop < 0 else stop, cut.step)
 
 
-def _part_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
+def _part_in_onnx(onnx: OnnxNodes, x: OnnxValue, slices: list[slice]) -> OnnxValue:
     limits = np.iinfo(np.int64)
     cuts = []
     for axis, cut in enumerate(slices):
@@ -294,8 +299,8 @@ def _part_in_onnx(onnx: OnnxNodes, x: Any, slices: list[slice]) -> Any:
     return onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
 
 
-def _picked_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
-    """The part that arrays pick: their axes go to the front, and what is picked is put where NumPy has it."""
+def _picked_in_onnx(onnx: OnnxNodes, x: OnnxValue, parts: list[Part]) -> OnnxValue:
+    """Index by arrays: move their axes to the front, gather, and move the result axes to where NumPy has them."""
     every = _places_in_onnx(onnx, parts)
     axes = [item for item in every if item is not None]
     picked = [axis for axis, item in enumerate(axes) if not isinstance(item, slice)]
@@ -315,9 +320,9 @@ def _picked_in_onnx(onnx: OnnxNodes, x: Any, parts: list[Any]) -> Any:
     return onnx.Unsqueeze(found, new) if new else found
 
 
-def _places_in_onnx(onnx: OnnxNodes, items: list[Any]) -> list[Any]:
-    """The items with an array of places for each number, and one for each axis of a mask."""
-    found: list[Any] = []
+def _places_in_onnx(onnx: OnnxNodes, items: list[Part]) -> list[Part]:
+    """The items with integers as arrays of indices, and masks as one array of indices for each of their axes."""
+    found: list[Part] = []
     for item in items:
         if isinstance(item, int):
             found.append(onnx.constant(item, "int64"))
@@ -331,8 +336,8 @@ def _places_in_onnx(onnx: OnnxNodes, items: list[Any]) -> list[Any]:
     return found
 
 
-def _together_in_onnx(onnx: OnnxNodes, places: list[Any]) -> tuple[Any, int]:
-    """Arrays of places, broadcast together, along a new last axis; and how many axes they have without it."""
+def _together_in_onnx(onnx: OnnxNodes, places: list[OnnxValue]) -> tuple[OnnxValue, int]:
+    """Arrays of indices, broadcast and stacked along a new last axis, and their number of axes before that."""
     width = max(array.rank for array in places)
     if len(places) > 1:
         total = places[0]
@@ -342,9 +347,9 @@ def _together_in_onnx(onnx: OnnxNodes, places: list[Any]) -> tuple[Any, int]:
     return onnx.Concat(*(onnx.Unsqueeze(array, [-1]) for array in places), axis=-1), width
 
 
-# Programs in files of before
+# Programs written by earlier releases
 
-Upgrade = Callable[[Sequence[Any], Attributes], tuple[str, list[Any], Attributes]]
+Upgrade = Callable[[Sequence[str | None], Attributes], tuple[str, list[str | None], Attributes]]
 
 UPGRADES: dict[str, Upgrade] = {
     "getitem": lambda inputs, settings: ("take_items", [*inputs], {"items": settings["index"]}),
@@ -355,4 +360,4 @@ UPGRADES: dict[str, Upgrade] = {
         {"items": along(settings["axis"])},
     ),
 }
-"""What an operator that left is written with today: for Programs that an earlier release has written to a file."""
+"""Replacements of removed operators, for reading Programs that earlier releases have written."""

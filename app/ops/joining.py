@@ -1,9 +1,8 @@
-"""Joining values, cutting them into parts, and turning them round along an axis."""
+"""Concatenating, splitting, padding, flipping and rolling values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,10 +18,10 @@ from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxR
 
 def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
     if not x:
-        raise ShapeError("there is nothing to join")
+        raise ShapeError("expected at least one value to concatenate")
     if len({s.dtype for s in x}) > 1:
         raise DtypeError(f"expected one element type, found {', '.join(s.dtype for s in x)}")
-    along = _cut_axis(axis, len(x[0].shape))
+    along = _checked_axis(axis, len(x[0].shape))
     if len({len(s.shape) for s in x}) > 1 or len({(*s.shape[:along], *s.shape[along + 1 :]) for s in _known(x)}) > 1:
         raise ShapeError(f"the shapes differ outside axis {axis}")
     sizes = [s.shape[along] for s in x]
@@ -30,15 +29,15 @@ def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
     return Spec((*x[0].shape[:along], total, *x[0].shape[along + 1 :]), x[0].dtype)
 
 
-def _cut_axis(axis: int, rank: int) -> int:
-    """The axis along which values are joined or cut."""
+def _checked_axis(axis: int, rank: int) -> int:
+    """The axis along which values are concatenated or split, as a non-negative number."""
     if not rank:
-        raise ShapeError("a value without axes cannot be joined or cut")
+        raise ShapeError("a scalar cannot be concatenated or split")
     return normal_axis(axis, rank)
 
 
 def _known(specs: tuple[Spec, ...]) -> list[Spec]:
-    """The Specs with each unknown size replaced by a size known from another, so that they can be compared."""
+    """The Specs with unknown sizes replaced by known sizes of the other Specs, for comparison."""
     columns = list(zip(*(s.shape for s in specs), strict=True))
     best = [next((size for size in column if size != UNKNOWN), UNKNOWN) for column in columns]
     return [Spec(tuple(b if n == UNKNOWN else n for n, b in zip(s.shape, best, strict=True)), s.dtype) for s in specs]
@@ -47,7 +46,7 @@ def _known(specs: tuple[Spec, ...]) -> list[Spec]:
 @public()
 @operator(_infer_concat, prepare=lambda values: to_common_type(values) if values else values)
 def concat(*x: Array, axis: int = 0) -> Results:
-    """Values joined along an axis."""
+    """Concatenate values along an existing axis."""
     return np.concatenate(x, axis)
 
 
@@ -70,7 +69,7 @@ def _infer_split_like(*values: Spec, axis: int = 0) -> tuple[Spec, ...]:
 
 @operator(_infer_split_like, many_outputs=True)
 def split_like(*values: Array, axis: int = 0) -> Results:
-    """The first value cut along an axis into parts as long as the others are."""
+    """Split the first value along an axis into parts with the lengths of the other values."""
     return tuple(np.split(values[0], np.cumsum([part.shape[axis] for part in values[1:-1]], dtype=int), axis))
 
 
@@ -85,32 +84,32 @@ def _(onnx: OnnxNodes, values: Sequence[OnnxValue], axis: int) -> OnnxResult:
     return onnx.Split(values[0], sizes, axis=axis, outputs=len(values) - 1)
 
 
-def _sections(size: AnySize, num_or_sections: Any, axis: int) -> list[AnySize]:
+def _sections(size: AnySize, num_or_sections: int | Sequence[int], axis: int) -> list[AnySize]:
     if isinstance(num_or_sections, int):
         if size == UNKNOWN:
             return [UNKNOWN] * num_or_sections
         if num_or_sections < 1 or size % num_or_sections:
-            raise ShapeError(f"axis {axis} of size {size} cannot be cut into {num_or_sections} equal parts")
+            raise ShapeError(f"axis {axis} of size {size} cannot be split into {num_or_sections} equal parts")
         return [size // num_or_sections] * num_or_sections
-    sizes = list(num_or_sections)
+    sizes: list[AnySize] = list(num_or_sections)
     if UNKNOWN in sizes and size != UNKNOWN:
         sizes[sizes.index(UNKNOWN)] = size - sum(s for s in sizes if s != UNKNOWN)
     if size != UNKNOWN and (sum(sizes) != size or min(sizes, default=0) < 0):
-        raise ShapeError(f"axis {axis} of size {size} cannot be cut into parts of {list(num_or_sections)}")
+        raise ShapeError(f"axis {axis} of size {size} cannot be split into parts of {list(num_or_sections)}")
     return sizes
 
 
-def _infer_split(x: Spec, *, num_or_sections: Any, axis: int = 0) -> tuple[Spec, ...]:
-    along = _cut_axis(axis, len(x.shape))
+def _infer_split(x: Spec, *, num_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Spec, ...]:
+    along = _checked_axis(axis, len(x.shape))
     sizes = _sections(x.shape[along], num_or_sections, axis)
     return tuple(Spec((*x.shape[:along], size, *x.shape[along + 1 :]), x.dtype) for size in sizes)
 
 
 @public(method=True)
 @operator(_infer_split, many_outputs=True, views=True)
-def split(x: Array, *, num_or_sections: Any, axis: int = 0) -> Results:
-    """The value cut along an axis, into a number of equal parts or into parts of the sizes listed."""
-    along = _cut_axis(axis, x.ndim)
+def split(x: Array, *, num_or_sections: int | Sequence[int], axis: int = 0) -> Results:
+    """Split a value along an axis into a number of equal parts, or into parts of given sizes."""
+    along = _checked_axis(axis, x.ndim)
     sizes = [int(size) for size in _sections(x.shape[along], num_or_sections, axis)]
     return tuple(np.split(x, np.cumsum(sizes[:-1]), along))
 
@@ -121,7 +120,7 @@ def _(douts: Sequence[Gradient], axis: int) -> Gradients:
 
 
 @split.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: Any, axis: int) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: int | Sequence[int], axis: int) -> OnnxResult:
     sizes = _sections(x.shape[axis], num_or_sections, axis)
     if UNKNOWN not in sizes:
         return onnx.Split(x, sizes, axis=axis, outputs=len(sizes))
@@ -129,31 +128,31 @@ def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: Any, axis: int) -> OnnxRes
         each = onnx.Expand(onnx.length(x, axis) / len(sizes), [len(sizes)])
         return onnx.Split(x, each, axis=axis, outputs=len(sizes))
     rest = onnx.length(x, axis) - (sum(sizes) - UNKNOWN)
-    told = onnx.listed(*(rest if size == UNKNOWN else [size] for size in sizes))
-    return onnx.Split(x, told, axis=axis, outputs=len(sizes))
+    section_sizes = onnx.listed(*(rest if size == UNKNOWN else [size] for size in sizes))
+    return onnx.Split(x, section_sizes, axis=axis, outputs=len(sizes))
 
 
 @public()
 def stack(x: Iterable[Value], axis: int = 0, name: str | None = None) -> Applied:
-    """Values of one shape joined along a new axis."""
+    """Stack values of one shape along a new axis."""
     return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
 
 
 @public()
 def hstack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Values joined side by side: along the second axis, or the first of values that have one."""
+    """Concatenate values horizontally: along the second axis, or along the first if they have only one."""
     values = [reshape(v, [1]) if not v.shape else v for v in x]
     return concat(values, axis=min(len(values[0].shape) - 1, 1))
 
 
 @public()
 def vstack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Values joined one below the other; one with a single axis is a row."""
+    """Concatenate values vertically, along the first axis; vectors become rows."""
     return concat([reshape(v, [1, -1]) if len(v.shape) < 2 else v for v in x], axis=0)
 
 
-def _at_least(x: Any, axes: int) -> Any:
-    """The value with axes of size 1 before those that it has, or for the third one behind them, as in NumPy."""
+def _at_least(x: Value, axes: int) -> Applied:
+    """Insert axes of size 1, in the positions that NumPy's `atleast_1d`, `atleast_2d` and `atleast_3d` use."""
     rank = len(x.shape)
     if rank >= axes:
         return x
@@ -163,44 +162,46 @@ def _at_least(x: Any, axes: int) -> Any:
     return reshape(x, [*before, *x.shape, *[1] * (axes - rank - len(before))])
 
 
-def _of_each(inputs: Sequence[Any], axes: int) -> Any:
+def _of_each(inputs: Sequence[Value], axes: int) -> Applied:
     found = [_at_least(x, axes) for x in inputs]
     return found[0] if len(found) == 1 else found
 
 
 @public()
 def atleast_1d(*inputs: Value, name: str | None = None) -> Applied:
-    """Values with one axis or more."""
+    """Values with at least one axis; axes of size 1 are inserted."""
     return _of_each(inputs, 1)
 
 
 @public()
 def atleast_2d(*inputs: Value, name: str | None = None) -> Applied:
-    """Values with two axes or more."""
+    """Values with at least two axes; axes of size 1 are inserted."""
     return _of_each(inputs, 2)
 
 
 @public()
 def atleast_3d(*inputs: Value, name: str | None = None) -> Applied:
-    """Values with three axes or more."""
+    """Values with at least three axes; axes of size 1 are inserted."""
     return _of_each(inputs, 3)
 
 
 @public()
 def dstack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Values put one behind the other, along the third axis."""
+    """Concatenate values along the third axis."""
     return concat([_at_least(v, 3) for v in x], axis=2)
 
 
 @public()
 def column_stack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Values side by side; those with one axis become columns."""
+    """Concatenate values along the second axis; vectors become columns."""
     return concat([v if len(v.shape) > 1 else reshape(v, [-1, 1]) for v in x], axis=1)
 
 
 @public(method=True)
-def tensor_split(x: Value, num_or_indices: Any, axis: int = 0, name: str | None = None) -> list[Any]:
-    """Parts of a value: so many, of which the first ones may be larger by one, or those that begin at indices."""
+def tensor_split(
+    x: Value, num_or_indices: int | Sequence[int], axis: int = 0, name: str | None = None
+) -> list[Applied]:
+    """Split a value into a number of parts, of which the first may be larger by one, or at given indices."""
     size = x.shape[axis]
     if isinstance(num_or_indices, int):
         smaller, larger = divmod(size, num_or_indices)
@@ -208,7 +209,7 @@ def tensor_split(x: Value, num_or_indices: Any, axis: int = 0, name: str | None 
         ends = [sum(lengths[:i]) for i in range(1, num_or_indices)]
     else:
         ends = list(num_or_indices)
-    index: list[Any] = [slice(None)] * len(x.shape)
+    index: list[slice] = [slice(None)] * len(x.shape)
     parts = []
     for start, end in zip([None, *ends], [*ends, None], strict=True):
         index[axis] = slice(start, end)
@@ -217,27 +218,27 @@ def tensor_split(x: Value, num_or_indices: Any, axis: int = 0, name: str | None 
 
 
 @public(method=True)
-def hsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
-    """Parts of a value along its second axis, or its only one."""
+def hsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
+    """Split a value along its second axis, or along the first if it has only one."""
     return tensor_split(x, num_or_indices, 1 if len(x.shape) > 1 else 0)
 
 
 @public(method=True)
-def vsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
-    """Parts of a value along its first axis."""
+def vsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
+    """Split a value along its first axis."""
     return tensor_split(x, num_or_indices, 0)
 
 
 @public(method=True)
-def dsplit(x: Value, num_or_indices: Any, name: str | None = None) -> list[Any]:
-    """Parts of a value along its third axis."""
+def dsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
+    """Split a value along its third axis."""
     return tensor_split(x, num_or_indices, 2)
 
 
 @public(method=True)
 def chunk(x: Value, chunks: int, axis: int = 0, name: str | None = None) -> Applied:
-    """The value cut along an axis into that many parts, the last of which may be smaller."""
-    size = x.shape[_cut_axis(axis, len(x.shape))]
+    """Split a value along an axis into a number of parts, of which the last may be smaller."""
+    size = x.shape[_checked_axis(axis, len(x.shape))]
     if size == UNKNOWN or size % chunks == 0:
         return split(x, num_or_sections=chunks, axis=axis)
     length = -(-size // chunks)
@@ -245,18 +246,22 @@ def chunk(x: Value, chunks: int, axis: int = 0, name: str | None = None) -> Appl
 
 
 @public("unbind", method=True)
-def unstack(x: Value, axis: int = 0, num: int | None = None) -> list[Any]:
-    """The parts of a value along an axis, which they no longer have."""
-    size = x.shape[_cut_axis(axis, len(x.shape))]
+def unstack(x: Value, axis: int = 0, num: int | None = None) -> list[Applied]:
+    """Split a value into slices along an axis, and remove this axis."""
+    size = x.shape[_checked_axis(axis, len(x.shape))]
     parts = num if size == UNKNOWN else size
     if parts is None:
-        raise ShapeError(f"unstack: axis {axis} has an unknown size; say by num= how many parts there are")
+        raise ShapeError(f"unstack: axis {axis} has an unknown size; give the number of slices as num=")
     return [squeeze(part, axis=axis) for part in split(x, num_or_sections=parts, axis=axis)] if parts else []
 
 
-def _infer_pad(x: Spec, *, widths: Any, value: float = 0.0) -> Spec:
+Widths = Sequence[tuple[int, int]]
+"""For each axis the widths before and after it."""
+
+
+def _infer_pad(x: Spec, *, widths: Widths, value: float = 0.0) -> Spec:
     if len(widths) != len(x.shape):
-        raise ShapeError(f"a border has two widths for each of {len(x.shape)} axes, found {list(widths)}")
+        raise ShapeError(f"expected two widths for each of {len(x.shape)} axes, found {list(widths)}")
     sizes = [
         UNKNOWN if n == UNKNOWN else n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)
     ]
@@ -264,24 +269,24 @@ def _infer_pad(x: Spec, *, widths: Any, value: float = 0.0) -> Spec:
 
 
 @operator(_infer_pad, checked=True)
-def bordered(x: Array, *, widths: Any, value: float = 0.0) -> Results:
-    """The value with a border of one number: `widths` before and after, for every axis."""
+def bordered(x: Array, *, widths: Widths, value: float = 0.0) -> Results:
+    """Pad a value with a constant; `widths` has the widths before and after each axis."""
     return np.pad(x, widths, constant_values=value) if widths else np.copy(x)
 
 
 @bordered.gradient
-def _(dout: Value, widths: Any) -> Gradients:
+def _(dout: Value, widths: Widths) -> Gradients:
     return dout[tuple(slice(before, -after or None) for before, after in widths)]
 
 
 @bordered.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, widths: Any, value: float) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, widths: Widths, value: float) -> OnnxResult:
     if not widths:
         return x
     return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))
 
 
-# Turning and moving round
+# Flipping and rolling
 
 
 def _infer_flip(x: Spec, *, axis: Axis) -> Spec:
@@ -292,7 +297,7 @@ def _infer_flip(x: Spec, *, axis: Axis) -> Spec:
 @public(method=True)
 @operator(_infer_flip)
 def flip(x: Array, *, axis: Axis) -> Results:
-    """The value turned round along one axis or several."""
+    """Reverse the order of elements along the given axes."""
     return np.flip(x, reduced_axes(axis, x.ndim))
 
 
@@ -308,25 +313,25 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis) -> OnnxResult:
     return onnx.Slice(x, last, before_first, axes, [-1] * len(axes)) if axes else x
 
 
-def _infer_roll(x: Spec, *, shifts: Any, axis: Axis = None) -> Spec:
+def _infer_roll(x: Spec, *, shifts: int | Sequence[int], axis: Axis = None) -> Spec:
     reduced_axes(axis, len(x.shape))
     return x
 
 
 @public(method=True)
 @operator(_infer_roll)
-def roll(x: Array, *, shifts: Any, axis: Axis = None) -> Results:
-    """The value moved along axes, or in row order; what leaves at one end enters at the other."""
+def roll(x: Array, *, shifts: int | Sequence[int], axis: Axis = None) -> Results:
+    """Roll elements along the given axes, or in the flattened value; those shifted out re-enter at the other end."""
     return np.roll(x, shifts, axis)
 
 
 @roll.gradient
-def _(dout: Value, shifts: Any, axis: Axis) -> Gradients:
+def _(dout: Value, shifts: int | Sequence[int], axis: Axis) -> Gradients:
     return roll(dout, shifts=-shifts if isinstance(shifts, int) else tuple(-n for n in shifts), axis=axis)
 
 
 @roll.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, shifts: Any, axis: Axis) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, shifts: int | Sequence[int], axis: Axis) -> OnnxResult:
     whole = onnx.Shape(x)
     if axis is None:
         x, turns = onnx.Reshape(x, [-1]), [(shifts, 0)]

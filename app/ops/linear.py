@@ -1,8 +1,6 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -13,16 +11,16 @@ from app.ops.form import Product
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: bool = False) -> Spec:
     if x.dtype != y.dtype:
         raise DtypeError(f"expected two values of one element type, found {x.dtype} and {y.dtype}")
     if not x.shape or not y.shape:
-        raise ShapeError("a product of matrices needs values with at least one axis")
-    left = (1, *x.shape) if len(x.shape) == 1 else _turned(x.shape, transpose_x)
-    right = (*y.shape, 1) if len(y.shape) == 1 else _turned(y.shape, transpose_y)
+        raise ShapeError("matmul needs values with at least one axis, found a scalar")
+    left = (1, *x.shape) if len(x.shape) == 1 else _transposed(x.shape, transpose_x)
+    right = (*y.shape, 1) if len(y.shape) == 1 else _transposed(y.shape, transpose_y)
     if left[-1] != right[-2] and UNKNOWN not in (left[-1], right[-2]):
         raise ShapeError(f"the inner sizes differ: {left[-1]} and {right[-2]}")
     rows = left[-2:-1] if len(x.shape) > 1 else ()
@@ -30,14 +28,14 @@ def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: b
     return Spec(broadcast(left[:-2], right[:-2]) + rows + columns, x.dtype)
 
 
-def _turned(shape: Shape, turn: bool) -> Shape:
-    return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
+def _transposed(shape: Shape, transpose: bool) -> Shape:
+    return (*shape[:-2], shape[-1], shape[-2]) if transpose else shape
 
 
 @public(method=True)
 @operator(_infer_matmul, prepare=to_common_type, form=Product(transposes=("transpose_x", "transpose_y")))
 def matmul(x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool = False) -> Results:
-    """The product of two matrices, of stacks of matrices, or with a vector; either may be transposed first."""
+    """Matrix product, broadcast over leading axes; each matrix may be transposed first, and vectors are allowed."""
     if transpose_x and x.ndim > 1:
         x = x.swapaxes(-1, -2)
     if transpose_y and y.ndim > 1:
@@ -69,29 +67,31 @@ def _(x: Value, y_like: Value, dout: Value, transpose_x: bool, transpose_y: bool
 
 @matmul.in_onnx
 def _matmul_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, transpose_x: bool, transpose_y: bool) -> OnnxResult:
-    """A vector takes part as a matrix: ONNX Runtime loses a transposition beside a vector where it joins the nodes."""
-    left = onnx.Unsqueeze(x, [0]) if x.rank == 1 else _turned_in_onnx(onnx, x, transpose_x)
-    right = onnx.Unsqueeze(y, [1]) if y.rank == 1 else _turned_in_onnx(onnx, y, transpose_y)
+    """The product with vectors as matrices: ONNX Runtime drops a transposition next to a vector when it fuses nodes."""
+    left = onnx.Unsqueeze(x, [0]) if x.rank == 1 else _transposed_in_onnx(onnx, x, transpose_x)
+    right = onnx.Unsqueeze(y, [1]) if y.rank == 1 else _transposed_in_onnx(onnx, y, transpose_y)
     rank = max(x.rank, y.rank, 2)
-    gone = [*([rank - 2] if x.rank == 1 else []), *([rank - 1] if y.rank == 1 else [])]
+    dropped = [*([rank - 2] if x.rank == 1 else []), *([rank - 1] if y.rank == 1 else [])]
     product = onnx.MatMul(left, right)
-    return onnx.Squeeze(product, gone) if gone else product
+    return onnx.Squeeze(product, dropped) if dropped else product
 
 
-def _turned_in_onnx(onnx: OnnxNodes, x: Any, turn: bool) -> Any:
+def _transposed_in_onnx(onnx: OnnxNodes, x: OnnxValue, transpose: bool) -> OnnxValue:
     order = list(range(x.rank))
-    return onnx.Transpose(x, perm=[*order[:-2], order[-1], order[-2]]) if turn else x
+    return onnx.Transpose(x, perm=[*order[:-2], order[-1], order[-2]]) if transpose else x
 
 
-def _unstacked(gradient: Any, like: Any) -> Any:
-    """Sum over the stacks along which `like` was repeated."""
+def _unstacked(gradient: Gradient, like: Value) -> Gradient:
+    """Sum over the leading axes along which `like` was broadcast."""
     if len(gradient.shape) == 2 or (tuple(gradient.shape) == tuple(like.shape) and UNKNOWN not in like.shape[:-2]):
         return gradient
     return REGISTRY["sum_like"](gradient, like)
 
 
-def _through_matrices(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y: bool) -> tuple[Any, Any]:
-    """The gradients where a vector takes part: as a matrix with one row or one column."""
+def _through_matrices(
+    x: Value, y: Value, dout: Value, transpose_x: bool, transpose_y: bool
+) -> tuple[Gradient, Gradient]:
+    """The gradients of a product with a vector, which is treated as a matrix with one row or one column."""
     unsqueeze, reshape_like = REGISTRY["unsqueeze"], REGISTRY["reshape_like"]
     turn_x, turn_y = transpose_x and len(x.shape) > 1, transpose_y and len(y.shape) > 1
     left, right = x, y
@@ -115,7 +115,7 @@ def _through_matrices(x: Any, y: Any, dout: Any, transpose_x: bool, transpose_y:
 def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> Spec:
     product = _infer_matmul(x, y, **attributes)
     if product.shape != c.shape:
-        raise ShapeError(f"a product of shape {list(product.shape)} cannot change a matrix of shape {list(c.shape)}")
+        raise ShapeError(f"a product of shape {list(product.shape)} cannot update a matrix of shape {list(c.shape)}")
     return c
 
 
@@ -123,7 +123,7 @@ def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> S
 def matmul_step(
     c: Array, scale: Array, x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool = False
 ) -> Results:
-    """A matrix less `scale` times a product: an optimiser's step, taken while the gradient is computed."""
+    """c - scale * x @ y: an optimiser's step fused with the product that computes the gradient."""
     return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)
 
 

@@ -1,4 +1,4 @@
-"""Comparisons, logic on truth values, and the choice between two values."""
+"""Comparisons, logical operators and `where`."""
 
 from __future__ import annotations
 
@@ -12,108 +12,108 @@ from app.ops.elementwise import elementwise, to_common_type
 from app.ops.form import Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec, broadcast
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Equal")
 def equal(x: Array, y: Array) -> Results:
-    """Whether two values are the same, element by element."""
+    """x == y, elementwise."""
     return x == y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx=lambda onnx, x, y: onnx.Not(onnx.Equal(x, y)))
 def not_equal(x: Array, y: Array) -> Results:
-    """Whether two values differ."""
+    """x != y, elementwise."""
     return x != y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Less")
 def less_than(x: Array, y: Array) -> Results:
-    """Whether the first value is below the second."""
+    """x < y, elementwise."""
     return x < y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="LessOrEqual")
 def less_equal(x: Array, y: Array) -> Results:
-    """Whether the first value is not above the second."""
+    """x <= y, elementwise."""
     return x <= y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Greater")
 def greater_than(x: Array, y: Array) -> Results:
-    """Whether the first value is above the second."""
+    """x > y, elementwise."""
     return x > y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="GreaterOrEqual")
 def greater_equal(x: Array, y: Array) -> Results:
-    """Whether the first value is not below the second."""
+    """x >= y, elementwise."""
     return x >= y
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="And")
 def logical_and(x: Array, y: Array) -> Results:
-    """Whether both values are true."""
+    """Logical and, elementwise."""
     return np.logical_and(x, y)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Or")
 def logical_or(x: Array, y: Array) -> Results:
-    """Whether at least one of the values is true."""
+    """Logical or, elementwise."""
     return np.logical_or(x, y)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Xor")
 def logical_xor(x: Array, y: Array) -> Results:
-    """Whether exactly one of the values is true."""
+    """Logical exclusive or, elementwise."""
     return np.logical_xor(x, y)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="Not")
 def logical_not(x: Array) -> Results:
-    """Whether the value is false."""
+    """Logical not, elementwise."""
     return np.logical_not(x)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="IsNaN")
 def isnan(x: Array) -> Results:
-    """Whether the value is not a number."""
+    """Whether each element is NaN."""
     return np.isnan(x)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx="IsInf")
 def isinf(x: Array) -> Results:
-    """Whether the value is infinite."""
+    """Whether each element is positive or negative infinity."""
     return np.isinf(x)
 
 
 @public(method=True)
 @elementwise(result="bool", onnx=lambda onnx, x: onnx.Not(onnx.Or(onnx.IsNaN(x), onnx.IsInf(x))))
 def isfinite(x: Array) -> Results:
-    """Whether the value is neither infinite nor not-a-number."""
+    """Whether each element is finite: neither infinity nor NaN."""
     return np.isfinite(x)
 
 
-def _is_close_one(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+def _is_close_one(x: Element, y: Element, rtol: float, atol: float, equal_nan: bool) -> Element:
     return x == y or bool(abs(x - y) <= atol + rtol * abs(y) < np.inf) or (equal_nan and x != x and y != y)
 
 
 @public(method=True)
 @elementwise(floating=True, result="bool", scalar=_is_close_one)
 def isclose(x: Array, y: Array, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Results:
-    """Whether two values differ by at most `atol`, and `rtol` of the second one, together."""
+    """Whether two values are close, elementwise: abs(x - y) <= atol + rtol * abs(y)."""
     return np.isclose(x, y, rtol, atol, equal_nan)
 
 
@@ -129,21 +129,21 @@ def _infer_where(condition: Spec, x: Spec, y: Spec) -> Spec:
     return Spec(broadcast(condition.shape, x.shape, y.shape), x.dtype)
 
 
-def _prepare_where(values: list[Any]) -> list[Any]:
+def _prepare_where(values: list[Any]) -> list[Applied]:
     condition, x, y = values
     if hasattr(condition, "dtype") and canonical(condition.dtype) != "bool":
         condition = REGISTRY["cast"](condition, dtype="bool")
     return [condition, *to_common_type([x, y])]
 
 
-def _choose(condition: Any, x: Any, y: Any) -> Any:
+def _choose(condition: Element, x: Element, y: Element) -> Element:
     return x if condition else y
 
 
 @public()
 @operator(_infer_where, prepare=_prepare_where, broadcasts=True, form=Elementwise(_choose), onnx="Where")
 def where(condition: Array, x: Array, y: Array) -> Results:
-    """`x` where the condition holds, `y` elsewhere."""
+    """Elements of `x` where `condition` is true, and of `y` elsewhere."""
     return np.where(condition, x, y)
 
 

@@ -1,8 +1,6 @@
-"""What a classifier is trained and measured with: cross entropy of hard labels, and accuracy."""
+"""Losses and accuracy of classifiers."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -16,38 +14,38 @@ from app.ops.reduction import sum_
 from app.ops.rounding import clip
 from app.ops.softmax import SUMMED
 from app.ops.spec import UNKNOWN, Spec
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _check_labels(x: Spec, label: Spec) -> None:
     if len(x.shape) != 2:
-        raise ShapeError(f"expected one row of classes for each example, two axes; found shape {list(x.shape)}")
+        raise ShapeError(f"expected shape [examples, classes], found shape {list(x.shape)}")
     if label.dtype not in INTEGERS:
-        raise DtypeError(f"labels must be whole numbers, found {label.dtype}")
+        raise DtypeError(f"labels must be integers, found {label.dtype}")
     if label.shape[1:] not in ((), (1,), (UNKNOWN,)) or not label.shape:
         raise ShapeError(f"labels must have shape [n] or [n, 1], found {list(label.shape)}")
     if UNKNOWN not in (x.shape[0], label.shape[0]) and x.shape[0] != label.shape[0]:
         raise ShapeError(f"{x.shape[0]} examples, but {label.shape[0]} labels")
 
 
-def _rows(x: Any, label: Any) -> Any:
-    """The labels as one axis, checked to be one for each example and to name classes that there are."""
+def _rows(x: Array, label: Array) -> Array:
+    """The labels as a vector, checked to have one valid class for each example."""
     rows = label.reshape(-1)
     if len(rows) != len(x):
         raise ShapeError(f"{len(x)} examples, but {len(rows)} labels")
     if rows.size and (np.minimum.reduce(rows) < 0 or np.maximum.reduce(rows) >= x.shape[1]):
-        raise OperatorError(f"labels must lie in 0..{x.shape[1] - 1}, found {rows.min()}..{rows.max()}")
+        raise OperatorError(f"labels must be in 0..{x.shape[1] - 1}, found {rows.min()}..{rows.max()}")
     return rows
 
 
 def _infer_loss(logits: Spec, label: Spec) -> tuple[Spec, Spec]:
     _check_labels(logits, label)
     if logits.dtype not in FLOATS:
-        raise DtypeError(f"the values of the classes must be floats, found {logits.dtype}")
+        raise DtypeError(f"logits must be floats, found {logits.dtype}")
     return Spec((logits.shape[0], 1), logits.dtype), logits
 
 
-def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
+def _fill_loss(logits: Array, label: Array, loss: Array, probability: Array) -> bool:
     rows = label.reshape(label.size)
     if rows.size != logits.shape[0]:
         return False
@@ -75,7 +73,7 @@ def _fill_loss(logits: Any, label: Any, loss: Any, probability: Any) -> bool:
     return True
 
 
-_LABELS = "labels must name classes that there are, one for each example"
+_LABELS = "labels must be valid classes, one for each example"
 
 
 @public()
@@ -87,7 +85,7 @@ _LABELS = "labels must name classes that there are, one for each example"
     checked=True,
 )
 def softmax_with_cross_entropy(logits: Array, label: Array) -> Results:
-    """-log(softmax(logits)[label]) of each row, and the softmax itself."""
+    """Cross entropy of each row, -log(softmax(logits)[label]), and the softmax."""
     rows = _rows(logits, label)
     shifted = logits - _of_rows(np.maximum, logits) if logits.size else logits
     e = np.exp(shifted)
@@ -96,11 +94,11 @@ def softmax_with_cross_entropy(logits: Array, label: Array) -> Results:
     return np.log(total) - picked[:, None], e / total
 
 
-def _of_rows(ufunc: Any, x: Any) -> Any:
-    """The sum, or the largest number, of each row, as a column."""
+def _of_rows(ufunc: np.ufunc, x: Array) -> Array:
+    """The sum or the maximum of each row, as a column."""
     if x.shape[1] > _FEW:
         return ufunc.reduce(x, 1, keepdims=True)
-    columns = np.ascontiguousarray(x.T)  # a row of few numbers costs NumPy much more than these numbers do
+    columns = np.ascontiguousarray(x.T)  # reducing columns is faster if rows are short
     return ufunc.reduce(columns, 0)[:, None]
 
 
@@ -129,7 +127,7 @@ def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
     return like
 
 
-def _fill_one_hot(label: Any, like: Any, out: Any) -> bool:
+def _fill_one_hot(label: Array, like: Array, out: Array) -> bool:
     rows = label.reshape(label.size)
     if rows.size != out.shape[0]:
         return False
@@ -144,7 +142,7 @@ def _fill_one_hot(label: Any, like: Any, out: Any) -> bool:
 
 @operator(_infer_one_hot_like, form=Filling(_fill_one_hot, row_by_row=True, problem=_LABELS), checked=True)
 def one_hot_like(label: Array, like: Array) -> Results:
-    """A row for each label, 1 in its class and 0 elsewhere, in the shape and type of another value."""
+    """One-hot rows for labels, with the shape and type of `like`."""
     out = np.zeros(like.shape, like.dtype)
     out[np.arange(like.shape[0]), _rows(like, label)] = 1
     return out
@@ -159,7 +157,7 @@ def _(onnx: OnnxNodes, label: OnnxValue, like: OnnxValue) -> OnnxResult:
 
 @operator(lambda x, *, num_classes: Spec((*x.shape, num_classes), "float32"))
 def one_hot(x: Array, *, num_classes: int) -> Results:
-    """For each whole number a row that is 1 there and 0 elsewhere."""
+    """One-hot encoding: a new last axis of size `num_classes`, 1 at the index and 0 elsewhere."""
     return (x[..., None] == np.arange(num_classes)).astype(np.float32)
 
 
@@ -174,7 +172,7 @@ def _infer_pick(x: Spec, label: Spec) -> Spec:
     return Spec((x.shape[0], 1), x.dtype)
 
 
-def _fill_pick(x: Any, label: Any, out: Any) -> bool:
+def _fill_pick(x: Array, label: Array, out: Array) -> bool:
     rows = label.reshape(label.size)
     if rows.size != x.shape[0]:
         return False
@@ -187,7 +185,7 @@ def _fill_pick(x: Any, label: Any, out: Any) -> bool:
 
 @operator(_infer_pick, form=Filling(_fill_pick, row_by_row=True, problem=_LABELS), checked=True)
 def pick(x: Array, label: Array) -> Results:
-    """The element of each row that the label names."""
+    """The element of each row at its label."""
     return np.take_along_axis(x, _rows(x, label)[:, None], axis=1)
 
 
@@ -206,7 +204,7 @@ def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
     return Spec((), "float32")
 
 
-def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
+def _fill_accuracy(x: Array, label: Array, out: Array, k: int) -> bool:
     rows = label.reshape(label.size)
     if rows.size != x.shape[0]:
         return False
@@ -216,7 +214,7 @@ def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
             return False
         mine, above = x[i, rows[i]], 0
         for j in range(x.shape[1]):
-            if not (x[i, j] < mine or (x[i, j] == mine and j >= rows[i])):  # so that no label is best where all is nan
+            if not (x[i, j] < mine or (x[i, j] == mine and j >= rows[i])):  # with NaN in a row, no label counts as best
                 above += 1
         hits += above < k
     out[()] = hits / max(x.shape[0], 1)
@@ -226,9 +224,9 @@ def _fill_accuracy(x: Any, label: Any, out: Any, k: int) -> bool:
 @public()
 @operator(_infer_accuracy, form=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
 def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
-    """The share of rows whose label is among the k largest values."""
+    """Top-k accuracy: the share of rows whose label is among the k largest values."""
     rows = _rows(x, label)
-    if k == 1 and x.size:  # the first of the largest, and nan is the largest of all
+    if k == 1 and x.size:  # argmax returns the first maximum, and treats NaN as the maximum
         best = x.argmax(axis=1)
         largest = x[np.arange(len(rows)), best]
         return np.float32(np.count_nonzero((best == rows) & (largest == largest)) / len(rows))
@@ -247,17 +245,17 @@ def _(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue, k: int) -> OnnxResult:
     return onnx.ReduceMean(onnx.Cast(onnx.Less(above, k), to="float32"), [0], keepdims=0)
 
 
-def _binary_one(x: Any, label: Any) -> Any:
+def _binary_one(x: Element, label: Element) -> Element:
     return -(label * max(np.log(x), -_STEEPEST) + (1 - label) * max(np.log(1 - x), -_STEEPEST))
 
 
 _STEEPEST = 100.0
-"""What the logarithm of 0 counts as, so that a wrong certainty has a loss."""
+"""Logarithms are clipped at -_STEEPEST, so that the loss is finite for probabilities of 0 and 1."""
 
 
 @elementwise(floating=True, scalar=_binary_one)
 def binary_cross_entropy(x: Array, label: Array) -> Results:
-    """-log(x) and -log(1 - x) in the proportions of a label, which is between 0 and 1 as the probability is."""
+    """Binary cross entropy, elementwise: -(label * log(x) + (1 - label) * log(1 - x))."""
     with np.errstate(divide="ignore"):
         yes, no = (np.maximum(np.log(share), x.dtype.type(-_STEEPEST)) for share in (x, 1 - x))
     return -(label * yes + (1 - label) * no)

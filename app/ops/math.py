@@ -1,9 +1,8 @@
-"""Powers, exponentials and logarithms of one value, element by element."""
+"""Powers, exponentials, logarithms and other elementwise functions of one value."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,13 +10,13 @@ from app.ops.definition import REGISTRY
 from app.ops.elementwise import elementwise
 from app.ops.public import public
 from app.ops.rounding import sign
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
 
 
 @public("neg", method=True, in_place=True)
 @elementwise(numbers=True, onnx="Neg")
 def negative(x: Array) -> Results:
-    """The value with its sign turned."""
+    """Negative, elementwise: -x."""
     return -x
 
 
@@ -29,7 +28,7 @@ def _(dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Exp")
 def exp(x: Array) -> Results:
-    """e to the power of the value."""
+    """Exponential, elementwise."""
     return np.exp(x)
 
 
@@ -41,7 +40,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Log")
 def log(x: Array) -> Results:
-    """The natural logarithm."""
+    """Natural logarithm, elementwise."""
     return np.log(x)
 
 
@@ -53,7 +52,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True)
 def log1p(x: Array) -> Results:
-    """The natural logarithm of 1 + x, exact for small x."""
+    """log(1 + x), elementwise; accurate for small x."""
     return np.log1p(x)
 
 
@@ -65,16 +64,15 @@ def _(x: Value, dout: Value) -> Gradients:
 @log1p.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     above = x + 1.0
-    near = onnx.Where(
-        onnx.Equal(above, 1.0), x, onnx.Log(above) * x / (above - 1.0)
-    )  # what rounding took is given back
+    # the factor x / (above - 1) corrects the rounding of 1 + x
+    near = onnx.Where(onnx.Equal(above, 1.0), x, onnx.Log(above) * x / (above - 1.0))
     return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), near, onnx.Log(above))
 
 
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sqrt")
 def sqrt(x: Array) -> Results:
-    """The square root."""
+    """Square root, elementwise."""
     return np.sqrt(x)
 
 
@@ -86,7 +84,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
 def rsqrt(x: Array) -> Results:
-    """One over the square root."""
+    """Reciprocal of the square root, elementwise."""
     return x**-0.5
 
 
@@ -98,7 +96,7 @@ def _(x: Value, out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(onnx=lambda onnx, x: x * x)
 def square(x: Array) -> Results:
-    """The value times itself."""
+    """Square, elementwise."""
     return x * x
 
 
@@ -110,7 +108,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Reciprocal")
 def reciprocal(x: Array) -> Results:
-    """One over the value."""
+    """Reciprocal, elementwise: 1 / x."""
     return 1.0 / x
 
 
@@ -122,7 +120,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(onnx="Abs")
 def abs_(x: Array) -> Results:
-    """The value without its sign; at zero the gradient is zero."""
+    """Absolute value, elementwise; the gradient at zero is zero."""
     return np.abs(x)
 
 
@@ -134,7 +132,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(2.0))
 def log2(x: Array) -> Results:
-    """The logarithm to base 2."""
+    """Base-2 logarithm, elementwise."""
     return np.log2(x)
 
 
@@ -146,7 +144,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(10.0))
 def log10(x: Array) -> Results:
-    """The logarithm to base 10."""
+    """Base-10 logarithm, elementwise."""
     return np.log10(x)
 
 
@@ -158,7 +156,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True)
 def expm1(x: Array) -> Results:
-    """e to the power of the value, less 1: exact for small values."""
+    """exp(x) - 1, elementwise; accurate for small x."""
     return np.expm1(x)
 
 
@@ -176,8 +174,8 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
 @public(method=True, in_place=True)
 @elementwise(floating=True, scalar=lambda x: math.erf(x), onnx="Erf")
 def erf(x: Array) -> Results:
-    """The error function."""
-    from scipy import special  # imported late: it takes a tenth of a second
+    """Error function, elementwise."""
+    from scipy import special  # imported here because importing SciPy takes 0.1 s
 
     return special.erf(x).astype(x.dtype, copy=False)
 
@@ -190,25 +188,25 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 def scale(
     x: Value,
-    scale: Any = 1.0,
+    scale: Operand = 1.0,
     bias: float = 0.0,
     bias_after_scale: bool = True,
-    act: Any = None,
+    act: str | None = None,
     name: str | None = None,
 ) -> Applied:
-    """`x * scale + bias`, or with the bias added first; `act` names an operator that works on the result."""
+    """x * scale + bias, or (x + bias) * scale; `act` names an operator to apply to the result."""
     out = x * scale + bias if bias_after_scale else (x + bias) * scale
     return out if act is None else REGISTRY[act](out)
 
 
 @public(method=True)
 def stanh(x: Value, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Applied:
-    """`scale_b * tanh(scale_a * x)`."""
+    """scale_b * tanh(scale_a * x), elementwise."""
     return REGISTRY["tanh"](x * scale_a) * scale_b
 
 
 @public(method=True, in_place=True)
 def logit(x: Value, eps: float | None = None, name: str | None = None) -> Applied:
-    """`log(x / (1 - x))`, with x first kept `eps` away from 0 and 1."""
-    kept = x if eps is None else REGISTRY["clip"](x, min=eps, max=1.0 - eps)
-    return log(kept / (1.0 - kept))
+    """log(x / (1 - x)), elementwise; with `eps`, x is clipped to the range from eps to 1 - eps first."""
+    clipped = x if eps is None else REGISTRY["clip"](x, min=eps, max=1.0 - eps)
+    return log(clipped / (1.0 - clipped))

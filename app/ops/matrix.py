@@ -1,8 +1,8 @@
-"""Parts of matrices, and products of vectors and matrices made of `matmul`."""
+"""Triangles and diagonals of matrices, and products composed of `matmul`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,21 +13,21 @@ from app.ops.linear import matmul
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose
-from app.ops.size import larger, smaller
+from app.ops.size import AnySize, larger, smaller
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis, plain_sizes
 from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_part(x: Spec, *, diagonal: int = 0) -> Spec:
     if len(x.shape) < 2:
-        raise ShapeError(f"a matrix has two axes, found shape {list(x.shape)}")
+        raise ShapeError(f"expected a value with at least two axes, found shape {list(x.shape)}")
     return x
 
 
 @public(method=True, in_place=True)
 @operator(_infer_part, checked=True)
 def tril(x: Array, *, diagonal: int = 0) -> Results:
-    """The lower part of matrices, with zeros above a diagonal."""
+    """Lower triangle of matrices; elements above a diagonal are zero."""
     return np.tril(x, diagonal)
 
 
@@ -39,7 +39,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, diagonal: int) -> OnnxResult:
 @public(method=True, in_place=True)
 @operator(_infer_part, checked=True)
 def triu(x: Array, *, diagonal: int = 0) -> Results:
-    """The upper part of matrices, with zeros below a diagonal."""
+    """Upper triangle of matrices; elements below a diagonal are zero."""
     return np.triu(x, diagonal)
 
 
@@ -61,9 +61,9 @@ def _(dout: Value, diagonal: int) -> Gradients:
 def _infer_diagonal(x: Spec, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Spec:
     first, second = normal_axis(axis1, len(x.shape)), normal_axis(axis2, len(x.shape))
     if first == second or len(x.shape) < 2:
-        raise ShapeError(f"a diagonal runs along two axes, found {axis1} and {axis2} of shape {list(x.shape)}")
+        raise ShapeError(f"a diagonal needs two different axes, found {axis1} and {axis2} of shape {list(x.shape)}")
     rows, columns = x.shape[first], x.shape[second]
-    length: Any = UNKNOWN
+    length: AnySize = UNKNOWN
     if UNKNOWN not in (rows, columns):
         length = larger(0, smaller(rows, columns - offset) if offset >= 0 else smaller(rows + offset, columns))
     return Spec((*(n for a, n in enumerate(x.shape) if a not in (first, second)), length), x.dtype)
@@ -72,7 +72,7 @@ def _infer_diagonal(x: Spec, *, offset: int = 0, axis1: int = 0, axis2: int = 1)
 @public(method=True)
 @operator(_infer_diagonal, checked=True)
 def diagonal(x: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Results:
-    """The elements on a diagonal along two axes, as the last axis."""
+    """Diagonal along two axes, as the last axis of the result."""
     return np.diagonal(x, offset, axis1, axis2).copy()
 
 
@@ -96,7 +96,7 @@ def _diagonal_in_onnx(onnx: OnnxNodes, x: OnnxValue, offset: int, axis1: int, ax
 
 @operator(lambda y, like, *, offset=0, axis1=0, axis2=1: Spec(like.shape, y.dtype))
 def place_diagonal(y: Array, like: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Results:
-    """Zeros in the shape of `like`, with `y` on a diagonal."""
+    """Zeros in the shape of `like` with `y` on a diagonal."""
     out = np.zeros(like.shape, y.dtype)
     moved = np.moveaxis(out, (axis1, axis2), (-2, -1))
     rows = np.arange(y.shape[-1]) + max(-offset, 0)
@@ -116,7 +116,7 @@ def _(onnx: OnnxNodes, y: OnnxValue, like: OnnxValue, offset: int, axis1: int, a
 
 def _infer_diag_embed(x: Spec, *, offset: int = 0) -> Spec:
     if not x.shape:
-        raise ShapeError("a value without axes is no diagonal")
+        raise ShapeError("expected a value with at least one axis, found a scalar")
     size = UNKNOWN if x.shape[-1] == UNKNOWN else x.shape[-1] + abs(offset)
     return Spec((*x.shape[:-1], size, size), x.dtype)
 
@@ -124,7 +124,7 @@ def _infer_diag_embed(x: Spec, *, offset: int = 0) -> Spec:
 @public(method=True)
 @operator(_infer_diag_embed, checked=True)
 def diag_embed(x: Array, *, offset: int = 0) -> Results:
-    """Square matrices with zeros, but for the elements of the last axis on a diagonal."""
+    """Square matrices with the last axis on a diagonal, and zeros elsewhere."""
     size = x.shape[-1] + abs(offset)
     out = np.zeros((*x.shape[:-1], size, size), x.dtype)
     rows = np.arange(x.shape[-1]) + max(-offset, 0)
@@ -150,11 +150,11 @@ def _(onnx: OnnxNodes, x: OnnxValue, offset: int) -> OnnxResult:
 
 @public(method=True)
 def diag(x: Value, offset: int = 0, padding_value: float = 0, name: str | None = None) -> Applied:
-    """The matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    """Matrix with a vector on a diagonal, or diagonal of a matrix."""
     if len(x.shape) == 2:
         return diagonal(x, offset=offset)
     if len(x.shape) != 1:
-        raise ShapeError(f"diag works on a vector or a matrix, found shape {list(x.shape)}")
+        raise ShapeError(f"diag needs a vector or a matrix, found shape {list(x.shape)}")
     matrix = diag_embed(x, offset=offset)
     if not padding_value:
         return matrix
@@ -163,7 +163,7 @@ def diag(x: Value, offset: int = 0, padding_value: float = 0, name: str | None =
 
 @public(method=True)
 def trace(x: Value, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Applied:
-    """The sum of a diagonal."""
+    """Sum of a diagonal."""
     return sum_(diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
 
 
@@ -172,33 +172,33 @@ def trace(x: Value, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str |
 
 @public(method=True)
 def mm(input: Value, mat2: Value, name: str | None = None) -> Applied:
-    """The product of two matrices."""
+    """Product of two matrices."""
     return matmul(input, mat2)
 
 
 @public(method=True)
 def bmm(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The products of two stacks of matrices."""
+    """Batched matrix product of two values with three axes."""
     if len(x.shape) != 3 or len(y.shape) != 3:
-        raise ShapeError(f"bmm works on stacks of matrices, found shapes {list(x.shape)} and {list(y.shape)}")
+        raise ShapeError(f"bmm needs values with three axes, found shapes {list(x.shape)} and {list(y.shape)}")
     return matmul(x, y)
 
 
 @public(method=True)
 def mv(x: Value, vec: Value, name: str | None = None) -> Applied:
-    """The product of a matrix and a vector."""
+    """Product of a matrix and a vector."""
     return matmul(x, vec)
 
 
 @public(method=True)
 def dot(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The sum of products of two vectors, or of each row of two matrices."""
+    """Dot product of two vectors, or of each pair of rows of two matrices."""
     return sum_(x * y, axis=-1)
 
 
 @public(method=True)
 def inner(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The sums of products over the last axes of two values."""
+    """Inner product: sum of products over the last axes of two values."""
     if not x.shape or not y.shape:
         return x * y
     rows, columns = reshape(x, [-1, x.shape[-1]]), reshape(y, [-1, y.shape[-1]])
@@ -207,19 +207,19 @@ def inner(x: Value, y: Value, name: str | None = None) -> Applied:
 
 @public(method=True)
 def outer(x: Value, y: Value, name: str | None = None) -> Applied:
-    """The matrix of all products of the elements of two values."""
+    """Outer product of two flattened values."""
     return reshape(x, [-1, 1]) * reshape(y, [1, -1])
 
 
 @public(method=True, in_place=True)
 def addmm(input: Value, x: Value, y: Value, beta: float = 1.0, alpha: float = 1.0, name: str | None = None) -> Applied:
-    """`beta * input + alpha * x @ y`."""
+    """beta * input + alpha * x @ y."""
     return input * beta + matmul(x, y) * alpha
 
 
 @public(method=True)
 def kron(x: Value, y: Value, name: str | None = None) -> Applied:
-    """Each element of one value times all of another, put where the element stood."""
+    """Kronecker product."""
     rank = max(len(x.shape), len(y.shape))
     left, right = ([1] * (rank - len(v.shape)) + list(plain_sizes(v.shape)) for v in (x, y))
     apart = reshape(x, [n for size in left for n in (size, 1)]) * reshape(y, [n for size in right for n in (1, size)])
@@ -227,8 +227,10 @@ def kron(x: Value, y: Value, name: str | None = None) -> Applied:
 
 
 @public(method=True)
-def tensordot(x: Value, y: Value, axes: Any = 2, name: str | None = None) -> Applied:
-    """The sums of products over some axes of both: the last ones and the first ones, or those listed for each."""
+def tensordot(
+    x: Value, y: Value, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, name: str | None = None
+) -> Applied:
+    """Tensor contraction over the last `axes` axes of `x` and the first of `y`, or over the axes listed for each."""
     if isinstance(axes, int):
         left, right = list(range(len(x.shape) - axes, len(x.shape))), list(range(axes))
     else:
@@ -245,11 +247,11 @@ def tensordot(x: Value, y: Value, axes: Any = 2, name: str | None = None) -> App
 
 @public(method=True)
 def cross(x: Value, y: Value, axis: int | None = None, name: str | None = None) -> Applied:
-    """The product of vectors in space that stands upright on both; along the first axis of size 3 if none is named."""
+    """Cross product along an axis of size 3, by default the first such axis."""
     if axis is None:
         axis = next((i for i, size in enumerate(x.shape) if size == 3), 0)
     if not x.shape or x.shape[axis] != 3:
-        raise ShapeError(f"cross works along an axis of size 3, found shape {list(x.shape)}")
+        raise ShapeError(f"cross needs an axis of size 3, found shape {list(x.shape)}")
     a, b, c = split(x, 3, axis)
     d, e, f = split(y, 3, axis)
     return concat([b * f - c * e, c * d - a * f, a * e - b * d], axis)
@@ -257,5 +259,5 @@ def cross(x: Value, y: Value, axis: int | None = None, name: str | None = None) 
 
 @public(method=True)
 def diagflat(x: Value, offset: int = 0, name: str | None = None) -> Applied:
-    """The matrix with all elements of a value on a diagonal."""
+    """Matrix with a flattened value on a diagonal."""
     return diag_embed(reshape(x, [-1]), offset=offset)

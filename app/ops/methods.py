@@ -1,4 +1,4 @@
-"""What Tensors and Variables can do: Python's operators, indexing, and the methods that operators are declared as."""
+"""Methods of Tensors and Variables: Python's operators, indexing, and operators that are declared as methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import OperatorError, ShapeError
 from app.ops.definition import REGISTRY
-from app.ops.dtype import canonical
+from app.ops.dtype import DTypeLike, canonical
 from app.ops.indexing import ROWS, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.spec import UNKNOWN
@@ -32,7 +32,7 @@ _UFUNCS = {
     "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
-"""NumPy's names for operators that have another one here."""
+"""Operators by their NumPy names, if these differ."""
 
 
 def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Applied]:
@@ -56,12 +56,12 @@ def _unary(name: str) -> Callable[[Any], Applied]:
 
 
 class ValueMethods:
-    """The base of Tensor and Variable. All that it does goes through operators, so it works in both modes."""
+    """The base of Tensor and Variable. Everything is done by operators, so it works in both modes."""
 
     __slots__ = ()
-    __array_priority__ = 100.0  # an array on the left of an operator leaves the work to the value on the right
+    __array_priority__ = 100.0  # operators of a value take precedence over those of an array on the left
     shape: Any
-    apply_operator: Any
+    apply_operator: Callable[..., Applied]
 
     __add__, __radd__ = _binary("add"), _binary("add", swapped=True)
     __sub__, __rsub__ = _binary("subtract"), _binary("subtract", swapped=True)
@@ -83,9 +83,9 @@ class ValueMethods:
     __hash__ = object.__hash__
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Operand, **settings: object) -> Applied:
-        """NumPy's functions on values are the operators of the same name, so that gradients flow through them.
+        """Apply the operator that corresponds to a NumPy function, so that gradients flow through it.
 
-        Without such an operator, values that want no gradient are taken as the arrays that they hold.
+        If there is none, values with `stop_gradient=True` are converted to arrays.
         """
         operator = REGISTRY.get(_UFUNCS.get(ufunc.__name__, ufunc.__name__))
         if method != "__call__" or settings or operator is None or len(operator.inputs) != ufunc.nin:
@@ -94,14 +94,14 @@ class ValueMethods:
                 arrays = [np.asarray(v) if isinstance(v, ValueMethods) else v for v in inputs]
                 return getattr(ufunc, method)(*arrays, **settings)
             raise OperatorError(
-                f"np.{ufunc.__name__} does not work on a {type(self).__name__}; there is no operator that does this: "
-                "take x.numpy() of a Tensor, or make an operator of your function with app.custom_op"
+                f"np.{ufunc.__name__} does not work on a {type(self).__name__}, as no operator corresponds to it: "
+                "use x.numpy() of a Tensor, or define an operator with app.custom_op"
             )
         return operator(*inputs)
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ShapeError("a value without axes has no length")
+            raise ShapeError("a scalar has no length")
         if self.shape[0] == UNKNOWN:
             raise ShapeError("the length is not known before the Program runs")
         return int(self.shape[0])
@@ -115,7 +115,7 @@ class ValueMethods:
             return REGISTRY["gather"](self, arrays[0])
         return take_items([self, *arrays], items=items)
 
-    # The names that Paddle's tensors have beside those of the operators
+    # Other names of Paddle's tensors
 
     @property
     def ndim(self) -> int:
@@ -125,8 +125,8 @@ class ValueMethods:
     def T(self) -> Applied:  # noqa: N802 - NumPy's and Paddle's name
         return REGISTRY["transpose"](self)
 
-    def astype(self, dtype: object) -> Applied:
-        """The value with another element type."""
+    def astype(self, dtype: DTypeLike) -> Applied:
+        """Cast to another element type."""
         return self.apply_operator(REGISTRY["cast"], (self,), {"dtype": canonical(dtype)})
 
 

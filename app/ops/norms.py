@@ -1,10 +1,9 @@
-"""The size of vectors, of matrices, and of differences."""
+"""Norms of vectors and matrices, and distances."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def _infer_norm(x: Spec, *, p: float = 2.0, axis: Axis = None, keepdim: bool = F
 
 @operator(_infer_norm, prepare=floats)
 def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Results:
-    """The p-th root of the sum of p-th powers of sizes over axes; with infinity, the largest size."""
+    """p-norm along the given axes: sum(abs(x) ** p) ** (1 / p); the largest absolute value for p = inf."""
     axis = axis if x.ndim else None
     sizes = np.abs(x)
     if math.isinf(p):
@@ -40,19 +39,19 @@ def p_norm(x: Array, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False
 @p_norm.gradient
 def _(x: Value, out: Value, dout: Value, p: float, axis: Axis, keepdim: bool) -> Gradients:
     whole = spread(out, x, axis=axis, keepdim=keepdim)
-    arriving = spread(dout, x, axis=axis, keepdim=keepdim)
+    upstream = spread(dout, x, axis=axis, keepdim=keepdim)
     if p == 0:
-        return arriving * 0.0
+        return upstream * 0.0
     if math.isinf(p):
         chosen = cast_like(abs_(x) == whole, x)
-        return arriving * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
+        return upstream * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
     if p == 1:
-        return arriving * sign(x)
+        return upstream * sign(x)
     safe = where(whole == 0, 1.0, whole)  # at zero the gradient is zero
     if p == 2:
-        return where(whole == 0, 0.0, arriving * x / safe)
+        return where(whole == 0, 0.0, upstream * x / safe)
     ratio = where(x == 0, 1.0, abs_(x)) / safe
-    return where(x == 0, 0.0, arriving * sign(x) * ratio ** (p - 1.0))
+    return where(x == 0, 0.0, upstream * sign(x) * ratio ** (p - 1.0))
 
 
 @p_norm.in_onnx
@@ -67,7 +66,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, p: float, axis: Axis, keepdim: bool) -> Onn
 
 @public(method=True)
 def vector_norm(x: Value, p: float = 2.0, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
-    """The size of vectors along axes, or of all elements taken as one: the p-th root of the sum of p-th powers."""
+    """Vector p-norm along the given axes, or of the flattened value."""
     return p_norm(x, float(p), axis, keepdim)
 
 
@@ -76,14 +75,15 @@ _AXES = (-2, -1)
 
 @public(method=True)
 def matrix_norm(
-    x: Value, p: Any = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
+    x: Value, p: float | str = "fro", axis: Sequence[int] = _AXES, keepdim: bool = False, name: str | None = None
 ) -> Applied:
-    """The norm of matrices: 'fro', the root of the sum of squares; 1, the largest sum of a column; infinity, of a row.
+    """Matrix norm along two axes.
 
-    -1 and -infinity give the smallest sum.
+    `p` is 'fro' for the Frobenius norm, 1 for the largest and -1 for the smallest column sum of absolute values, and
+    inf and -inf for the largest and smallest row sum.
     """
     if len(x.shape) < 2 or len(axis) != 2:
-        raise ShapeError(f"matrix_norm works on two axes, found {list(axis)} of shape {list(x.shape)}")
+        raise ShapeError(f"matrix_norm needs two axes, found {list(axis)} of shape {list(x.shape)}")
     if p == "fro":
         return p_norm(x, 2.0, tuple(axis), keepdim)
     if p not in (1, -1, math.inf, -math.inf):
@@ -97,10 +97,12 @@ def matrix_norm(
 
 
 @public(method=True)
-def norm(x: Value, p: Any = None, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
-    """The size of a vector, or of all elements taken as one: the root of the sum of squares, unless `p` says other.
+def norm(
+    x: Value, p: float | str | None = None, axis: Axis = None, keepdim: bool = False, name: str | None = None
+) -> Applied:
+    """Norm along the given axes, or of the flattened value; the 2-norm by default.
 
-    Along two axes it is that of matrices.
+    With `p` and two axes it is a matrix norm (see `matrix_norm`).
     """
     if p is not None and isinstance(axis, (tuple, list)) and len(axis) == 2:
         return matrix_norm(x, p, axis, keepdim)
@@ -111,5 +113,5 @@ def norm(x: Value, p: Any = None, axis: Axis = None, keepdim: bool = False, name
 
 @public(method=True)
 def dist(x: Value, y: Value, p: float = 2.0, name: str | None = None) -> Applied:
-    """The size of a difference."""
+    """p-norm of x - y."""
     return norm(x - y, p)

@@ -1,4 +1,4 @@
-"""What users may call: operators and functions made of operators are internal unless they are declared `public`."""
+"""The public operators and functions: those declared with `public`. All others are internal."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ F = TypeVar("F", bound=Callable[..., Applied])
 
 
 class Public(NamedTuple):
-    """How users reach an operator, or a function made of operators."""
+    """The public names of an operator, or of a function composed of operators."""
 
     function: Callable[..., Applied]
     names: tuple[str, ...]
     """Its names in the package `app`."""
     method: bool
-    """Whether Tensors and Variables have methods of these names, whose first argument is the value itself."""
+    """Whether Tensors and Variables have methods of these names."""
     in_place: bool
-    """Whether Tensors also have methods `name_`, which change them."""
+    """Whether Tensors also have in-place methods, `name_`."""
 
 
 PUBLIC: dict[str, Public] = {}
-"""Everything that is public, by each of its names."""
+"""The public operators and functions, by each of their names."""
 
 
 def public(*others: str, name: str = "", method: bool = False, in_place: bool = False) -> Callable[[F], F]:
-    """Declare an operator or a function public, under its own name (or `name`) and others.
+    """Declare an operator or a function public, under its own name (or `name`) and under `others`.
 
-    A result that takes the place of its input (`in_place`) must have the shape and type of the input, or show the same
-    elements in another shape.
+    With `in_place`, its result must have the shape and type of its input, or be a view of the input.
     """
 
     def declare(function: F) -> F:

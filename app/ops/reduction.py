@@ -1,8 +1,8 @@
-"""Reductions: sums, means and extremes over axes, and the counterpart that spreads a value out again."""
+"""Reductions along axes, and their transpose `spread`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,10 @@ from app.ops.public import public
 from app.ops.shaping import cast_like
 from app.ops.size import AnySize, Shape
 from app.ops.spec import Axis, Spec, count, normal_axis, reduced_axes
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Attributes, Gradients, Number, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 _total: Any = np.add.reduce
-"""What `np.sum` calls in the end: for small arrays it takes half as long."""
+"""`np.sum` without its overhead, which is half of its time for small arrays."""
 
 
 def _reduced_shape(shape: Shape, axis: Axis, keepdim: bool) -> Shape:
@@ -31,7 +31,7 @@ def _reduced_shape(shape: Shape, axis: Axis, keepdim: bool) -> Shape:
 
 
 def infer_reduction(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec:
-    """The shape that is left, and the same element type."""
+    """Shape inference of a reduction that keeps the element type."""
     return Spec(_reduced_shape(x.shape, axis, keepdim), x.dtype)
 
 
@@ -40,14 +40,14 @@ def _infer_sum(x: Spec, *, axis: Axis = None, dtype: str | None = None, keepdim:
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype or natural)
 
 
-def _axes_of(attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Sequence[int]:
+def _axes_of(attributes: Attributes, shapes: Sequence[Shape]) -> Sequence[int]:
     return reduced_axes(attributes["axis"], len(shapes[0]))
 
 
 @public(method=True)
 @operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))
 def sum_(x: Array, *, axis: Axis = None, dtype: str | None = None, keepdim: bool = False) -> Results:
-    """The sum over axes; whole numbers and truth values add up as int64."""
+    """Sum along the given axes, or of all elements; integers and booleans are summed as int64."""
     natural = np.int64 if x.dtype.kind in "biu" else None
     return _total(x, axis, dtype or natural, keepdims=keepdim)
 
@@ -64,9 +64,10 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, dtype: str | None, keepdim: boo
     return reduced_in_onnx(onnx, "ReduceSum", onnx.Cast(x, to=dtype or natural), reduced_axes(axis, x.rank), keepdim)
 
 
-def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axes: Sequence[int], keepdim: bool) -> Any:
-    """The value reduced over axes; as it is where there are none."""
-    return getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
+def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axes: Sequence[int], keepdim: bool) -> OnnxValue:
+    """The reduction of a value along axes; the value itself if there are no axes."""
+    found: OnnxValue = getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
+    return found
 
 
 @public(method=True)
@@ -76,9 +77,9 @@ def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axes: Sequence[int], kee
     form=Reduction(_axes_of, lambda dtype: 0, mean=True),
 )
 def mean(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
-    """The mean over axes."""
+    """Mean along the given axes, or of all elements."""
     axis = axis if x.ndim else None
-    if x.dtype.itemsize < 4 or not x.size:  # NumPy's mean is exact for half precision, and slow for small arrays
+    if x.dtype.itemsize < 4 or not x.size:  # np.mean is accurate for half precision, but slow for small arrays
         return np.mean(x, axis=axis, keepdims=keepdim)
     total: Any = _total(x, axis, keepdims=keepdim)
     return total / x.dtype.type(x.size / total.size)
@@ -100,12 +101,12 @@ def _infer_spread(y: Spec, like: Spec, *, axis: Axis = None, keepdim: bool = Fal
 
 @operator(_infer_spread, form=Spread(_axes_of, lambda attributes: attributes["share"]))
 def spread(y: Array, like: Array, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Results:
-    """What a reduction gave, for each element that went into it; with `share`, divided by their number."""
+    """Broadcast the result of a reduction to the shape of its input; `share` divides by the number of elements."""
     if share:
         y = y / y.dtype.type((like.size or 1) / (y.size or 1))
     if y.size == 1:
         out = np.empty(like.shape, y.dtype)
-        out[...] = y  # for few numbers a tenth of what broadcasting takes
+        out[...] = y  # for small arrays ten times faster than np.broadcast_to
         return out
     axes = reduced_axes(axis, like.ndim)
     kept = [1 if i in axes else size for i, size in enumerate(like.shape)]
@@ -134,7 +135,7 @@ def _infer_extreme(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec
 
 
 def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
-    """Refuse to look for an element where there is none."""
+    """Raise a ShapeError if one of the reduced axes is empty."""
     for axis in axes:
         if shape[axis] == 0:
             raise ShapeError(f"a value of shape {list(shape)} has no elements along axis {axis} to choose from")
@@ -143,7 +144,7 @@ def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
 @public("amax", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
 def max_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
-    """The largest element over axes; equal ones share the gradient."""
+    """Maximum along the given axes, or of all elements; ties share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
@@ -155,7 +156,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
 @public("amin", method=True)
 @operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
 def min_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
-    """The smallest element over axes; equal ones share the gradient."""
+    """Minimum along the given axes, or of all elements; ties share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
 
 
@@ -179,14 +180,14 @@ def _infer_prod(x: Spec, *, axis: Axis = None, keepdim: bool = False, dtype: str
 @public(method=True)
 @operator(_infer_prod)
 def prod(x: Array, *, axis: Axis = None, keepdim: bool = False, dtype: str | None = None) -> Results:
-    """The product over axes."""
+    """Product along the given axes, or of all elements."""
     return np.prod(x, axis=axis, keepdims=keepdim, dtype=dtype or x.dtype)
 
 
 @prod.gradient
 def _(x: Value, dout: Value, axis: Axis, keepdim: bool, dtype: str | None) -> Gradients:
     dout = dout if dtype is None else cast_like(dout, x)
-    # the product of the other elements: out / x, but for elements that are zero
+    # the product of the other elements: out / x, except where x is zero
     zero = x == 0
     filled = where(zero, 1.0, x)
     zeros = spread(sum_(zero, axis=axis, keepdim=keepdim), x, axis=axis, keepdim=keepdim)
@@ -200,41 +201,41 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, dtype: str | Non
     return reduced_in_onnx(onnx, "ReduceProd", kind, reduced_axes(axis, x.rank), keepdim)
 
 
-def _infer_truth(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec:
+def _infer_boolean(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec:
     return Spec(_reduced_shape(x.shape, axis, keepdim), "bool")
 
 
 @public(method=True)
-@operator(_infer_truth)
+@operator(_infer_boolean)
 def all_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
-    """Whether every element is true."""
+    """Whether all elements along the given axes are true."""
     return np.all(x, axis=axis, keepdims=keepdim)
 
 
 @all_.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
-    return onnx.Equal(_number_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0)
+    return onnx.Equal(_count_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0)
 
 
-def _number_true(onnx: OnnxNodes, x: Any, axis: Axis, keepdim: bool, rank: int) -> Any:
+def _count_true(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, rank: int) -> OnnxValue:
     number = onnx.Cast(onnx.Cast(x, to="bool"), to="int32")
     return reduced_in_onnx(onnx, "ReduceSum", number, reduced_axes(axis, rank), keepdim)
 
 
 @public(method=True)
-@operator(_infer_truth)
+@operator(_infer_boolean)
 def any_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
-    """Whether some element is true."""
+    """Whether any element along the given axes is true."""
     return np.any(x, axis=axis, keepdims=keepdim)
 
 
 @any_.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
-    return onnx.Greater(_number_true(onnx, x, axis, keepdim, x.rank), 0)
+    return onnx.Greater(_count_true(onnx, x, axis, keepdim, x.rank), 0)
 
 
-def _limits(dtype: str) -> tuple[Any, Any]:
-    """The smallest and the largest number of a type."""
+def _limits(dtype: str) -> tuple[Number, Number]:
+    """The smallest and the largest value of a type."""
     if dtype in FLOATS:
         return float("-inf"), float("inf")
     if dtype == "bool":
@@ -243,24 +244,24 @@ def _limits(dtype: str) -> tuple[Any, Any]:
     return int(info.min), int(info.max)
 
 
-def _infer_position(x: Spec, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Spec:
+def _infer_index(x: Spec, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Spec:
     check_not_empty(x.shape, reduced_axes(axis, len(x.shape)))
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
 
 
 @public(method=True)
-@operator(_infer_position)
+@operator(_infer_index)
 def argmax(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Results:
-    """The position of the largest element, the first of several."""
+    """Index of the maximum along an axis, or in the flattened value; the first one if there are several."""
     return np.argmax(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
 
 @argmax.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
-    return _position_in_onnx(onnx, "ArgMax", x, axis, keepdim, dtype)
+    return _index_in_onnx(onnx, "ArgMax", x, axis, keepdim, dtype)
 
 
-def _position_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
+def _index_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
     if axis is not None and x.rank:
         return onnx.Cast(getattr(onnx, kind)(x, axis=normal_axis(axis, x.rank), keepdims=keepdim), to=dtype)
     place = getattr(onnx, kind)(onnx.Reshape(x, [-1]), axis=0, keepdims=0)
@@ -268,12 +269,12 @@ def _position_in_onnx(onnx: OnnxNodes, kind: str, x: Any, axis: int | None, keep
 
 
 @public(method=True)
-@operator(_infer_position)
+@operator(_infer_index)
 def argmin(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Results:
-    """The position of the smallest element, the first of several."""
+    """Index of the minimum along an axis, or in the flattened value; the first one if there are several."""
     return np.argmin(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
 
 @argmin.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
-    return _position_in_onnx(onnx, "ArgMin", x, axis, keepdim, dtype)
+    return _index_in_onnx(onnx, "ArgMin", x, axis, keepdim, dtype)

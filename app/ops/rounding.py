@@ -1,28 +1,26 @@
-"""Functions with steps and bounds: signs, whole numbers near a value, and values kept between bounds."""
+"""Sign, rounding and clipping."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.public import public
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
 @elementwise(numbers=True, integers=lambda x: np.int64(x > 0) - np.int64(x < 0), onnx="Sign")
 def sign(x: Array) -> Results:
-    """-1, 0 or 1."""
+    """Sign, elementwise: -1, 0 or 1."""
     return np.sign(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.floor(x))
 def floor(x: Array) -> Results:
-    """The largest whole number that is not above the value."""
+    """Floor, elementwise: the largest integer not above x."""
     return np.floor(x) if x.dtype.kind == "f" else x.copy()
 
 
@@ -34,7 +32,7 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.ceil(x))
 def ceil(x: Array) -> Results:
-    """The smallest whole number that is not below the value."""
+    """Ceiling, elementwise: the smallest integer not below x."""
     return np.ceil(x) if x.dtype.kind == "f" else x.copy()
 
 
@@ -43,14 +41,14 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return onnx.Ceil(x) if x.floating else x
 
 
-def _round_one(x: Any, decimals: int) -> Any:
+def _round_one(x: Element, decimals: int) -> Element:
     return np.rint(x * 10.0**decimals) / 10.0**decimals if decimals else np.rint(x)
 
 
 @public(method=True, in_place=True)
 @elementwise(scalar=_round_one)
 def round_(x: Array, *, decimals: int = 0) -> Results:
-    """The nearest whole number, or number with that many decimals; halves go to the even one."""
+    """Round to `decimals` decimals, elementwise; halves round to even."""
     if x.dtype.kind != "f":
         return x.copy() if decimals >= 0 else _round_one(x, decimals).astype(x.dtype)
     if not decimals:
@@ -69,7 +67,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, decimals: int) -> OnnxResult:
 @public(method=True, in_place=True)
 @elementwise(scalar=lambda x: np.trunc(x))
 def trunc(x: Array) -> Results:
-    """The value without what comes after the point."""
+    """Truncate toward zero, elementwise."""
     return np.trunc(x) if x.dtype.kind == "f" else x.copy()
 
 
@@ -87,7 +85,7 @@ def _(dout: Value) -> Gradients:
     return zeros_like(dout)
 
 
-def _clip_one(x: Any, min: Any, max: Any) -> Any:
+def _clip_one(x: Element, min: float | None, max: float | None) -> Element:
     if min is not None and max is not None and min > max:
         return max
     if min is not None and x < min:
@@ -100,7 +98,7 @@ def _clip_one(x: Any, min: Any, max: Any) -> Any:
 @public(method=True, in_place=True)
 @elementwise(scalar=_clip_one, numbers=True)
 def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
-    """The value kept between `min` and `max`; outside, the gradient is zero."""
+    """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""
     low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
     return np.clip(x, low, high)
 
@@ -118,5 +116,5 @@ def _(onnx: OnnxNodes, x: OnnxValue, min: float | None, max: float | None) -> On
 
 @public(method=True, in_place=True)
 def frac(x: Value, name: str | None = None) -> Applied:
-    """What comes after the point."""
+    """Fractional part, elementwise: x - trunc(x)."""
     return x - trunc(x)

@@ -1,15 +1,15 @@
-"""Gradient rules: how the gradients of an operator's inputs are made, by functions that say what they need by name.
+"""Gradient rules: functions that compute the gradients of an operator's inputs with other operators.
 
-A rule's parameter is an input, an output, `d` + output for the gradient that arrives there, or an attribute;
-`x_shape` is the shape of the input `x`, and `x_like` a value with its shape and type whose numbers are not read,
-so that they need not be kept. Of an operator on any number of `values`, these are a list, and `values_from_1` is a
-list of all but the first.
+The parameter names of a rule select what it is given: an input, an output, an attribute, or `d` + output for the
+gradient of that output. `x_shape` is the shape of the input `x`. `x_like` is a value with the shape and type of `x`
+whose elements are not read, so `x` need not be saved for it. For an operator with any number of inputs, `*values`,
+the parameter `values` is a list, and `values_from_1` is a list without the first input.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.errors import OperatorError
@@ -17,35 +17,36 @@ from app.ops.size import Shape
 
 if TYPE_CHECKING:
     from app.ops.definition import OpDef
+    from app.ops.values import Applied, Attributes, Gradient, GradientRule
 
 
 class Call(Protocol):
-    """One use of an operator, as its gradient rules see it. A tape and a Program each have their own kind."""
+    """A call of an operator, as seen by its gradient rules. The tape and Programs each have their own class."""
 
     @property
     def definition(self) -> OpDef:
-        """What was called."""
+        """The operator."""
 
     @property
-    def attributes(self) -> Mapping[str, Any]:
-        """The settings of the call."""
+    def attributes(self) -> Attributes:
+        """The attributes of the call."""
 
     @property
     def needs(self) -> Sequence[bool]:
-        """For each input, whether its gradient is wanted."""
+        """For each input, whether its gradient is needed."""
 
-    def input(self, index: int) -> Any: ...
-    def output(self, index: int) -> Any: ...
-    def like(self, index: int) -> Any:
-        """A value with the shape and type of input `index`; its numbers may be others."""
+    def input(self, index: int) -> Applied: ...
+    def output(self, index: int) -> Applied: ...
+    def like(self, index: int) -> Applied:
+        """A value with the shape and type of input `index`; its elements are arbitrary."""
 
     def input_shape(self, index: int) -> Shape: ...
     def output_shape(self, index: int) -> Shape: ...
-    def zeros(self, index: int) -> Any:
-        """Zeros like output `index`, for a gradient that did not arrive."""
+    def zeros(self, index: int) -> Applied:
+        """Zeros with the shape and type of output `index`, for an output without a gradient."""
 
 
-_TAKEN = {
+_ARGUMENTS = {
     "dout": "douts[{}]",
     "input": "call.input({})",
     "output": "call.output({})",
@@ -58,16 +59,16 @@ _TAKEN = {
     "douts": "douts",
     "call": "call",
 }
-"""Where a rule's parameter comes from: the call, and the gradients of its outputs."""
+"""The source of each kind of parameter, as an expression of the call and the gradients of its outputs."""
 
 
 class Rule:
-    """How the gradients of some inputs are made out of other operators."""
+    """The function that computes the gradients of some inputs."""
 
     def __init__(
         self,
         definition: OpDef,
-        function: Callable[..., Any],
+        function: GradientRule,
         targets: tuple[int, ...],
         parameters: Sequence[str] | None = None,
     ):
@@ -75,11 +76,11 @@ class Rule:
         self.targets = targets
         names = inspect.signature(function).parameters if parameters is None else parameters
         self.sources = [_source(definition, name) for name in names]
-        taken = ", ".join([_TAKEN[kind].format(key) for kind, key in self.sources])
-        # put together once, as every backward pass runs every rule
-        self._run = eval(f"lambda call, douts: function({taken})", {"function": function})
+        arguments = ", ".join([_ARGUMENTS[kind].format(key) for kind, key in self.sources])
+        # compiled once, because every backward pass runs every rule
+        self._run = eval(f"lambda call, douts: function({arguments})", {"function": function})
 
-    def __call__(self, call: Call, douts: Sequence[Any]) -> Sequence[Any]:
+    def __call__(self, call: Call, douts: Sequence[Gradient]) -> Sequence[Gradient]:
         result = self._run(call, douts)
         return result if isinstance(result, (tuple, list)) else (result,)
 
@@ -107,14 +108,14 @@ def _source(definition: OpDef, parameter: str) -> tuple[str, Any]:
         return "attribute", parameter
     choices = [*definition.inputs, *definition.outputs, *("d" + o for o in definition.outputs)]
     choices += list(definition.attributes)
-    other = "; y and dy will do for out and dout" if definition.custom and definition.outputs == ("out",) else ""
+    other = " (y and dy are accepted for out and dout)" if definition.custom and definition.outputs == ("out",) else ""
     raise OperatorError(
-        f"{definition.label}: its gradient asks for {parameter!r}; it can have {', '.join(choices)}{other}"
+        f"{definition.label}: its gradient has a parameter {parameter!r}; expected one of {', '.join(choices)}{other}"
     )
 
 
 class Reads:
-    """Which values the rules of an operator read: only these need to be kept until its gradient is made."""
+    """The inputs and outputs that the gradient rules of an operator read; only these are saved for backward."""
 
     __slots__ = ("inputs", "inputs_from", "outputs")
 
@@ -123,5 +124,5 @@ class Reads:
         self.inputs = frozenset(key for kind, key in sources if kind == "input")
         listed = [key for kind, key in sources if kind == "inputs"]
         self.inputs_from: int | None = min(listed) if listed else 0 if 0 < len(self.inputs) == count else None
-        """The first input from which on all are read, where they are; else those of `inputs` are."""
+        """The position from which on all inputs are read; None if only the inputs in `inputs` are."""
         self.outputs = frozenset(key for kind, key in sources if kind == "output")

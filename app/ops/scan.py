@@ -1,13 +1,11 @@
-"""Running sums and products along an axis, and what undoes the sums."""
+"""Cumulative sums and products along an axis, and differences."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from app.ops.definition import operator
-from app.ops.dtype import INTEGERS
+from app.ops.dtype import INTEGERS, DTypeLike
 from app.ops.joining import concat
 from app.ops.logic import logical_and, where
 from app.ops.public import public
@@ -30,7 +28,7 @@ def _wide(dtype: str) -> str:
 @public(method=True, in_place=True)
 @operator(_infer_cumsum)
 def cumsum(x: Array, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Results:
-    """Running sums along an axis, or of all elements in row order; with `reverse`, from the end."""
+    """Cumulative sum along an axis, or of the flattened value; with `reverse`, from the end."""
     wide = np.dtype(dtype or _wide(x.dtype.name))
     if axis is None:
         x, axis = np.ravel(x), 0
@@ -66,7 +64,7 @@ def _infer_cumprod(x: Spec, *, dim: int | None = None, dtype: str | None = None)
 @public(method=True, in_place=True)
 @operator(_infer_cumprod)
 def cumprod(x: Array, *, dim: int | None = None, dtype: str | None = None) -> Results:
-    """Running products along an axis, or of all elements in row order."""
+    """Cumulative product along an axis, or of the flattened value."""
     kind = np.dtype(dtype) if dtype else x.dtype
     if dim is None:
         x, dim = np.ravel(x), 0
@@ -79,7 +77,7 @@ def _(x: Value, out: Value, dout: Value, dim: int | None) -> Gradients:
     dout, flat = cast_like(dout, x), reshape_like(x, out)
     zero = flat == 0
     first_zero = logical_and(zero, cumsum(zero, axis=along) == 1)
-    others = cumprod(where(first_zero, 1.0, flat), dim=along)  # at the first zero, the products of the other elements
+    others = cumprod(where(first_zero, 1.0, flat), dim=along)  # at the first zero: the products of the other elements
     through_zero = cumsum(dout * others, axis=along, reverse=True)
     through = cumsum(dout * out, axis=along, reverse=True) / where(zero, 1.0, flat)
     return reshape_like(where(first_zero, through_zero, where(zero, 0.0, through)), x)
@@ -93,15 +91,15 @@ def _(onnx: OnnxNodes, x: OnnxValue, dim: int | None, dtype: str | None) -> Onnx
     line = onnx.Reshape(kind, [-1]) if dim is None else kind
     rank, along = (1, 0) if dim is None else (x.rank, normal_axis(dim, x.rank))
     places = onnx.counted(onnx.Shape(line, start=along, end=along + 1))
-    earlier = onnx.LessOrEqual(places, onnx.Unsqueeze(places, [1]))  # for each place a row of what it multiplies
+    earlier = onnx.LessOrEqual(places, onnx.Unsqueeze(places, [1]))  # one row per index: the elements up to it
     earlier = onnx.Unsqueeze(earlier, list(range(2, 1 + rank - along))) if rank - along > 1 else earlier
     chosen = onnx.Where(earlier, onnx.Unsqueeze(line, [along]), np.ones((), dtype or x.dtype))
     return onnx.ReduceProd(chosen, [along + 1], keepdims=0)
 
 
 @public(method=True)
-def logcumsumexp(x: Value, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Applied:
-    """The logarithm of the running sums of `exp(x)`."""
+def logcumsumexp(x: Value, axis: int | None = None, dtype: DTypeLike | None = None, name: str | None = None) -> Applied:
+    """Logarithm of the cumulative sum of exp(x) along an axis."""
     from app.ops.math import exp, log
     from app.ops.reduction import max_
 
@@ -111,12 +109,17 @@ def logcumsumexp(x: Value, axis: int | None = None, dtype: Any = None, name: str
 
 @public(method=True)
 def diff(
-    x: Value, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, name: str | None = None
+    x: Value,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Value | None = None,
+    append: Value | None = None,
+    name: str | None = None,
 ) -> Applied:
-    """The differences of neighbours along an axis, n times over."""
+    """n-th difference of adjacent elements along an axis."""
     parts = [part for part in (prepend, x, append) if part is not None]
     out = concat(parts, axis) if len(parts) > 1 else x
-    before: list[Any] = [slice(None)] * len(x.shape)
+    before: list[slice] = [slice(None)] * len(x.shape)
     after = list(before)
     before[axis], after[axis] = slice(None, -1), slice(1, None)
     for _ in range(n):

@@ -1,18 +1,21 @@
-"""Settings of operators held against each other: exactly, whatever they are, where `==` and `repr` are not exact."""
+"""Exact comparison, immutability and printing of attributes, for which `==` and `repr` are not exact."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from app.ops.values import Attributes, Setting
 
-def key_of(value: Any) -> Hashable:
-    """A key that two settings share only if operators do the same with both.
 
-    It tells 1 from True and 0.0 from -0.0, and takes in every number of an array, of which `repr` shows a few. What is
-    no plain data is its own key.
+def key_of(value: Setting) -> Hashable:
+    """A key that is equal for two settings only if operators behave equally with both.
+
+    It distinguishes 1 from True and 0.0 from -0.0, and includes every element of an array. An object that is not plain
+    data is its own key.
     """
     if isinstance(value, np.ndarray):
         numbers = tuple(map(key_of, value.ravel().tolist())) if value.dtype.hasobject else value.tobytes()
@@ -33,9 +36,9 @@ def key_of(value: Any) -> Hashable:
 
 
 class _Itself:
-    """The key of what cannot be hashed: the object, which it keeps alive."""
+    """The key of an unhashable object: its identity. The object is kept alive, so the id is not reused."""
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Setting):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -45,33 +48,33 @@ class _Itself:
         return id(self.value)
 
 
-def is_lasting(value: Any) -> bool:
-    """Whether a setting is the same for as long as it is the same object: no list, dict or array that may change."""
+def is_immutable(value: Setting) -> bool:
+    """Whether a setting is immutable: not a list, a dict, a set or a writable array."""
     if isinstance(value, np.ndarray):
         return not value.flags.writeable
     return not isinstance(value, (list, dict, set))
 
 
-def key_of_settings(settings: Mapping[str, Any]) -> Hashable:
-    """A key of all settings of an operator."""
+def key_of_settings(settings: Attributes) -> Hashable:
+    """The key of all attributes of an operator."""
     return tuple((name, key_of(settings[name])) for name in sorted(settings))
 
 
-def same_settings(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether an operator does the same with both."""
+def same_settings(some: Attributes, others: Attributes) -> bool:
+    """Whether an operator behaves equally with both."""
     return key_of_settings(some) == key_of_settings(others)
 
 
-def is_usual(value: Any, usual: Any) -> bool:
-    """Whether a setting need not be shown, as it is the usual one."""
+def is_default(value: Setting, default: Setting) -> bool:
+    """Whether a setting has its default value, and so need not be printed."""
     try:
-        return bool(value == usual)
-    except ValueError:  # arrays, whose comparison gives an array
-        return key_of(value) == key_of(usual)
+        return bool(value == default)
+    except ValueError:  # comparing arrays returns an array
+        return key_of(value) == key_of(default)
 
 
-def shown(value: Any) -> str:
-    """A setting as it is printed: an array by its type and shape, as its numbers may be many."""
+def format_setting(value: Setting) -> str:
+    """The text of a setting; a large array is printed as its type and shape."""
     if isinstance(value, np.ndarray) and value.size > 8:
         return f"<{value.dtype}{list(value.shape)}>"
     return repr(value)

@@ -1,7 +1,8 @@
-"""Operators that keep all elements of a value: another element type, another shape, another order of axes."""
+"""Operators that change the element type, the shape or the order of axes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,22 @@ from app.ops.form import Alias, Elementwise
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Axis, OpenSize, Spec, count, normal_axis, reduced_axes
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Element,
+    Gradients,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Operand,
+    Results,
+    Setting,
+    Value,
+)
 
 
-def _same(x: Any) -> Any:
+def _same(x: Element) -> Element:
     return x
 
 
@@ -26,7 +39,7 @@ def _infer_cast(x: Spec, *, dtype: str) -> Spec:
 @public(method=True)
 @operator(_infer_cast, form=Elementwise(_same, settings=False))
 def cast(x: Array, *, dtype: str) -> Results:
-    """The value with another element type."""
+    """Cast to another element type."""
     return x.astype(dtype)
 
 
@@ -42,7 +55,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, dtype: str) -> OnnxResult:
 
 @operator(lambda x, like: Spec(x.shape, like.dtype), form=Elementwise(_same, takes=(0,), settings=False))
 def cast_like(x: Array, like: Array) -> Results:
-    """The value with the element type of another."""
+    """Cast `x` to the element type of `like`."""
     return x.astype(like.dtype)
 
 
@@ -64,14 +77,14 @@ def _infer_reshape(x: Spec, *, shape: tuple[int, ...]) -> Spec:
 
 
 def _reshaped(sizes: Shape, shape: Shape) -> Shape:
-    """`shape` with the sizes that 0 copies, and with what is left in the place of -1, as far as that is known."""
+    """`shape` with 0 replaced by the size of the axis, and -1 by the remaining size, as far as sizes are known."""
     if any(size == 0 and i >= len(sizes) for i, size in enumerate(shape)):
         raise ShapeError(f"shape {list(shape)} copies an axis (0) that the value does not have")
     if shape.count(UNKNOWN) > 1:
         raise ShapeError(f"shape {list(shape)} leaves more than one size open")
     target = [sizes[i] if size == 0 else size for i, size in enumerate(shape)]
     if UNKNOWN in shape:
-        # sizes that are copied stand on both sides, so they need not be known, and may be 0
+        # copied sizes cancel, so they may be unknown or 0
         left = count([size for i, size in enumerate(sizes) if shape[i : i + 1] != (0,)])
         rest = count([size for size in shape if size not in (0, UNKNOWN)])
         target[shape.index(UNKNOWN)] = UNKNOWN if left == UNKNOWN else left // rest
@@ -80,16 +93,16 @@ def _reshaped(sizes: Shape, shape: Shape) -> Shape:
     return tuple(target)
 
 
-def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
-    """Sizes, some of which may be values: one value of all that are known only later, and what is known now, or -1.
+def sizes_of(shape: Any) -> tuple[Applied, tuple[int, ...]]:
+    """Split a shape that may contain values into one value with all sizes, and the known sizes (-1 for the others).
 
-    Without such values, the first is None.
+    The first result is None if all sizes are known now.
     """
-    if hasattr(shape, "_array"):  # a Tensor's numbers are known
+    if hasattr(shape, "_array"):  # the sizes in a Tensor are known now
         shape = shape.tolist()
     if hasattr(shape, "apply_operator"):
         if len(shape.shape) != 1 or shape.shape[0] == UNKNOWN:
-            raise ShapeError(f"sizes are one row of a known length, found a value of shape {list(shape.shape)}")
+            raise ShapeError(f"a shape must have one axis of known length, found a value of shape {list(shape.shape)}")
         return cast(shape, dtype="int64"), (UNKNOWN,) * int(shape.shape[0])
     sizes = [shape] if not isinstance(shape, (list, tuple)) else shape
     sizes = [int(size) if hasattr(size, "_array") else size for size in sizes]
@@ -106,9 +119,9 @@ def sizes_of(shape: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 class TakesSizes(OpDef):
-    """`reshape`, whose shape may be a value, or have values and open sizes in it."""
+    """The class of `reshape`, whose shape may be a value, or contain values and open sizes."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Operand | Setting, **kwargs: Operand | Setting) -> Applied:
         shape = args[1] if len(args) > 1 else kwargs.get("shape")
         parts = shape if isinstance(shape, (list, tuple)) else (shape,)
         if not any(isinstance(part, OpenSize) or hasattr(part, "apply_operator") for part in parts):
@@ -119,12 +132,14 @@ class TakesSizes(OpDef):
 
 
 def _without_open_sizes(x: Any, shape: Any) -> Any:
-    """A shape with something else for each open size: -1 for one that is alone, as it is what is left; 0, which copies
-    an axis, for that axis of the value; the size as a value for any other.
+    """The shape with open sizes replaced.
+
+    A single open size becomes -1, the size of the same axis of the value becomes 0, which copies it, and any other
+    becomes a value, an element of `app.shape`.
     """
     if not isinstance(shape, (list, tuple)):
         return shape
-    if sum(size == UNKNOWN for size in map(_plain, shape)) == 1:
+    if sum(size == UNKNOWN for size in map(_known_size, shape)) == 1:
         return [UNKNOWN if isinstance(size, OpenSize) else size for size in shape]
     own = [size.where if isinstance(size, OpenSize) else None for size in getattr(x, "shape", ())]
     found = []
@@ -136,15 +151,15 @@ def _without_open_sizes(x: Any, shape: Any) -> Any:
     return found
 
 
-def _plain(size: Any) -> Any:
-    """A size that can be compared: None for a value."""
+def _known_size(size: Any) -> Any:
+    """The size, or None for a value, whose comparison would be an operator."""
     return None if hasattr(size, "apply_operator") else size
 
 
 @public(method=True, in_place=True)
 @operator(_infer_reshape, form=Alias(), kind=TakesSizes)
 def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
-    """The same elements in another shape: -1 stands for what is left, 0 copies the axis of the value."""
+    """Reshape; -1 is the remaining size, and 0 copies the size of the axis."""
     return np.reshape(x, _reshaped(x.shape, shape))
 
 
@@ -165,7 +180,7 @@ def _infer_reshape_to(x: Spec, sizes: Spec, *, known: tuple[int, ...]) -> Spec:
 
 @operator(_infer_reshape_to)
 def reshape_to(x: Array, sizes: Array, *, known: tuple[int, ...]) -> Results:
-    """The same elements in a shape that is a value; `known` says which sizes are certain, and -1 for others."""
+    """Reshape to a shape given as a value; `known` has the sizes known in advance, and -1 for the others."""
     return np.reshape(x, _reshaped(x.shape, tuple(sizes.tolist())))
 
 
@@ -181,7 +196,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, sizes: OnnxValue, known: tuple[int, ...]) -
 
 @operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())
 def reshape_like(x: Array, like: Array) -> Results:
-    """The same elements in the shape of another value."""
+    """Reshape `x` to the shape of another value."""
     return np.reshape(x, like.shape)
 
 
@@ -209,7 +224,7 @@ def _flattened(sizes: Shape, start_axis: int, stop_axis: int) -> Shape:
 @public(method=True, in_place=True)
 @operator(_infer_flatten, form=Alias())
 def flatten(x: Array, *, start_axis: int = 0, stop_axis: int = -1) -> Results:
-    """The axes from `start_axis` to `stop_axis` made one."""
+    """Flatten the axes from `start_axis` to `stop_axis` into one."""
     return np.reshape(x, _flattened(x.shape, start_axis, stop_axis))
 
 
@@ -226,7 +241,9 @@ def _(onnx: OnnxNodes, x: OnnxValue, start_axis: int, stop_axis: int, out_shape:
 def _infer_squeeze(x: Spec, *, axis: Axis = None) -> Spec:
     for a in reduced_axes(axis, len(x.shape)):
         if x.shape[a] == UNKNOWN or not isinstance(x.shape[a], int):
-            raise ShapeError(f"axis {a} has an unknown size, so it is not known whether it goes; list axes of size 1")
+            raise ShapeError(
+                f"axis {a} has an unknown size, so whether to remove it is unknown; list the axes of size 1"
+            )
     axes = _squeezed(x.shape, axis)
     return Spec(tuple(size for i, size in enumerate(x.shape) if i not in axes), x.dtype)
 
@@ -238,7 +255,7 @@ def _squeezed(shape: Shape, axis: Axis) -> set[int]:
 @public(method=True, in_place=True)
 @operator(_infer_squeeze, form=Alias())
 def squeeze(x: Array, *, axis: Axis = None) -> Results:
-    """The value without axes of size 1: all of them, or those listed."""
+    """Remove axes of size 1: all of them, or those in `axis`."""
     axes = _squeezed(x.shape, axis)
     return np.reshape(x, tuple(size for i, size in enumerate(x.shape) if i not in axes))
 
@@ -259,7 +276,7 @@ def _unsqueezed(shape: Shape, axis: int | tuple[int, ...]) -> Shape:
 @public(method=True, in_place=True)
 @operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), form=Alias())
 def unsqueeze(x: Array, *, axis: int | tuple[int, ...]) -> Results:
-    """The value with new axes of size 1."""
+    """Insert axes of size 1."""
     return np.reshape(x, _unsqueezed(x.shape, axis))
 
 
@@ -282,48 +299,48 @@ def _(x_like: Value, dout: Value) -> Gradients:
 # Axes
 
 
-def _infer_transpose(x: Spec, *, perm: Any = None) -> Spec:
+def _infer_transpose(x: Spec, *, perm: Sequence[int] | None = None) -> Spec:
     order = _order(perm, len(x.shape))
     return Spec(tuple(x.shape[i] for i in order), x.dtype)
 
 
-def _order(perm: Any, rank: int) -> tuple[int, ...]:
+def _order(perm: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     order = tuple(range(rank))[::-1] if perm is None else tuple(normal_axis(a, rank) for a in perm)
     if sorted(order) != list(range(rank)):
-        raise ShapeError(f"perm {list(perm)} is no order of {rank} axes")
+        raise ShapeError(f"perm {list(perm or ())} is not a permutation of {rank} axes")
     return order
 
 
 @public(method=True, in_place=True)
 @operator(_infer_transpose, views=True)
-def transpose(x: Array, *, perm: Any = None) -> Results:
-    """The value with its axes in another order; without one, reversed."""
+def transpose(x: Array, *, perm: Sequence[int] | None = None) -> Results:
+    """Permute axes; without `perm`, reverse them."""
     return np.transpose(x, _order(perm, x.ndim))
 
 
 @transpose.gradient
-def _(dout: Value, perm: Any) -> Gradients:
+def _(dout: Value, perm: Sequence[int] | None) -> Gradients:
     if perm is None:
         return transpose(dout)
     return transpose(dout, perm=tuple(int(i) for i in np.argsort(_order(perm, len(perm)))))
 
 
 @transpose.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, perm: Any) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, perm: Sequence[int] | None) -> OnnxResult:
     return onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x
 
 
 @public(method=True)
 def t(input: Value, name: str | None = None) -> Applied:
-    """The matrix with its two axes exchanged; a value with fewer axes as it is."""
+    """Transpose of a matrix; a value with fewer axes is returned unchanged."""
     if len(input.shape) > 2:
-        raise ShapeError(f"t() exchanges the axes of a matrix, found shape {list(input.shape)}; use transpose")
+        raise ShapeError(f"t() needs a matrix, found shape {list(input.shape)}; use transpose")
     return transpose(input) if len(input.shape) == 2 else REGISTRY["assign"](input)
 
 
 @public("swapdims", method=True)
 def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Applied:
-    """The value with two of its axes exchanged."""
+    """Exchange two axes."""
     order = list(range(len(x.shape)))
     first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))
     order[first], order[second] = second, first
@@ -331,8 +348,10 @@ def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Appli
 
 
 @public(method=True)
-def moveaxis(x: Value, source: Any, destination: Any, name: str | None = None) -> Applied:
-    """The value with some of its axes moved to other places; the others keep their order."""
+def moveaxis(
+    x: Value, source: int | Sequence[int], destination: int | Sequence[int], name: str | None = None
+) -> Applied:
+    """Move axes to other positions; the other axes keep their order."""
     rank = len(x.shape)
     moved = [normal_axis(a, rank) for a in ([source] if isinstance(source, int) else source)]
     places = [normal_axis(a, rank) for a in ([destination] if isinstance(destination, int) else destination)]
@@ -343,13 +362,13 @@ def moveaxis(x: Value, source: Any, destination: Any, name: str | None = None) -
 
 
 @public(method=True)
-def unflatten(x: Value, axis: int, shape: Any, name: str | None = None) -> Applied:
-    """One axis made several, of the sizes in `shape`; -1 stands for what is left."""
+def unflatten(x: Value, axis: int, shape: Sequence[int], name: str | None = None) -> Applied:
+    """Split one axis into several of the sizes in `shape`; -1 is the remaining size."""
     along = normal_axis(axis, len(x.shape))
     return reshape(x, [*[0] * along, *shape, *x.shape[along + 1 :]])
 
 
 @public(method=True)
 def view_as(x: Value, other: Value, name: str | None = None) -> Applied:
-    """The same elements in the shape of another value."""
+    """Reshape `x` to the shape of another value."""
     return reshape_like(x, other)

@@ -1,7 +1,7 @@
-"""Sizes that only a run will tell: named ones, as n for the rows of a batch, and what follows from them, as 2*n + 1.
+"""Symbolic sizes: expressions such as 2*n + 1 in named sizes such as n, whose values are known only at run time.
 
-A size of a Spec is a number, or a Size. Sums, differences, products and quotients of these are such again, so that the
-rules which say how shapes follow from shapes are written once, with ordinary arithmetic. No named size is negative.
+A size in a Spec is an integer or a Size. Arithmetic on sizes returns sizes, so shape inference uses ordinary
+arithmetic. Named sizes are never negative.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ Shape = tuple[AnySize, ...]
 
 
 class UndecidedError(ShapeError):
-    """A question about sizes that has one answer or another, depending on the run."""
+    """A comparison of sizes whose result is known only at run time."""
 
 
-class Applied(NamedTuple):
-    """A function of sizes that cannot be simplified: the least or greatest of two, or a quotient with a remainder."""
+class SizeFunction(NamedTuple):
+    """A function of sizes that cannot be simplified: a minimum, a maximum or a floor division."""
 
-    function: str
+    name: str
     sizes: tuple[AnySize, ...]
 
     def __str__(self) -> str:
-        if self.function == "//":
+        if self.name == "//":
             return " // ".join(str(s) if isinstance(s, int) or _is_one_factor(s) else f"({s})" for s in self.sizes)
-        return f"{self.function}({', '.join(map(str, self.sizes))})"
+        return f"{self.name}({', '.join(map(str, self.sizes))})"
 
 
-Factor = str | Applied
+Factor = str | SizeFunction
 Term = tuple[Factor, ...]
 """A product of factors; the empty one is 1."""
 
 
 class Size:
-    """A sum of products of named sizes, each with a whole number before it."""
+    """A polynomial in named sizes with integer coefficients."""
 
     __slots__ = ("terms",)
 
@@ -87,7 +87,7 @@ class Size:
     def __mod__(self, other: AnySize) -> AnySize:
         return self - quotient(self, other) * other
 
-    # Comparisons: whether two sizes are surely the same, and which is the larger
+    # Comparisons; an UndecidedError if the result is known only at run time
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Size) and self.terms == other.terms
@@ -104,7 +104,7 @@ class Size:
             return True
         if most is not None and most < 0:
             return False
-        raise UndecidedError(f"whether {self} is less than {other} is known only when it runs")
+        raise UndecidedError(f"whether {self} is less than {other} is known only at run time")
 
     def __gt__(self, other: AnySize) -> bool:
         return self >= other + 1
@@ -116,21 +116,21 @@ class Size:
         return self > 0
 
     def __index__(self) -> int:
-        raise UndecidedError(f"the size {self} is known only when it runs")
+        raise UndecidedError(f"the size {self} is known only at run time")
 
     __int__ = __float__ = __index__
 
-    # What it is when it runs
+    # Values at run time
 
     def at(self, **named: int) -> int:
-        """The size, where named sizes are these."""
-        found = self.where(named)
+        """The value for given values of the named sizes."""
+        found = self.substitute(named)
         if isinstance(found, Size):
             raise UndecidedError(f"the size {found} is not known from {', '.join(named) or 'nothing'}")
         return found
 
-    def where(self, named: Mapping[str, AnySize]) -> AnySize:
-        """The size with others in the places of named ones."""
+    def substitute(self, named: Mapping[str, AnySize]) -> AnySize:
+        """The size with named sizes replaced by other sizes."""
         total: AnySize = 0
         for term, count in self.terms:
             product: AnySize = count
@@ -149,7 +149,7 @@ class Size:
         return found
 
     def __str__(self) -> str:
-        parts = [_written(term, count) for term, count in self.terms]
+        parts = [_format_term(term, count) for term, count in self.terms]
         return " + ".join(parts).replace("+ -", "- ")
 
     __repr__ = __str__
@@ -169,25 +169,25 @@ def _simplest(terms: Mapping[Term, int]) -> AnySize:
 def _replaced(factor: Factor, named: Mapping[str, AnySize]) -> AnySize:
     if isinstance(factor, str):
         return named.get(factor, named_size(factor))
-    return _FUNCTIONS[factor.function](*(s.where(named) if isinstance(s, Size) else s for s in factor.sizes))
+    return _FUNCTIONS[factor.name](*(s.substitute(named) if isinstance(s, Size) else s for s in factor.sizes))
 
 
-def _written(term: Term, count: int) -> str:
+def _format_term(term: Term, count: int) -> str:
     alone = len(term) == 1 and count == 1
-    factors = [f"({f})" if isinstance(f, Applied) and f.function == "//" and not alone else str(f) for f in term]
+    factors = [f"({f})" if isinstance(f, SizeFunction) and f.name == "//" and not alone else str(f) for f in term]
     if not factors or count not in (1, -1):
         return " * ".join([str(count), *factors])
     return ("-" if count < 0 else "") + " * ".join(factors)
 
 
 def _is_one_factor(size: Size) -> bool:
-    """Whether a size is a name, or the least or greatest of sizes."""
+    """Whether a size is a single name, minimum or maximum."""
     ((term, count), *more) = size.terms
     return not more and count == 1 and len(term) == 1 and not str(term[0]).count("//")
 
 
-def _applied(function: str, *sizes: AnySize) -> Size:
-    return Size({(Applied(function, sizes),): 1})
+def _size_function(function: str, *sizes: AnySize) -> Size:
+    return Size({(SizeFunction(function, sizes),): 1})
 
 
 def named_size(name: str) -> Size:
@@ -201,7 +201,7 @@ def names_of(size: AnySize) -> set[str]:
 
 
 def bounds(size: AnySize) -> tuple[int | None, int | None]:
-    """The least and the greatest that a size can be; None where there is no limit."""
+    """The lower and the upper bound of a size; None for a bound that does not exist."""
     least: int | None = 0
     most: int | None = 0
     for term, count in _terms(size):
@@ -213,11 +213,11 @@ def bounds(size: AnySize) -> tuple[int | None, int | None]:
 
 
 def _bounds_of(term: Term) -> tuple[int | None, int | None]:
-    """The limits of a product."""
+    """The bounds of a product."""
     low: int | None = 1
     high: int | None = 1
     for factor in term:
-        least, most = (0, None) if isinstance(factor, str) else _bounds_of_applied(factor)
+        least, most = (0, None) if isinstance(factor, str) else _bounds_of_function(factor)
         if least is None or least < 0:
             return (least, most) if len(term) == 1 else (None, None)
         low = None if low is None else low * least
@@ -225,20 +225,20 @@ def _bounds_of(term: Term) -> tuple[int | None, int | None]:
     return low, high
 
 
-def _bounds_of_applied(applied: Applied) -> tuple[int | None, int | None]:
-    limits = [bounds(size) for size in applied.sizes]
+def _bounds_of_function(function: SizeFunction) -> tuple[int | None, int | None]:
+    limits = [bounds(size) for size in function.sizes]
     leasts, mosts = [least for least, _ in limits], [most for _, most in limits]
-    if applied.function == "//":
+    if function.name == "//":
         return (0, mosts[0]) if leasts[0] is not None and leasts[0] >= 0 else (None, None)
-    choose, open_ends = (min, (leasts, mosts)) if applied.function == "min" else (max, (mosts, leasts))
+    choose, open_ends = (min, (leasts, mosts)) if function.name == "min" else (max, (mosts, leasts))
     of_all, of_any = open_ends
     all_known = None if None in of_all else choose(of_all)  # type: ignore[type-var]
     any_known = choose([limit for limit in of_any if limit is not None], default=None)
-    return (all_known, any_known) if applied.function == "min" else (any_known, all_known)
+    return (all_known, any_known) if function.name == "min" else (any_known, all_known)
 
 
 def is_at_least(size: AnySize, other: AnySize) -> bool:
-    """Whether a size is surely not less than another."""
+    """Whether a size is known to be at least another."""
     least, _ = bounds(size - other)
     return least is not None and least >= 0
 
@@ -247,7 +247,7 @@ def is_at_least(size: AnySize, other: AnySize) -> bool:
 
 
 def quotient(size: AnySize, by: AnySize) -> AnySize:
-    """The whole part of a size divided by another; exact where each term can be divided."""
+    """Floor division of sizes; simplified if every term is divisible."""
     if isinstance(size, int) and isinstance(by, int):
         return size // by
     divisors = _terms(by)
@@ -261,28 +261,28 @@ def quotient(size: AnySize, by: AnySize) -> AnySize:
             terms[tuple(sorted(rest.elements(), key=str))] = number // count
         else:
             return _simplest(terms)
-    return _applied("//", size, by)
+    return _size_function("//", size, by)
 
 
 def smaller(one: AnySize, other: AnySize) -> AnySize:
     """The smaller of two sizes."""
     if is_at_least(other, one):
         return one
-    return other if is_at_least(one, other) else _applied("min", *sorted((one, other), key=str, reverse=True))
+    return other if is_at_least(one, other) else _size_function("min", *sorted((one, other), key=str, reverse=True))
 
 
 def larger(one: AnySize, other: AnySize) -> AnySize:
     """The larger of two sizes."""
     if is_at_least(one, other):
         return one
-    return other if is_at_least(other, one) else _applied("max", *sorted((one, other), key=str, reverse=True))
+    return other if is_at_least(other, one) else _size_function("max", *sorted((one, other), key=str, reverse=True))
 
 
 _FUNCTIONS: dict[str, Callable[..., AnySize]] = {"min": smaller, "max": larger, "//": quotient}
 
 
 def length_of_slice(size: AnySize, item: slice) -> AnySize:
-    """How many elements a slice takes of an axis of that size."""
+    """The number of elements that a slice selects from an axis of a size."""
     if isinstance(size, int):
         return len(range(*item.indices(size)))
     start, stop, step = item.start, item.stop, 1 if item.step is None else item.step
@@ -293,18 +293,18 @@ def length_of_slice(size: AnySize, item: slice) -> AnySize:
     from_end = stop is None or stop < 0
     end = size if stop is None else size + stop
     if start is None or start == 0:
-        taken = larger(end, 0) if from_end else smaller(stop, size)
+        length = larger(end, 0) if from_end else smaller(stop, size)
     elif start > 0:
-        taken = larger(end - start, 0) if from_end else larger(smaller(stop, size) - start, 0)
+        length = larger(end - start, 0) if from_end else larger(smaller(stop, size) - start, 0)
     elif stop is None:
-        taken = smaller(-start, size)
+        length = smaller(-start, size)
     else:
         first = larger(size + start, 0)
-        taken = larger((larger(end, 0) if from_end else smaller(stop, size)) - first, 0)
-    return quotient(taken + step - 1, step) if step > 1 else taken
+        length = larger((larger(end, 0) if from_end else smaller(stop, size)) - first, 0)
+    return quotient(length + step - 1, step) if step > 1 else length
 
 
 def _backwards(size: Size, item: slice, step: int) -> AnySize:
     if item.start is None and item.stop is None:
         return quotient(size - step - 1, -step)
-    raise UndecidedError(f"how many of {size} elements the slice {item} takes is known only when it runs")
+    raise UndecidedError(f"how many of {size} elements the slice {item} takes is known only at run time")

@@ -1,9 +1,6 @@
-"""Softmax and its logarithm."""
+"""Softmax and log-softmax."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -14,14 +11,25 @@ from app.ops.math import exp
 from app.ops.public import public
 from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Attributes,
+    Gradients,
+    OnnxNodes,
+    OnnxResult,
+    OnnxValue,
+    Operand,
+    Results,
+    Value,
+)
 
 LOWEST = 64
-"""How far below the largest a value counts at most, as in Paddle: no probability is 0, so its logarithm is a number."""
+"""Differences from the maximum are clipped at -LOWEST, as in Paddle, so that no probability is 0."""
 
 
 SUMMED = 16
-"""So many numbers of a row are added one after the other, as NumPy does; the sums of all are then added exactly."""
+"""So many elements are summed in sequence, as in NumPy; the partial sums are added with compensation."""
 
 
 def _infer_softmax(x: Spec, *, axis: int = -1) -> Spec:
@@ -31,18 +39,18 @@ def _infer_softmax(x: Spec, *, axis: int = -1) -> Spec:
     return x
 
 
-def _floating(values: list[Any]) -> list[Any]:
+def _floating(values: list[Operand]) -> list[Applied]:
     return to_common_type(values, floating=True)
 
 
-def _over_last_axis(attributes: Mapping[str, Any], rank: int) -> bool:
+def _over_last_axis(attributes: Attributes, rank: int) -> bool:
     return rank == 2 and attributes["axis"] in (-1, 1)
 
 
 def _filling(log: bool) -> Filling:
-    """The form of softmax, or of its logarithm; which of them is a constant to what compiles the function."""
+    """The lowering of softmax or log-softmax; `log` is a constant when Numba compiles the function."""
 
-    def fill(x: Any, out: Any, axis: int) -> bool:
+    def fill(x: Array, out: Array, axis: int) -> bool:
         for i in range(x.shape[0]):
             top = x[i, 0]
             for j in range(x.shape[1]):
@@ -57,7 +65,7 @@ def _filling(log: bool) -> Filling:
                         below = below * 0 - LOWEST
                     out[i, j] = np.exp(below)
                     part += out[i, j]
-                after = total + part  # and what rounding takes from it is added in the end
+                after = total + part  # its rounding error is added at the end
                 lost += (total - (after - (after - total))) + (part - (after - total))
                 total = after
             total += lost
@@ -74,7 +82,7 @@ def _filling(log: bool) -> Filling:
 @public(method=True)
 @operator(_infer_softmax, prepare=_floating, form=_filling(log=False))
 def softmax(x: Array, *, axis: int = -1) -> Results:
-    """Positive numbers that sum to 1 along an axis, in the proportions of exp(x)."""
+    """Softmax along an axis: exp(x) / sum(exp(x))."""
     e = np.exp(np.maximum(x - np.max(x, axis=axis, keepdims=True), x.dtype.type(-LOWEST)))
     return e / np.sum(e, axis=axis, keepdims=True)
 
@@ -93,7 +101,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: int) -> OnnxResult:
 @public(method=True)
 @operator(_infer_softmax, prepare=_floating, form=_filling(log=True))
 def log_softmax(x: Array, *, axis: int = -1) -> Results:
-    """The logarithm of softmax, exact where softmax itself would be rounded to 0."""
+    """Logarithm of softmax along an axis, accurate where softmax rounds to 0."""
     shifted = x - np.max(x, axis=axis, keepdims=True)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 

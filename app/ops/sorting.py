@@ -1,25 +1,26 @@
-"""Order: sorted values and the places that they come from, the largest few, and the different ones."""
+"""Sorting, top-k and unique elements."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
+from app.ops.dtype import DTypeLike
 from app.ops.indexing import along, put_items
 from app.ops.public import public
 from app.ops.shaping import squeeze
 from app.ops.spec import UNKNOWN, Spec, count, normal_axis
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 class TopK(NamedTuple):
-    """Some of the values along an axis, and where they stood."""
+    """The result of `topk`: values, and their indices along the axis."""
 
-    values: Any
-    indices: Any
+    values: Applied
+    indices: Applied
 
 
 def _infer_sort(x: Spec, *, axis: int = -1, descending: bool = False, stable: bool = False) -> tuple[Spec, Spec]:
@@ -27,17 +28,17 @@ def _infer_sort(x: Spec, *, axis: int = -1, descending: bool = False, stable: bo
     return x, Spec(x.shape, "int64")
 
 
-def _order(x: Any, axis: int, descending: bool) -> Any:
-    """Places of the values in order; of equal ones, the first first."""
+def _order(x: Array, axis: int, descending: bool) -> Array:
+    """The indices that sort the values, stably."""
     if not descending:
         return np.argsort(x, axis, kind="stable")
-    turned = np.flip(x, axis)  # the last of equal ones comes first here, and so first when all is turned back
+    turned = np.flip(x, axis)  # flipping before and after the sort keeps the order of equal elements
     return np.flip(x.shape[axis] - 1 - np.argsort(turned, axis, kind="stable"), axis)
 
 
 @operator(_infer_sort, outputs=("out", "index"), optional_gradients=True)
 def sorted_with_places(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Results:
-    """The values along an axis in order, and where each of them stood."""
+    """Sorted values along an axis, and their indices."""
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     places = _order(x, axis, descending)
@@ -49,8 +50,8 @@ def _(x_like: Value, index: Value, dout: Value, axis: int) -> Gradients:
     return _put_back(dout, index, x_like, axis) if x_like.shape else dout
 
 
-def _put_back(dout: Any, index: Any, x_like: Any, axis: int) -> Any:
-    """Zeros in the shape of the sorted value, with the gradient where its elements came from."""
+def _put_back(dout: Gradient, index: Value, x_like: Value, axis: int) -> Gradient:
+    """Zeros in the shape of the input, with the gradient scattered to the indices of the selected elements."""
     if dout is None:
         return None
     places = along(normal_axis(axis, len(x_like.shape)))
@@ -61,12 +62,14 @@ def _put_back(dout: Any, index: Any, x_like: Any, axis: int) -> Any:
 def _(onnx: OnnxNodes, x: OnnxValue, axis: int, descending: bool) -> OnnxResult:
     if not x.rank:
         return x, onnx.constant(0, "int64")
-    return onnx.TopK(x, onnx.length(x, axis), axis=axis, largest=descending)  # of equal ones it takes the first first
+    return onnx.TopK(
+        x, onnx.length(x, axis), axis=axis, largest=descending
+    )  # ONNX's TopK keeps the order of equal elements
 
 
 @public(method=True)
 def sort(x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None) -> Applied:
-    """The values along an axis in order."""
+    """Sorted values along an axis; ties keep their order."""
     return sorted_with_places(x, axis, descending, stable)[0]
 
 
@@ -74,7 +77,7 @@ def sort(x: Value, axis: int = -1, descending: bool = False, stable: bool = Fals
 def argsort(
     x: Value, axis: int = -1, descending: bool = False, stable: bool = False, name: str | None = None
 ) -> Applied:
-    """Where the values along an axis, put in order, stood."""
+    """Indices that sort a value along an axis; ties keep their order."""
     return sorted_with_places(x, axis, descending, stable)[1]
 
 
@@ -89,7 +92,7 @@ def _infer_topk(x: Spec, *, k: int = 1, axis: int = -1, largest: bool = True, so
 
 @operator(_infer_topk, outputs=("out", "index"), optional_gradients=True, checked=True)
 def largest_with_places(x: Array, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> Results:
-    """The largest, or the smallest, few values along an axis in order, and where they stood."""
+    """The k largest or smallest values along an axis in order, and their indices."""
     places = np.take(_order(x, axis, largest), range(k), axis)
     return np.take_along_axis(x, places, axis), places
 
@@ -106,25 +109,25 @@ def _(onnx: OnnxNodes, x: OnnxValue, k: int, axis: int, largest: bool) -> OnnxRe
 
 @public(method=True)
 def topk(
-    x: Value, k: Any, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
+    x: Value, k: int, axis: int | None = None, largest: bool = True, sorted: bool = True, name: str | None = None
 ) -> TopK:
-    """The k largest values along an axis, in order, and where they stood; or the smallest."""
+    """The k largest values along an axis in order, and their indices; the smallest with largest=False."""
     return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
 
 
 @public(method=True)
 def kthvalue(
     x: Value, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None
-) -> tuple[Any, Any]:
-    """The k-th smallest value along an axis, and where it stood."""
+) -> tuple[Applied, Applied]:
+    """The k-th smallest value along an axis, and its index."""
     along = -1 if axis is None else axis
     values, places = largest_with_places(x, int(k), along, False)
     last = [_slice_at(part, along, int(k) - 1) for part in (values, places)]
     return (last[0], last[1]) if keepdim else (squeeze(last[0], axis=along), squeeze(last[1], axis=along))
 
 
-def _slice_at(x: Any, axis: int, place: int) -> Any:
-    parts: list[Any] = [slice(None)] * len(x.shape)
+def _slice_at(x: Value, axis: int, place: int) -> Applied:
+    parts: list[slice] = [slice(None)] * len(x.shape)
     parts[axis] = slice(place, place + 1)
     return x[tuple(parts)]
 
@@ -139,7 +142,7 @@ def _infer_unique(x: Spec, *, axis: int | None = None) -> tuple[Spec, ...]:
 
 @operator(_infer_unique, outputs=("out", "index", "inverse", "counts"))
 def different(x: Array, *, axis: int | None = None) -> Results:
-    """The values that differ, in order; where each comes first, which one each element is, and how many there are."""
+    """Sorted unique elements, the indices of their first occurrences, the inverse indices, and the counts."""
     out, index, inverse, counts = np.unique(x, True, True, True, axis)
     return out, index, inverse.reshape(-1), counts
 
@@ -156,12 +159,12 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
-    dtype: Any = "int64",
+    dtype: DTypeLike = "int64",
     name: str | None = None,
 ) -> Applied:
-    """The values, or slices along an axis, that differ, in order, and what else is asked for of them."""
+    """Sorted unique elements, or slices along an axis; on request with indices, inverse indices and counts."""
     out, *more = different(x, axis=axis)
-    asked = [
+    extras = [
         m.astype(dtype) for m, wanted in zip(more, (return_index, return_inverse, return_counts), strict=True) if wanted
     ]
-    return (out, *asked) if asked else out
+    return (out, *extras) if extras else out

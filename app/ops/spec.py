@@ -1,9 +1,9 @@
-"""What is known of a value before it exists: its shape, in which -1 stands for any size, and its element type."""
+"""The Spec of a value: its element type and its shape, in which -1 is an unknown size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from app.errors import ShapeError
 from app.ops.dtype import canonical
@@ -12,7 +12,7 @@ from app.ops.size import AnySize, Shape, UndecidedError
 UNKNOWN = -1
 
 Axis: TypeAlias = "int | tuple[int, ...] | None"
-"""One axis or several, counted from the front or, where negative, from the end; None: all of them."""
+"""One axis or several; negative axes count from the end, and None stands for all axes."""
 
 
 class Spec(NamedTuple):
@@ -26,17 +26,17 @@ class Spec(NamedTuple):
 
 
 class OpenSize:
-    """A size that differs from run to run, as the shape of a Variable has it: it equals -1 and prints so.
+    """An unknown size in the shape of a Variable. It equals -1 and is printed as -1.
 
-    `reshape` and whatever declares a shape take it for -1. There is no number to compute with, to compare or to count
-    up to, so this is refused rather than done with -1.
+    `reshape` and functions that declare a shape treat it as -1. Arithmetic, order comparisons and `range` raise an
+    error, because they would silently use the number -1.
     """
 
     __slots__ = ("where",)
 
     def __init__(self, name: str, place: int):
         self.where = name, place
-        """The name of the Variable, and which of its axes has the size."""
+        """The name of the Variable, and the axis that has this size."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpenSize) or other == UNKNOWN
@@ -50,12 +50,11 @@ class OpenSize:
     def __format__(self, form: str) -> str:
         return format(UNKNOWN, form)
 
-    def _refuse(self, *_: Any) -> Any:
+    def _refuse(self, *_: object) -> NoReturn:
         name, place = self.where
         raise ShapeError(
-            f"the size of axis {place} of {name} is open, printed as -1: it is known only when the Program runs, so "
-            f"Python cannot compute with it, compare it or count up to it; app.shape({name})[{place}] is a Variable "
-            "that can be computed with"
+            f"the size of axis {place} of {name} (printed as -1) is known only when the Program runs, so Python cannot "
+            f"compute with it, compare it or use it in range(); use app.shape({name})[{place}], which is a Variable"
         )
 
     __int__ = __index__ = __float__ = __bool__ = __neg__ = __pos__ = __abs__ = __round__ = _refuse
@@ -65,7 +64,7 @@ class OpenSize:
 
 
 def plain_sizes(shape: Iterable[Any]) -> tuple[int, ...]:
-    """Sizes as whole numbers, -1 for those that are open or None: for code that asks whether a size is -1."""
+    """Sizes as integers, with -1 for open sizes and for None."""
     return tuple(UNKNOWN if s is None or isinstance(s, OpenSize) else int(s) for s in shape)
 
 
@@ -75,7 +74,7 @@ def spec_of(value: Any) -> Spec:
 
 
 def broadcast(*shapes: Sequence[AnySize]) -> Shape:
-    """The shape that NumPy's broadcasting gives; an unknown size yields to a known one above 1."""
+    """The broadcast shape, as in NumPy; a known size above 1 takes precedence over an unknown one."""
     width = max(map(len, shapes), default=0)
     padded = [(1,) * (width - len(shape)) + tuple(shape) for shape in shapes]
     return tuple(_one_size(sizes, shapes) for sizes in zip(*padded, strict=True))
@@ -91,14 +90,14 @@ def _one_size(sizes: Shape, shapes: tuple[Sequence[AnySize], ...]) -> AnySize:
     if UNKNOWN in sizes:
         return UNKNOWN
     if len(wide) > 1:
-        raise UndecidedError(f"whether {' and '.join(map(str, wide))} are the same size is known only when it runs")
+        raise UndecidedError(f"whether {' and '.join(map(str, wide))} are the same size is known only at run time")
     return wide.pop() if wide else 1
 
 
-def may_stretch(shape: Sequence[AnySize], result: Sequence[AnySize], others: Iterable[Sequence[AnySize]]) -> bool:
-    """Whether broadcasting to `result` can have repeated elements of `shape`, as far as sizes are known.
+def may_broadcast(shape: Sequence[AnySize], result: Sequence[AnySize], others: Iterable[Sequence[AnySize]]) -> bool:
+    """Whether broadcasting from `shape` to `result` may repeat elements, as far as sizes are known.
 
-    Two unknown sizes in one position may turn out to be 1 and n, so they count as a possible stretch.
+    Two unknown sizes in one position may be 1 and n at run time, so the answer for them is True.
     """
     if tuple(shape) != tuple(result):
         return True
@@ -110,21 +109,21 @@ def may_stretch(shape: Sequence[AnySize], result: Sequence[AnySize], others: Ite
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """`axis` counted from the front, checked against the number of axes."""
-    if not -max(rank, 1) <= axis < max(rank, 1):  # as in NumPy, a value without axes takes 0 and -1
+    """`axis` as a non-negative number; a ShapeError if the value has no such axis."""
+    if not -max(rank, 1) <= axis < max(rank, 1):  # as in NumPy, axes 0 and -1 are valid for a scalar
         raise ShapeError(f"axis {axis} does not exist in a value with {rank} axes")
     return axis % rank if rank else 0
 
 
 def reduced_axes(axis: Axis | Sequence[int], rank: int) -> tuple[int, ...]:
-    """The axes that a reduction removes, counted from the front; None stands for all of them."""
+    """The axes of a reduction as sorted non-negative numbers; None stands for all axes."""
     if axis is None:
         return tuple(range(rank))
     return tuple(sorted({normal_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}))[:rank]
 
 
 def count(shape: Sequence[AnySize]) -> AnySize:
-    """The number of elements, or -1 where a size is unknown."""
+    """The number of elements, or -1 if a size is unknown."""
     total: AnySize = 1
     for size in shape:
         if size == UNKNOWN:

@@ -1,9 +1,8 @@
-"""Figures that describe many values: spread, how they vary together, and how many there are of a kind."""
+"""Variance, standard deviation, logsumexp, counts and comparisons of whole values."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -20,15 +19,15 @@ from app.ops.spec import UNKNOWN, Axis, count, reduced_axes
 from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
-def _number_of(x: Any, axis: Axis) -> Any:
-    """How many elements a reduction over axes takes together; a value where that is known only in a run."""
+def _number_of(x: Value, axis: Axis) -> Applied:
+    """The number of elements that a reduction combines; a value if it is known only at run time."""
     number = count([x.shape[a] for a in reduced_axes(axis, len(x.shape))])
     return sum_(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)
 
 
 @public(method=True)
 def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
-    """The mean of squared distances from the mean; unbiased, their sum is divided by one less than their number."""
+    """Variance along the given axes; with `unbiased`, divided by n - 1 instead of n."""
     squares = square(x - mean(x, axis=axis, keepdim=True))
     if not unbiased:
         return mean(squares, axis=axis, keepdim=keepdim)
@@ -39,14 +38,14 @@ def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = Fals
 
 @public(method=True)
 def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
-    """The root of `var`."""
+    """Standard deviation along the given axes; with `unbiased`, from the variance divided by n - 1."""
     return sqrt(var(x, axis, unbiased, keepdim))
 
 
 @public(method=True)
 @operator(infer_reduction, prepare=floats)
 def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
-    """The logarithm of the sum of `exp(x)` over axes, which does not overflow."""
+    """log(sum(exp(x))) along the given axes, computed without overflow."""
     axis = axis if x.ndim else None
     top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
@@ -72,7 +71,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
 def nan_to_num(
     x: Value, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, name: str | None = None
 ) -> Applied:
-    """The value with other numbers in place of what is not a number, or infinite."""
+    """Replace NaN and infinities by numbers, elementwise; infinities by the largest finite numbers by default."""
     limits = np.finfo(canonical(x.dtype))
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     finite = where(x == math.inf, float(high), where(x == -math.inf, float(low), x))
@@ -81,30 +80,30 @@ def nan_to_num(
 
 @public(method=True)
 def count_nonzero(x: Value, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Applied:
-    """How many elements are not zero."""
+    """Number of nonzero elements along the given axes."""
     return sum_(x != 0, axis=axis, keepdim=keepdim)
 
 
-# Whether all is as expected
+# Comparisons of whole values
 
 
 @public(method=True)
 def allclose(
     x: Value, y: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: str | None = None
 ) -> Applied:
-    """Whether all elements of two values differ by at most `atol` and `rtol` of the second together."""
+    """Whether all elements are close: abs(x - y) <= atol + rtol * abs(y)."""
     return all_(isclose(x, y, float(rtol), float(atol), equal_nan))
 
 
 @public(method=True)
 def equal_all(x: Value, y: Value, name: str | None = None) -> Applied:
-    """Whether two values have the same shape and the same elements."""
+    """Whether two values have the same shape and equal elements."""
     if list(x.shape) == list(y.shape):
         return all_(x == y)
     known = zip(x.shape, y.shape, strict=False)
     if len(x.shape) == len(y.shape) and all(a == b or UNKNOWN in (a, b) for a, b in known):
         raise ShapeError(
-            f"equal_all: whether shapes {list(x.shape)} and {list(y.shape)} are the same is known only in a run; "
+            f"equal_all: whether shapes {list(x.shape)} and {list(y.shape)} are the same is known only at run time; "
             "compare app.shape of both, or declare the sizes"
         )
     return sum_(ones_like(x, "int64")) < 0
@@ -112,5 +111,5 @@ def equal_all(x: Value, y: Value, name: str | None = None) -> Applied:
 
 @public(method=True)
 def is_empty(x: Value, name: str | None = None) -> Applied:
-    """Whether there is no element."""
+    """Whether a value has no elements."""
     return sum_(ones_like(x, "int64")) == 0

@@ -1,4 +1,4 @@
-"""Circular and hyperbolic functions, and their inverses, element by element."""
+"""Trigonometric and hyperbolic functions, and their inverses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, Onn
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sin")
 def sin(x: Array) -> Results:
-    """The sine."""
+    """Sine, elementwise."""
     return np.sin(x)
 
 
@@ -27,7 +27,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cos")
 def cos(x: Array) -> Results:
-    """The cosine."""
+    """Cosine, elementwise."""
     return np.cos(x)
 
 
@@ -39,7 +39,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tanh")
 def tanh(x: Array) -> Results:
-    """The hyperbolic tangent."""
+    """Hyperbolic tangent, elementwise."""
     return np.tanh(x)
 
 
@@ -51,7 +51,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Tan")
 def tan(x: Array) -> Results:
-    """The tangent."""
+    """Tangent, elementwise."""
     return np.tan(x)
 
 
@@ -63,7 +63,7 @@ def _(out: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asin")
 def asin(x: Array) -> Results:
-    """The angle whose sine is the value."""
+    """Inverse sine, elementwise."""
     return np.arcsin(x)
 
 
@@ -75,7 +75,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acos")
 def acos(x: Array) -> Results:
-    """The angle whose cosine is the value."""
+    """Inverse cosine, elementwise."""
     return np.arccos(x)
 
 
@@ -87,7 +87,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atan")
 def atan(x: Array) -> Results:
-    """The angle whose tangent is the value."""
+    """Inverse tangent, elementwise."""
     return np.arctan(x)
 
 
@@ -99,7 +99,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True)
 def atan2(x: Array, y: Array) -> Results:
-    """The angle of a point, of which the first value is the height and the second the distance to the right."""
+    """Inverse tangent of x / y, elementwise, in the quadrant of the point with ordinate `x` and abscissa `y`."""
     return np.arctan2(x, y)
 
 
@@ -124,7 +124,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Sinh")
 def sinh(x: Array) -> Results:
-    """The hyperbolic sine."""
+    """Hyperbolic sine, elementwise."""
     return np.sinh(x)
 
 
@@ -136,7 +136,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Cosh")
 def cosh(x: Array) -> Results:
-    """The hyperbolic cosine."""
+    """Hyperbolic cosine, elementwise."""
     return np.cosh(x)
 
 
@@ -148,7 +148,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Asinh")
 def asinh(x: Array) -> Results:
-    """The value whose hyperbolic sine is given."""
+    """Inverse hyperbolic sine, elementwise."""
     return np.arcsinh(x)
 
 
@@ -160,7 +160,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Acosh")
 def acosh(x: Array) -> Results:
-    """The value whose hyperbolic cosine is given."""
+    """Inverse hyperbolic cosine, elementwise."""
     return np.arccosh(x)
 
 
@@ -172,7 +172,7 @@ def _(x: Value, dout: Value) -> Gradients:
 @public(method=True, in_place=True)
 @elementwise(floating=True, onnx="Atanh")
 def atanh(x: Array) -> Results:
-    """The value whose hyperbolic tangent is given."""
+    """Inverse hyperbolic tangent, elementwise."""
     return np.arctanh(x)
 
 
@@ -183,11 +183,11 @@ def _(x: Value, dout: Value) -> Gradients:
 
 @public(method=True)
 def deg2rad(x: Value, name: str | None = None) -> Applied:
-    """Degrees as radians."""
+    """Convert degrees to radians, elementwise."""
     return x * (math.pi / 180.0)
 
 
 @public(method=True)
 def rad2deg(x: Value, name: str | None = None) -> Applied:
-    """Radians as degrees."""
+    """Convert radians to degrees, elementwise."""
     return x * (180.0 / math.pi)

@@ -1,4 +1,4 @@
-"""The steps of the optimisers: from a parameter, its gradient and what is remembered of it to new values."""
+"""Update operators of the optimisers: new values of a parameter and of its optimiser state."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Formula = Callable[..., Array | tuple[Array, ...]]
 
 
 def update(*remembered: str) -> Callable[[Formula], OpDef]:
-    """Declare an optimiser's step by its formula, which computes whole arrays as well as single numbers.
+    """Declare the step of an optimiser by an elementwise formula.
 
-    The formula takes the parameter, its gradient, the learning rate, what is `remembered` of the parameter and perhaps
-    further numbers; what has a default is a setting. It returns the new parameter and the new values of what is
-    remembered. It is the operator's kernel and the body of the compiled loop.
+    The formula takes the parameter, its gradient, the learning rate, the state of the optimiser (`remembered`) and
+    possibly further numbers; parameters with defaults are attributes. It returns the new parameter and the new state.
+    It is both the kernel and the body of the compiled loop, so it must work for arrays and for scalars.
 
-    A parameter of half precision is changed in single precision: steps are too small to be added up in half.
+    A parameter of half precision is updated in single precision, because steps are too small for half.
     """
 
     def define(formula: Formula) -> OpDef:
@@ -58,7 +58,7 @@ def update(*remembered: str) -> Callable[[Formula], OpDef]:
 
 @update()
 def sgd(param: Array, grad: Array, learning_rate: Array) -> Array:
-    """One step against the gradient."""
+    """Gradient descent: param - learning_rate * grad."""
     result: Array = param - learning_rate * grad
     return result
 
@@ -70,7 +70,7 @@ sgd.accumulates = Accumulates(base="param", scale="learning_rate", term="grad")
 def momentum(
     param: Array, grad: Array, learning_rate: Array, velocity: Array, mu: float = 0.9, use_nesterov: bool = False
 ) -> tuple[Array, ...]:
-    """One step along a velocity, in which earlier gradients fade."""
+    """Gradient descent with momentum, optionally Nesterov's."""
     new_velocity = mu * velocity + grad
     step = grad + mu * new_velocity if use_nesterov else new_velocity
     return param - learning_rate * step, new_velocity
@@ -82,16 +82,16 @@ def adam(
     moment1: Array, moment2: Array, beta1_pow: Array, beta2_pow: Array,
     beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, coeff: float = 0.0,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """One step of Adam: the mean gradient over the root of the mean square, both corrected for their start at 0.
+    """One step of Adam, with bias correction.
 
-    `beta1_pow` and `beta2_pow` are beta1 and beta2 to the power of the number of steps, with this one. `coeff` is the
-    share of the parameter that each step times the learning rate takes away (AdamW).
+    `beta1_pow` and `beta2_pow` are beta1 and beta2 to the power of the number of steps, including this one. `coeff` is
+    the decoupled weight decay of AdamW.
     """
     mean = beta1 * moment1 + (1 - beta1) * grad
     square = beta2 * moment2 + (1 - beta2) * grad * grad
     step = mean / (1 - beta1_pow) / (np.sqrt(square / (1 - beta2_pow)) + epsilon)
-    kept = param * (1 - learning_rate * coeff) if coeff else param
-    return kept - learning_rate * step, mean, square
+    decayed = param * (1 - learning_rate * coeff) if coeff else param
+    return decayed - learning_rate * step, mean, square
 
 
 @update("moment1", "moment2", "moment2_max")
@@ -100,18 +100,18 @@ def amsgrad(
     moment1: Array, moment2: Array, moment2_max: Array, beta1_pow: Array, beta2_pow: Array,
     beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, coeff: float = 0.0,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """One step of Adam with the largest mean square so far in place of the last one, so that steps never grow again."""
+    """One step of AMSGrad: Adam with the maximum of all second moments so far."""
     mean = beta1 * moment1 + (1 - beta1) * grad
     square = beta2 * moment2 + (1 - beta2) * grad * grad
     largest = np.maximum(moment2_max, square)
     step = mean / (1 - beta1_pow) / (np.sqrt(largest / (1 - beta2_pow)) + epsilon)
-    kept = param * (1 - learning_rate * coeff) if coeff else param
-    return kept - learning_rate * step, mean, square, largest
+    decayed = param * (1 - learning_rate * coeff) if coeff else param
+    return decayed - learning_rate * step, mean, square, largest
 
 
 @update("moment")
 def adagrad(param: Array, grad: Array, learning_rate: Array, moment: Array, epsilon: float = 1e-6) -> tuple[Array, ...]:
-    """One step over the root of the sum of all squared gradients."""
+    """One step of Adagrad: the gradient is divided by the root of the sum of all squared gradients."""
     squares = moment + grad * grad
     return param - learning_rate * grad / (np.sqrt(squares) + epsilon), squares
 
@@ -121,7 +121,7 @@ def adadelta(
     param: Array, grad: Array, learning_rate: Array, squares: Array, updates: Array,
     rho: float = 0.95, epsilon: float = 1e-6,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """One step in proportion to the root mean square of recent steps, over that of recent gradients."""
+    """One step of Adadelta: the gradient is scaled by the RMS of recent steps over the RMS of recent gradients."""
     new_squares = rho * squares + (1 - rho) * grad * grad
     step = grad * np.sqrt((updates + epsilon) / (new_squares + epsilon))
     return param - learning_rate * step, new_squares, rho * updates + (1 - rho) * step * step
@@ -132,7 +132,10 @@ def rmsprop(
     param: Array, grad: Array, learning_rate: Array, velocity: Array, squares: Array, mean: Array,
     rho: float = 0.95, epsilon: float = 1e-6, momentum: float = 0.0, centered: bool = False, outside: bool = False,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """One step over the root of the mean square, or the variance, of gradients; `outside` adds epsilon to the root."""
+    """One step of RMSProp: the gradient is divided by the root of the mean square or, if `centered`, of the variance.
+
+    `epsilon` is added to the mean square or, with `outside`, to the root.
+    """
     new_squares = rho * squares + (1 - rho) * grad * grad
     new_mean = rho * mean + (1 - rho) * grad if centered else mean
     spread = new_squares - new_mean * new_mean if centered else new_squares
@@ -148,6 +151,6 @@ def rmsprop(
     onnx=lambda onnx, x, value: x + value,
 )
 def increment(x: Array, *, value: float = 1.0) -> Array:
-    """The value plus a number."""
+    """x + value."""
     result: Array = x + x.dtype.type(value)
     return result

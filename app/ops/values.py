@@ -1,4 +1,4 @@
-"""The types of what operators take and give, and of the functions that define them."""
+"""Types of the inputs and outputs of operators, and of the functions that define operators."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from app.ops.definition import OpDef
 
 Array: TypeAlias = npt.NDArray[Any]
-"""What kernels compute with."""
+"""The arrays that kernels take and return."""
 
 
 class Value(Protocol):
-    """A Tensor or a Variable: it knows what applying an operator means in its mode."""
+    """A Tensor or a Variable. Its `apply_operator` runs an operator now, or appends it to a Program."""
 
     @property
     def shape(self) -> Sequence[int]: ...
@@ -51,34 +51,37 @@ class Value(Protocol):
 
 
 Number: TypeAlias = "bool | int | float"
+Element: TypeAlias = Any
+"""An element in a function that compiled loops call: a NumPy scalar, or an array if the function is the kernel too."""
 Operand: TypeAlias = "Value | Array | np.generic | Number | None"
-"""An input of an operator. None stands for one that is left out."""
+"""An input of an operator; None for an omitted optional input."""
 Setting: TypeAlias = Any
-"""The value of an attribute: plain data, such as numbers, names, tuples and read-only arrays, as its operator says."""
+"""The value of an attribute: immutable data such as a number, a string, a tuple or a read-only array. Each operator
+defines the types of its own attributes."""
 Attributes: TypeAlias = Mapping[str, Setting]
-"""The settings of a call, by name."""
+"""The attributes of a call, by name."""
 Applied: TypeAlias = Any
-"""What a call gives: a value of the same kind as the inputs, a tuple of them, or None where there is no output. Callers
-know which of these it is from the operator, and compute with it as with a number."""
+"""The result of a call: a value of the same kind as the inputs, a tuple of them, or None if the operator has no output.
+Which of these it is depends on the operator, so callers use it without a check."""
 
 Results: TypeAlias = "Array | np.generic | tuple[Array | np.generic, ...] | None"
-"""What a kernel returns: an output, or a tuple of them."""
+"""What a kernel returns: one output, a tuple of outputs, or None."""
 Kernel: TypeAlias = "Callable[..., Results]"
-"""Arrays by place and attributes by name to outputs."""
+"""A function of arrays (positional) and attributes (keywords) that returns the outputs."""
 Infer: TypeAlias = "Callable[..., Spec | Sequence[Spec]]"
-"""Specs of the inputs by place and attributes by name to those of the outputs."""
-Prepare: TypeAlias = "Callable[[list[Any]], Sequence[Any]]"
-"""The inputs of a call to those of the kernel, Tensors and Variables to values of the same mode."""
+"""A function of the Specs of inputs (positional) and attributes (keywords) that returns the Specs of the outputs."""
+Prepare: TypeAlias = "Callable[[list[Any]], Sequence[Operand]]"
+"""A function that converts the inputs of a call for the kernel; Tensors stay Tensors, and Variables stay Variables."""
 Gradient: TypeAlias = Any
-"""A gradient in the mode of the walk: a Tensor, a Variable or an array; None where there is none."""
+"""A gradient: a Tensor, a Variable or an array, depending on the backward pass; None if there is no gradient."""
 Gradients: TypeAlias = "Gradient | Sequence[Gradient]"
-"""What a rule gives: the gradient of its input, or those of all inputs."""
+"""What a gradient rule returns: the gradient of one input, or a sequence with the gradients of all inputs."""
 GradientRule: TypeAlias = "Callable[..., Gradients]"
-"""What it asks for by name (see `app.ops.rules`) to the gradients of the inputs that it is for."""
+"""A function that returns gradients; its parameter names select what it is given (see `app.ops.rules`)."""
 
 
 class OnnxValue(Protocol):
-    """A value of the ONNX graph that is being made (see `app.onnx.nodes`). Arithmetic appends nodes to the graph."""
+    """A value in the ONNX graph being built (see `app.onnx.nodes`). Arithmetic on it appends nodes."""
 
     @property
     def dtype(self) -> str: ...
@@ -103,12 +106,13 @@ class OnnxValue(Protocol):
 
 
 class OnnxNodes(Protocol):
-    """The nodes of an ONNX graph: a method named as an ONNX operator appends one, and gives its outputs."""
+    """The ONNX graph being built. A method named after an ONNX operator appends a node and returns its outputs."""
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]: ...
 
 
-OnnxResult: TypeAlias = "OnnxValue | Sequence[OnnxValue]"
-"""The values of the ONNX graph that stand for the outputs of an operator."""
+OnnxResult: TypeAlias = "OnnxValue | Sequence[OnnxValue | None]"
+"""The ONNX values of the outputs of an operator; None for an output that nothing in the graph reads."""
 OnnxRule: TypeAlias = "Callable[..., OnnxResult]"
-"""What it asks for by name (nodes, inputs, attributes) to the values that stand for the outputs."""
+"""A function that builds ONNX nodes and returns their values; its parameters are named `onnx`, or after inputs and
+attributes of the operator."""

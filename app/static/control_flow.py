@@ -138,8 +138,8 @@ def _truth(operator: str, pred: Any) -> bool:
     value = np.asarray(pred.numpy() if isinstance(pred, Tensor) else pred)
     if value.size != 1:
         raise ShapeError(
-            f"operator {operator}: its condition must be one truth value, found shape {list(value.shape)}; "
-            "make one of it with app.all or app.any"
+            f"operator {operator}: its condition must be a single boolean, found shape {list(value.shape)}; "
+            "reduce it with app.all or app.any"
         )
     return bool(value.reshape(())[()])
 
@@ -192,13 +192,11 @@ def _follow(program: Program, new: Any, old: Variable, label: str) -> Variable:
 
 def _check_predicate(label: str, pred: Variable) -> None:
     if pred.dtype != "bool":
-        raise DtypeError(
-            f"{label}: its condition {pred.name} must be a truth value, found {pred.dtype}; compare it first"
-        )
+        raise DtypeError(f"{label}: its condition {pred.name} must be boolean, found {pred.dtype}; use a comparison")
     if any(size not in (1, UNKNOWN) for size in pred.shape):
         raise ShapeError(
-            f"{label}: its condition {pred.name} must be one truth value, found shape {list(pred.shape)}; "
-            "make one of it with app.all or app.any"
+            f"{label}: its condition {pred.name} must be a single boolean, found shape {list(pred.shape)}; "
+            "reduce it with app.all or app.any"
         )
 
 

@@ -1,4 +1,4 @@
-"""The eager value and its tape."""
+"""Tensors, the tape, and backward passes."""
 
 from app.tensor.backward import backward, grad
 from app.tensor.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled

@@ -1,6 +1,6 @@
-"""Backward passes of eager values: into the `.grad` of leaves, or as the result of `grad`.
+"""Backward passes of Tensors: `backward` adds to the `.grad` of leaves, `grad` returns gradients.
 
-Without `create_graph` gradients are arrays on their way, with it they are Tensors on the tape.
+Without `create_graph`, gradients are arrays during the pass; with it they are Tensors on the tape.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,33 +26,38 @@ from app.errors import (
 )
 from app.graph.autodiff import Recorded, reverse_walk
 from app.listed import as_list
+from app.ops.values import Gradient
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from app.tensor.tape import Key
     from app.tensor.tensor import Tensor
 
-Complete = Callable[[Any, Any], Any]
+Complete: TypeAlias = "Callable[[Any, Gradient], Gradient]"
+Start: TypeAlias = "Tensor | npt.ArrayLike | None"
+"""The gradient of an output that a caller passes; None stands for ones."""
 
 
 def _walk(
     tensors: Sequence[Tensor],
-    starts: Sequence[Any],
+    starts: Sequence[Start],
     retain_graph: bool,
     create_graph: bool,
     complete: Complete | None = None,
     wanted: Container[Key] | None = None,
     blocked: Container[Key] = (),
-) -> dict[Any, Any]:
-    """Walk back from `tensors`; with `wanted`, only as far as these keys; never through `blocked`.
+) -> dict[Any, Gradient]:
+    """Walk back from `tensors`, but not through `blocked`; with `wanted`, only through nodes that lead to these keys.
 
     Returns the gradients of the values where the walk ended, by their keys.
     """
     if len(starts) != len(tensors):
         raise GradientArgumentError(f"{_counted(tensors, 'tensor')}, but {_counted(starts, 'gradient')} for them")
     kind = tensors[0].result_class
-    gradients: dict[Any, Any] = {}
+    gradients: dict[Any, Gradient] = {}
     outside = set_modes(modes().recorded if create_graph else modes().unrecorded)
     try:
         for place, tensor in enumerate(tensors):
@@ -78,12 +83,12 @@ def _walk(
     return gradients
 
 
-def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Any:
+def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Gradient:
     array = tensor._array
     if tensor.stop_gradient:
         raise GradientError(
             f"backward from a Tensor with stop_gradient=True (element {place} of tensors does not require grad and "
-            "does not have a grad_fn): nothing that it was computed from wants a gradient"
+            "does not have a grad_fn): nothing that it was computed from requires a gradient"
         )
     if start is None:
         if tensor.as_in_pytorch and array.size != 1:
@@ -105,14 +110,16 @@ def _start(tensor: Tensor, start: Any, create_graph: bool, place: int) -> Any:
     return given
 
 
-def _counted(values: Sequence[Any], what: str) -> str:
+def _counted(values: Sequence[object], what: str) -> str:
     return f"{len(values)} {what}" if len(values) == 1 else f"{len(values)} {what}s"
 
 
 # Hooks
 
 
-def _after_hooks(kind: Callable[..., Tensor], complete: Complete | None, key: tuple[Node, int], gradient: Any) -> Any:
+def _after_hooks(
+    kind: Callable[..., Tensor], complete: Complete | None, key: tuple[Node, int], gradient: Gradient
+) -> Gradient:
     node, slot = key
     hooks = None if node.hooks is None else node.hooks.get(slot)
     if hooks:
@@ -120,8 +127,8 @@ def _after_hooks(kind: Callable[..., Tensor], complete: Complete | None, key: tu
     return gradient if complete is None else complete(key, gradient)
 
 
-def run_hooks(hooks: Hooks, gradient: Any, kind: Callable[..., Tensor]) -> Any:
-    """The gradient after every hook; each sees it as a Tensor, and may return another one."""
+def run_hooks(hooks: Hooks, gradient: Gradient, kind: Callable[..., Tensor]) -> Gradient:
+    """Call the hooks with a gradient as a Tensor, one after the other; returns the gradient after all of them."""
     arrays = not hasattr(gradient, "_array")
     tensor = kind(np.asarray(gradient)) if arrays else gradient
     for hook in list(hooks.values()):
@@ -137,8 +144,8 @@ def run_hooks(hooks: Hooks, gradient: Any, kind: Callable[..., Tensor]) -> Any:
     return tensor._array if arrays else tensor
 
 
-def _check_hook(hook: Hook, gradient: Any, changed: Any) -> None:
-    """Raise an error if what a hook returned cannot replace the gradient."""
+def _check_hook(hook: Hook, gradient: Tensor, changed: Any) -> None:
+    """Raise an error if the value that a hook returned cannot replace the gradient."""
     code = getattr(hook, "__code__", None)
     name = getattr(hook, "__qualname__", type(hook).__name__)
     label = f"hook {name!r}" if code is None else f"hook {name!r} ({code.co_filename}:{code.co_firstlineno})"
@@ -160,7 +167,7 @@ def _references(array: np.ndarray) -> int:
 
 
 def _alone() -> int:
-    """What `_references` counts for an array that only a dictionary held, in this version of Python."""
+    """The result of `_references` for an array that only a dictionary held, in this version of Python."""
     gradients = {0: np.zeros(1)}
     gradient = gradients.pop(0)
     return _references(gradient)
@@ -169,8 +176,8 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
-def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Any]) -> None:
-    """Add a gradient to the `.grad` of a leaf, in place if it has one. Its array is shared with nothing else."""
+def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Gradient]) -> None:
+    """Remove the gradient of a leaf from `gradients`, and add it to the `.grad` of the leaf, in place if it has one."""
     gradient = gradients.pop(leaf)
     if leaf._hooks:
         gradient = run_hooks(leaf._hooks, gradient, leaf.result_class)
@@ -200,20 +207,20 @@ def _add_to_leaf(leaf: Tensor, gradients: dict[Any, Any]) -> None:
 
 
 _adding = threading.RLock()
-"""Held while a gradient is added to a `.grad`: other threads may have gradients for the same leaf."""
-_begin_adding, _end_adding = _adding.acquire, _adding.release  # in half the time of `with`
+"""Held while a gradient is added to a `.grad`, because other threads may have gradients for the same leaf."""
+_begin_adding, _end_adding = _adding.acquire, _adding.release  # twice as fast as `with`
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Start | Sequence[Start] = None,
     retain_graph: bool | None = False,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `.grad` of every leaf that wants one, or of `inputs` only.
+    """Add the gradients of `tensors` to the `.grad` of every leaf that requires one, or of `inputs` only.
 
-    With `create_graph` they can be differentiated again. No gradient flows from a Tensor with `stop_gradient=True`.
+    With `create_graph`, the gradients can be differentiated again. Tensors with `stop_gradient=True` have no gradient.
     """
     tensors = as_list(tensors)
     starts = [None] * len(tensors) if grad_tensors is None else as_list(grad_tensors)
@@ -221,46 +228,50 @@ def backward(
 
 
 def run_backward(
-    tensors: Sequence[Tensor], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any = None
+    tensors: Sequence[Tensor],
+    starts: Sequence[Start],
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Any = None,
 ) -> None:
-    """The same as `backward`, for lists."""
-    if not _some_want_gradients(tensors):
+    """`backward` for lists."""
+    if not _any_requires_gradient(tensors):
         return
-    outside = len(_waiting_here()) if _waiting else 0  # those of a backward pass that this one runs inside of
+    outside = len(_callbacks_of_thread()) if _callbacks else 0  # callbacks of an outer backward pass
     try:
         _run_backward(tensors, starts, retain_graph, create_graph, inputs)
-        while _waiting and len(_waiting_here()) > outside:
-            _waiting_here().pop()()
+        while _callbacks and len(_callbacks_of_thread()) > outside:
+            _callbacks_of_thread().pop()()
     finally:
-        if _waiting:
-            _forget_waiting(outside)
+        if _callbacks:
+            _drop_callbacks(outside)
 
 
 def call_after_backward(function: Callable[[], None]) -> None:
-    """Call a function once when the backward pass that is running has set every `.grad`."""
-    waiting = _waiting.setdefault(get_ident(), [])
-    if function not in waiting:
-        waiting.append(function)
+    """Call a function once after the running backward pass has set every `.grad`."""
+    callbacks = _callbacks.setdefault(get_ident(), [])
+    if function not in callbacks:
+        callbacks.append(function)
 
 
-_waiting: dict[int, list[Callable[[], None]]] = {}
-"""The functions to call after backward passes, by the thread that runs these; nearly always empty."""
+_callbacks: dict[int, list[Callable[[], None]]] = {}
+"""The functions to call after backward passes, by thread; nearly always empty."""
 
 
-def _waiting_here() -> list[Callable[[], None]]:
-    return _waiting.get(get_ident(), [])
+def _callbacks_of_thread() -> list[Callable[[], None]]:
+    return _callbacks.get(get_ident(), [])
 
 
-def _forget_waiting(outside: int) -> None:
-    """Drop the functions that were added since there were `outside` of them."""
-    here = _waiting_here()
+def _drop_callbacks(outside: int) -> None:
+    """Drop the functions after the first `outside`."""
+    here = _callbacks_of_thread()
     del here[outside:]
     if not here:
-        _waiting.pop(get_ident(), None)
+        _callbacks.pop(get_ident(), None)
 
 
 def _run_backward(
-    tensors: Sequence[Tensor], starts: Sequence[Any], retain_graph: bool | None, create_graph: bool, inputs: Any
+    tensors: Sequence[Tensor], starts: Sequence[Start], retain_graph: bool | None, create_graph: bool, inputs: Any
 ) -> None:
     if inputs is not None:
         inputs = _tensors_among(inputs, "inputs")
@@ -276,13 +287,13 @@ def _run_backward(
             _add_to_leaf(key, ends)
 
 
-def _some_want_gradients(tensors: Sequence[Tensor]) -> bool:
-    """Whether there is anything to do. If not, this warns; for PyTorch's Tensors it is an error, raised later."""
+def _any_requires_gradient(tensors: Sequence[Tensor]) -> bool:
+    """Whether a Tensor requires a gradient; if not, warn. For PyTorch's Tensors, an error is raised later instead."""
     for tensor in tensors:
         if not tensor.stop_gradient or tensor.as_in_pytorch:
             return True
     warnings.warn(
-        "backward from a Tensor with stop_gradient=True does nothing: nothing that it was computed from wants "
+        "backward from a Tensor with stop_gradient=True does nothing: nothing that it was computed from requires "
         "a gradient",
         stacklevel=4,
     )
@@ -295,18 +306,18 @@ _UNUSED = (
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Start | Sequence[Start] = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool = False,
-    no_grad_vars: Any = None,
+    no_grad_vars: Tensor | Iterable[Tensor] | None = None,
 ) -> list[Any]:
     """The gradients of the sum of `outputs` with respect to `inputs`; no `.grad` changes.
 
-    With `create_graph` they can be differentiated again.
+    With `create_graph`, the gradients can be differentiated again.
     """
     outputs, inputs = _tensors_among(outputs, "outputs"), _tensors_among(inputs, "inputs")
     if not only_inputs:
@@ -316,17 +327,17 @@ def grad(
     around = list(around) if isinstance(around, set) else as_list(around)
     tracer = modes().tracer
     if tracer is not None:
-        made: list[Any] = tracer.grad(outputs, inputs, starts, create_graph, around)
+        made: list[Gradient] = tracer.grad(outputs, inputs, starts, create_graph, around)
         for position, gradient in enumerate(made):
             if gradient is None and not allow_unused:
                 raise GradientError(_UNUSED.format(position=position, shape=list(inputs[position].shape)))
         return made
     blocked = _tensors_among(around, "no_grad_vars") if around else []
     keep = create_graph if retain_graph is None else retain_graph
-    outside = len(_waiting_here()) if _waiting else 0
+    outside = len(_callbacks_of_thread()) if _callbacks else 0
     found = _gradients_of(outputs, inputs, starts, keep, create_graph, blocked)
     kind = outputs[0].result_class
-    results: list[Any] = []
+    results: list[Gradient] = []
     for position, tensor in enumerate(inputs):
         gradient = found.get(tensor.source)
         if gradient is not None and tensor._hooks and tensor._node is None and tensor.as_in_pytorch:
@@ -338,25 +349,25 @@ def grad(
         elif gradient is not None and gradient.stop_gradient and not gradient.as_in_pytorch:
             gradient = tensor.result_class(gradient._array.copy(), False)
         results.append(gradient)
-    if _waiting and len(_waiting_here()) > outside:
-        _forget_waiting(outside)
-        raise GradientError("a hook has to wait until backward() has set every .grad, which grad() never does")
+    if _callbacks and len(_callbacks_of_thread()) > outside:
+        _drop_callbacks(outside)
+        raise GradientError("a hook waits for backward() to set every .grad, but grad() sets none")
     return results
 
 
 def _gradients_of(
     outputs: Sequence[Tensor],
     inputs: Sequence[Tensor],
-    starts: Sequence[Any],
+    starts: Sequence[Start],
     retain_graph: bool,
     create_graph: bool,
     blocked: Sequence[Tensor] = (),
-) -> dict[Any, Any]:
-    """The gradients of inputs by their keys, before the hooks of leaves."""
+) -> dict[Any, Gradient]:
+    """The gradients of `inputs` by their keys, before the hooks of leaves."""
     wanted, around = {tensor.source for tensor in inputs}, {tensor.source for tensor in blocked}
-    found: dict[Any, Any] = {}
+    found: dict[Any, Gradient] = {}
 
-    def complete(key: Any, gradient: Any) -> Any:
+    def complete(key: Key, gradient: Gradient) -> Gradient:
         if key in wanted:
             found[key] = gradient
         return None if key in around else gradient
@@ -370,13 +381,15 @@ def _gradients_of(
 
 
 def _tensors_among(given: Any, what: str) -> list[Any]:
-    """The Tensors that a call names as its `inputs` or `outputs`, one or a list of them."""
+    """The argument `inputs` or `outputs` of a call as a checked list of Tensors."""
     if given is None:
-        raise GradientArgumentError(f"grad: {what} should not be None: name the Tensors that the gradient is for")
+        raise GradientArgumentError(f"grad: {what} should not be None: pass the Tensors that the gradient is for")
     listed = as_list(given)
     if not listed:
-        raise GradientArgumentError(f"grad: {what} cannot be empty: name the Tensors that the gradient is for")
-    mark = "_array" if modes().tracer is None else "apply_operator"  # Variables stand for Tensors that are traced
+        raise GradientArgumentError(f"grad: {what} cannot be empty: pass the Tensors that the gradient is for")
+    mark = (
+        "_array" if modes().tracer is None else "apply_operator"
+    )  # while a function is traced, Variables replace Tensors
     for place, value in enumerate(listed):
         if not hasattr(value, mark):
             raise GradientArgumentError(

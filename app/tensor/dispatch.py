@@ -1,51 +1,52 @@
-"""How an operator runs on Tensors: at once, with a record if a gradient may be wanted."""
+"""Running operators on Tensors, and recording them if a gradient may be needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy import ndarray
 
 from app.errors import OperatorError
+from app.ops.call_cache import Conversions, Kinds
 from app.ops.definition import REGISTRY, OpDef, kernel_error
 from app.ops.methods import ValueMethods
-from app.ops.plans import Plan
 from app.ops.spec import spec_of
+from app.ops.values import Applied, Array, Attributes, Operand, Results
 from app.tensor.inplace import note_view, write
 from app.tensor.modes import modes
 from app.tensor.tape import Node
 
 
-def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
-    """The method of a Python operator with two operands, for an operator that needs no checks before it runs.
+def _binary_method(name: str, python: str) -> Callable[[Any, Any], Applied]:
+    """A fast method for a Python operator with two operands, whose inputs need no checks.
 
-    If nothing is recorded, and operands of the same types were seen before, it calls the kernel directly: functions
-    that users write with Tensors, such as those of a PyLayer, consist of such calls.
+    If nothing is recorded and operands of these types were seen before, it calls the kernel directly. Users' functions
+    on Tensors, such as those of a PyLayer, consist mostly of such calls.
     """
     definition, general = REGISTRY[name], getattr(ValueMethods, python)
-    kernel, plans = definition.kernel, definition.plans.by_kinds
+    kernel, known = definition.kernel, definition.call_cache.conversions
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: Operand) -> Applied:
         if modes().direct:
             x = self._array
             y = other._array if isinstance(other, RunsOperators) else other
-            plan = plans.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
-            if plan is not None:
+            conversions = known.get((x.dtype, y.dtype if y.__class__ is ndarray else y.__class__))
+            if conversions is not None:
                 try:
-                    return self.result_class(kernel(x, np.array(y, plan[0][1]) if plan else y))
+                    return self.result_class(kernel(x, np.array(y, conversions[0][1]) if conversions else y))
                 except Exception:  # the general method raises the error
                     pass
         return general(self, other)
 
-    def swapped(self: Any, other: Any) -> Any:
+    def swapped(self: Any, other: Operand) -> Applied:
         if modes().direct:
             y = self._array
-            plan = plans.get((other.__class__, y.dtype))
-            if plan:
+            conversions = known.get((other.__class__, y.dtype))
+            if conversions:
                 try:
-                    return self.result_class(kernel(np.array(other, plan[0][1]), y))
+                    return self.result_class(kernel(np.array(other, conversions[0][1]), y))
                 except Exception:
                     pass
         return general(self, other)
@@ -54,10 +55,10 @@ def _of_two(name: str, python: str) -> Callable[[Any, Any], Any]:
 
 
 def as_applied(value: Any) -> Any:
-    """An argument of an operator, or a list of them; while a function is traced, with Variables in place of Tensors.
+    """An argument of an operator, or a list of them, with Tensors replaced by Variables while a function is traced.
 
-    Every hook for users' operators calls this first, so a captured Tensor becomes an input of the operator in the
-    Program. Otherwise the operator would run on the numbers of the Tensor, and would be missing in the Program.
+    Every hook for users' operators calls this first, so that a captured Tensor becomes an input of the operator in the
+    Program. Otherwise the operator would run at once, and would be missing in the Program.
     """
     tracer = modes().tracer
     return value if tracer is None else _with_variables(value, tracer)
@@ -73,7 +74,7 @@ def _with_variables(value: Any, tracer: Any) -> Any:
 
 
 class RunsOperators(ValueMethods):
-    """The base of Tensor: how operators are applied to it."""
+    """The base of Tensor, which runs operators."""
 
     __slots__ = ()
     __hash__ = ValueMethods.__hash__
@@ -81,17 +82,17 @@ class RunsOperators(ValueMethods):
     _array: np.ndarray
     stop_gradient: bool
 
-    __add__, __radd__ = _of_two("add", "__add__"), _of_two("add", "__radd__")
-    __sub__, __rsub__ = _of_two("subtract", "__sub__"), _of_two("subtract", "__rsub__")
-    __mul__, __rmul__ = _of_two("multiply", "__mul__"), _of_two("multiply", "__rmul__")
-    __truediv__, __rtruediv__ = _of_two("divide", "__truediv__"), _of_two("divide", "__rtruediv__")
-    __lt__, __le__ = _of_two("less_than", "__lt__"), _of_two("less_equal", "__le__")
-    __gt__, __ge__ = _of_two("greater_than", "__gt__"), _of_two("greater_equal", "__ge__")
+    __add__, __radd__ = _binary_method("add", "__add__"), _binary_method("add", "__radd__")
+    __sub__, __rsub__ = _binary_method("subtract", "__sub__"), _binary_method("subtract", "__rsub__")
+    __mul__, __rmul__ = _binary_method("multiply", "__mul__"), _binary_method("multiply", "__rmul__")
+    __truediv__, __rtruediv__ = _binary_method("divide", "__truediv__"), _binary_method("divide", "__rtruediv__")
+    __lt__, __le__ = _binary_method("less_than", "__lt__"), _binary_method("less_equal", "__le__")
+    __gt__, __ge__ = _binary_method("greater_than", "__gt__"), _binary_method("greater_equal", "__ge__")
 
     def apply_operator(
-        self, definition: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any], into: Any = None
-    ) -> Any:
-        """Run the operator now, and record it if a gradient may be wanted."""
+        self, definition: OpDef, inputs: Sequence[Any], attributes: Attributes, into: Any = None
+    ) -> Applied:
+        """Run the operator now, and record it if a gradient may be needed."""
         here = modes()
         if here.tracer is not None:
             return here.tracer.apply(definition, inputs, attributes, into)
@@ -102,11 +103,11 @@ class RunsOperators(ValueMethods):
             arrays.append(value)
             kinds.append(value.dtype if value.__class__ is ndarray else value.__class__)
         kinds = tuple(kinds)
-        plan = definition.plans.by_kinds.get(kinds)
-        if plan is None:
+        conversions = definition.call_cache.conversions.get(kinds)
+        if conversions is None:
             inputs, arrays = _prepared(definition, inputs, arrays, kinds)
-        elif plan:
-            arrays = _with_numbers(definition, inputs, arrays, plan)
+        elif conversions:
+            arrays = _with_numbers(definition, inputs, arrays, conversions)
         if definition.checked:
             _check(definition, arrays, attributes)
         if into is not None:
@@ -127,10 +128,10 @@ class RunsOperators(ValueMethods):
         inputs: Sequence[Any],
         arrays: Sequence[Any],
         outputs: Sequence[np.ndarray],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         on: bool,
     ) -> list[Any]:
-        """The outputs as Tensors, with a record of the operator if recording is on and a gradient may be wanted."""
+        """The outputs as Tensors; the operator is recorded if recording is on and a gradient may be needed."""
         kind = self.result_class
         tensors = []
         for array in outputs:
@@ -155,9 +156,9 @@ class RunsOperators(ValueMethods):
 
 
 def _prepared(
-    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: tuple[Any, ...]
+    definition: OpDef, inputs: Sequence[Any], given: Sequence[Any], kinds: Kinds
 ) -> tuple[Sequence[Any], list[Any]]:
-    """The inputs as the operator takes them, and their arrays; the plan is remembered for such inputs."""
+    """The inputs converted for the kernel, and their arrays. The conversions are remembered."""
     for value in given:
         if hasattr(value, "apply_operator"):
             raise OperatorError(
@@ -166,27 +167,27 @@ def _prepared(
             )
     prepared = definition.prepared(inputs)
     arrays = [x._array if isinstance(x, RunsOperators) else x for x in prepared]
-    definition.plans.learn(kinds, given, arrays)
+    definition.call_cache.remember_conversions(kinds, given, arrays)
     return prepared, [a if a is None or isinstance(a, (np.ndarray, np.generic)) else np.asarray(a) for a in arrays]
 
 
-def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], plan: Plan) -> list[Any]:
+def _with_numbers(definition: OpDef, inputs: Sequence[Any], arrays: list[Any], conversions: Conversions) -> list[Any]:
     """The arrays, with the Python numbers among them converted to arrays."""
     try:
-        for place, dtype in plan:
+        for place, dtype in conversions:
             arrays[place] = np.array(arrays[place], dtype)
-    except OverflowError:  # a number that the type cannot hold: preparing raises the better error
+    except OverflowError:  # the number does not fit the type; `prepared` raises a better error
         definition.prepared(inputs)
         raise
     return arrays
 
 
-def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any], into: Sequence[Any]) -> Any:
+def _update(definition: OpDef, arrays: Sequence[Any], attributes: Attributes, into: Sequence[Any]) -> Sequence[Any]:
     """Run an operator whose results replace values in their own memory, as an optimiser's step does."""
     try:
         if definition.accumulates is not None and into[0]._array.flags.writeable:
             base, scale, term = [arrays[place] for place in definition.accumulates.places(definition.inputs)]
-            results: Any = np.subtract(base, np.multiply(scale, term), into[0]._array)
+            results: Results = np.subtract(base, np.multiply(scale, term), into[0]._array)
         else:
             results = definition.kernel(*arrays, **attributes)
     except Exception as error:
@@ -196,17 +197,17 @@ def _update(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, A
     return into
 
 
-def _as_arrays(results: Any) -> list[np.ndarray]:
-    """The results of a kernel, which returned an array, a NumPy number, a tuple of them, or None."""
+def _as_arrays(results: Results) -> list[np.ndarray]:
+    """The results of a kernel, which may return an array, a NumPy scalar, a tuple of these, or None, as arrays."""
     if isinstance(results, tuple):
         return [np.asarray(r) for r in results]
     return [] if results is None else [np.asarray(results)]
 
 
-def _check(definition: OpDef, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-    """Check the inputs by shape inference, unless inputs of these shapes and types were checked before."""
+def _check(definition: OpDef, arrays: Sequence[Array], attributes: Attributes) -> None:
+    """Check the inputs with shape inference, unless inputs of these shapes and types were checked before."""
     seen = tuple([(a.shape, a.dtype) for a in arrays]) if attributes is definition.attributes else None
-    if seen is None or seen not in definition.plans.checked:
+    if seen is None or seen not in definition.call_cache.valid:
         definition.infer_outputs([spec_of(a) for a in arrays], attributes)
         if seen is not None:
-            definition.plans.passed(seen)
+            definition.call_cache.remember_valid(seen)

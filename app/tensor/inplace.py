@@ -1,25 +1,27 @@
-"""Changes in place: the Tensor keeps its memory, so every Tensor that shares the memory sees the new numbers.
+"""Changes in place: the Tensor keeps its memory, so every Tensor that shares the memory has the new elements.
 
-A view remembers the Tensor that it was made from, its base, and by which operators. After a recorded change of either,
-the base gets the tape position of its changed value, and its views are recomputed from it, so gradients flow through
-the change whichever of them is used. Writing to a part of a Tensor is one operator on the tape, `put_part`.
+A view stores the Tensor that it was made from, its base, and the operators that made it. After a recorded change of
+either, the base gets the tape position of its new value, and its views are recomputed from it, so that gradients flow
+through the change whichever of them is used. Writing to a part of a Tensor is one operator on the tape, `put_part`.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.broadcasting import sum_to
 from app.ops.definition import OpDef, apply
-from app.ops.indexing import index_items, take_items
+from app.ops.indexing import Index, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.shaping import cast
+from app.ops.values import Applied, Array, Attributes, Gradients, Operand, Setting, Value
 from app.tensor.modes import modes
 from app.tensor.tape import Node, move_retained_gradient, note_change, owner_of
 
@@ -29,23 +31,23 @@ if TYPE_CHECKING:
 # Views
 
 _lock = threading.RLock()
-"""Held while a view is added to those of its base: several threads may take views of one Tensor."""
+"""Held while a view is added to the views of its base, because several threads may make views of one Tensor."""
 
 
 class Step(NamedTuple):
     """One operator on the way from a base to its view."""
 
     definition: OpDef
-    attributes: Mapping[str, Any]
+    attributes: Attributes
     slot: int
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: Operand) -> Applied:
         result = apply(self.definition, [value], self.attributes)
         return result[self.slot] if isinstance(result, (tuple, list)) else result
 
 
 class View:
-    """How a Tensor is made from the one whose memory it shares."""
+    """How a Tensor is computed from its base, whose memory it shares."""
 
     __slots__ = ("base", "made_by", "steps")
 
@@ -53,7 +55,7 @@ class View:
         self.base = base
         self.steps = tuple(steps)
         self.made_by = made_by
-        """The label of the user's operator that returned it. Its steps are unknown, so no change can be followed."""
+        """The label of the user's operator that returned it; gradients cannot follow a change through unknown steps."""
 
     def recomputed(self) -> Tensor:
         value: Tensor = self.base
@@ -62,8 +64,8 @@ class View:
         return value
 
 
-def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Mapping[str, Any], slot: int) -> None:
-    """Note that a result of an operator shares the memory of its first input, if it does."""
+def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Attributes, slot: int) -> None:
+    """Record that a result of an operator is a view, if it shares the memory of its first input."""
     if view._array.base is None or owner_of(view._array) is not owner_of(source._array):
         return
     above: View | None = source._view
@@ -77,14 +79,14 @@ def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Mappi
 
 
 def note_view_of_inputs(result: Tensor, inputs: Sequence[Tensor], made_by: str) -> None:
-    """Note that a result of a user's operator shares the memory of one of its inputs, if it does."""
+    """Record that a result of a user's operator is a view, if it shares the memory of one of its inputs."""
     for source in inputs:
         if source is not result and owner_of(result._array) is owner_of(source._array):
             result._view = View(source if source._view is None else source._view.base, (), made_by)
 
 
 def record_change(target: Tensor, result: Tensor) -> None:
-    """Record that a Tensor was changed in place to `result`, for it and for those that share its memory."""
+    """Record that a Tensor was changed in place to `result`, for it and for its base and views."""
     view: View | None = target._view
     if view is not None:
         _record_change_of_part(view, None, result)
@@ -100,8 +102,8 @@ def _move(tensor: Tensor, node: Node | None, slot: int, stop_gradient: bool) -> 
     move_retained_gradient(tensor, *before)
 
 
-def _record_change_of_part(view: View, index: Any, value: Any) -> None:
-    """Record that `value` was put into a view, or with `index` into a part of it."""
+def _record_change_of_part(view: View, index: Index, value: Any) -> None:
+    """Record that `value` was written to a view or, with `index`, to a part of it."""
     base = view.base
     values = [base, value]
     needs = [not getattr(v, "stop_gradient", True) for v in values]
@@ -120,9 +122,10 @@ def _recompute_views(base: Tensor) -> None:
             _move(view, new._node, new._slot, new.stop_gradient)
 
 
-def _put_part(x: Any, value: Any, *, steps: Sequence[Step], index: Any = None) -> Any:
-    """A copy of a value with others in the part that the steps, and then the index, lead to."""
-    out = part = x.copy()
+def _put_part(x: Array, value: Array, *, steps: Sequence[Step], index: Index = None) -> Array:
+    """A copy of `x` with the part selected by the steps and then the index replaced by `value`."""
+    out: Array = x.copy()
+    part = out
     for step in steps:
         part = step(part)
     part[... if index is None else index] = value
@@ -133,7 +136,7 @@ put_part = OpDef("put_part", _put_part, lambda x, value, **attributes: x)
 
 
 @put_part.gradient
-def _(value_like: Any, dout: Any, steps: Sequence[Step], index: Any) -> Any:
+def _(value_like: Value, dout: Value, steps: Sequence[Step], index: Index) -> Gradients:
     part = dout
     for step in steps:
         part = step(part)
@@ -147,19 +150,20 @@ def _(value_like: Any, dout: Any, steps: Sequence[Step], index: Any) -> Any:
 # Changes
 
 
-def check_changeable(tensor: Tensor, incoming: Any = None) -> None:
-    """Refuse to change a leaf that wants a gradient while operators are recorded.
+def check_changeable(tensor: Tensor, incoming: Operand = None) -> None:
+    """Raise an error if a leaf that requires a gradient would be changed while operators are recorded.
 
-    A view that a user's operator returned is refused too, if gradients are wanted: they could not follow the change.
+    The same holds for a view that a user's operator returned, if gradients are required, as these could not follow.
     """
     if not modes().on:
         return
     view: View | None = tensor._view
     base = tensor if view is None else view.base
-    if view is not None and view.made_by and _want_gradients(base, tensor, incoming):
+    if view is not None and view.made_by and _require_gradients(base, tensor, incoming):
         raise InPlaceError(
-            f"{view.made_by} gave out a view of its input, which cannot be changed in place while gradients are "
-            "recorded, as they could not follow; return a clone() there, or say ctx.mark_dirty and return the input"
+            f"{view.made_by} returned a view of its input, which cannot be changed in place while gradients are "
+            "recorded, because they cannot follow the change; return a clone() there, or call ctx.mark_dirty and "
+            "return the input"
         )
     if base._node is None and not base.stop_gradient:
         what = "" if base is tensor else "a view of "
@@ -169,21 +173,21 @@ def check_changeable(tensor: Tensor, incoming: Any = None) -> None:
         )
 
 
-def _want_gradients(*values: Any) -> bool:
+def _require_gradients(*values: Operand) -> bool:
     return not all(getattr(value, "stop_gradient", True) for value in values)
 
 
-def write(tensor: Tensor, numbers: Any, index: Any = ...) -> None:
-    """Put numbers into the memory of a Tensor, or into a part of it."""
-    if not tensor._array.flags.writeable:  # a broadcast number, or memory of another owner
+def write(tensor: Tensor, numbers: npt.ArrayLike, index: Index = ...) -> None:
+    """Write numbers to the memory of a Tensor, or to a part of it."""
+    if not tensor._array.flags.writeable:  # a broadcast scalar, or memory of another owner
         tensor._array, tensor._view = tensor._array.copy(), None
     if numbers is not tensor._array:  # otherwise the operator has written them already
         tensor._array[index] = numbers
     note_change(tensor._array)
 
 
-def set_value(tensor: Tensor, value: Any) -> None:
-    """Replace the numbers of a Tensor by others of the same shape; no gradient flows through this."""
+def set_value(tensor: Tensor, value: Operand) -> None:
+    """Replace the elements of a Tensor; no gradient flows through this."""
     tracer = modes().tracer
     if tracer is not None:
         tracer.replace(tensor, value)
@@ -195,7 +199,7 @@ def set_value(tensor: Tensor, value: Any) -> None:
 
 
 def become(tensor: Tensor, result: Any) -> Any:
-    """Give a Tensor the numbers, and the tape position, of a result."""
+    """Give a Tensor the elements and the tape position of a result."""
     check_changeable(tensor, result)
     here = modes()
     if here.tracer is not None:
@@ -218,8 +222,8 @@ def become(tensor: Tensor, result: Any) -> Any:
     return tensor
 
 
-def set_item(tensor: Tensor, index: Any, value: Any) -> None:
-    """Put a value into a part of a Tensor."""
+def set_item(tensor: Tensor, index: Index, value: Any) -> None:
+    """Write a value to a part of a Tensor."""
     check_changeable(tensor, value)
     here = modes()
     if here.tracer is not None:
@@ -234,44 +238,45 @@ def set_item(tensor: Tensor, index: Any, value: Any) -> None:
     _record_change_of_part(view, advanced, value)
 
 
-def _index_of_arrays(index: Any) -> Any:
+def _index_of_arrays(index: Index) -> Index:
     if isinstance(index, tuple):
         return tuple(getattr(i, "_array", i) for i in index)
     return getattr(index, "_array", index)
 
 
-def _steps_to_part(index: Any) -> tuple[tuple[Step, ...], Any]:
-    """The step to a part that is a view; for an index that lists positions, no step and the index itself."""
+def _steps_to_part(index: Index) -> tuple[tuple[Step, ...], Index]:
+    """The step to a part that is a view; for an index with arrays, no step and the index itself."""
     arrays, items = index_items(index)
     return ((), _index_of_arrays(index)) if arrays else ((Step(take_items, {"items": items}, 0),), None)
 
 
-def _in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_place_method(name: str, function: Callable[..., Applied]) -> Callable[..., Tensor]:
     if isinstance(function, OpDef) and function.views:
         return _reshaping_method(name, function)
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.become(function(self, *args, **kwargs))
+    def method(self: Tensor, *args: Operand | Setting, **kwargs: Operand | Setting) -> Tensor:
+        changed: Tensor = self.become(function(self, *args, **kwargs))
+        return changed
 
     method.__name__, method.__doc__ = name, f"`{name[:-1]}` in place."
     return method
 
 
-def _reshaping_method(name: str, function: OpDef) -> Callable[..., Any]:
-    """A method after which the Tensor has the same numbers in another shape."""
+def _reshaping_method(name: str, function: OpDef) -> Callable[..., Tensor]:
+    """An in-place method that changes the shape only."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: Operand | Setting, **kwargs: Operand | Setting) -> Tensor:
         check_changeable(self)
         self.take_place_of(function(self, *args, **kwargs))
         note_change(self._array)
         return self
 
-    method.__name__, method.__doc__ = name, f"`{name[:-1]}` of the Tensor itself."
+    method.__name__, method.__doc__ = name, f"`{name[:-1]}` in place."
     return method
 
 
 def add_methods(kind: type) -> None:
-    """Give a class of Tensors a method `name_` for each function that is declared to have one."""
+    """Add to a class of Tensors a method `name_` for each public function declared `in_place`."""
     for name, entry in PUBLIC.items():
         if entry.in_place:
             setattr(kind, name + "_", _in_place_method(name + "_", entry.function))

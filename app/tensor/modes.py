@@ -1,7 +1,7 @@
 """Whether eager operators are recorded for a backward pass.
 
-The mode is a context variable, so each thread and each asyncio task has its own, as in PyTorch. A new thread starts
-with recording on, whatever the mode of the thread that started it.
+The mode is a context variable, so each thread and each asyncio task has its own, as in PyTorch. In a new thread,
+recording is on, whatever the mode of the thread that started it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.errors import OperatorError
 
 
 class Modes:
-    """The modes of a thread, immutable: to change one, set another object."""
+    """The modes of a thread. The object is immutable; to change a mode, set another object."""
 
     __slots__ = ("direct", "on", "recorded", "tracer", "unrecorded")
 
@@ -25,12 +25,12 @@ class Modes:
         self.on = on
         """Whether operators are recorded."""
         self.tracer = tracer
-        """What is given the operators instead of running them, while a function is traced into a Program."""
+        """While a function is traced into a Program, the `app.jit.tracer.Tracer` that gets the operators; else None."""
         self.direct = not on and tracer is None
-        """Whether operators run without a record."""
+        """Whether operators run without being recorded or traced."""
         other = Modes(not on, tracer, self) if other is None else other
         self.recorded, self.unrecorded = (self, other) if on else (other, self)
-        """The same modes with recording on, and off."""
+        """The same modes with recording on, and with recording off."""
 
 
 _initial = Modes(True, None)
@@ -42,13 +42,13 @@ set_modes, reset_modes = _modes.set, _modes.reset
 
 
 def _switch(on: bool) -> None:
-    """Set whether this thread records, until it is set again."""
+    """Switch recording on or off in this thread."""
     now = modes()
     set_modes(now.recorded if on else now.unrecorded)
 
 
 class set_grad_enabled:  # noqa: N801 - Paddle's name
-    """Switch recording on or off: when called, or inside a `with` block, or inside a function that it decorates."""
+    """Switch recording on or off, by a call, inside a `with` block, or inside a decorated function."""
 
     def __init__(self, mode: bool):
         self._mode = bool(mode)
@@ -62,19 +62,19 @@ class set_grad_enabled:  # noqa: N801 - Paddle's name
     def __enter__(self) -> None:
         _switch(self._mode)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         _switch(self._outside)
 
 
 class _Switched(ContextDecorator):
-    """A context and a decorator inside which recording is on or off. `no_grad(function)` decorates too.
+    """A context manager and decorator that switches recording on or off. `no_grad(function)` decorates too.
 
-    In a generator function, the mode holds while its steps run, but not in the code that iterates over it.
+    For a generator function, the mode holds while the generator runs, not in the code that iterates over it.
     """
 
     _mode: bool
     _entered: list[Token[Modes]]
-    """The modes before each time that it was entered. Threads that share the object share the list."""
+    """The modes before each entry. Threads that share the object share the list."""
 
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
@@ -87,7 +87,7 @@ class _Switched(ContextDecorator):
         if inspect.iscoroutinefunction(function):
             return _awaited(self, function)
         if inspect.isasyncgenfunction(function):
-            why = f"{type(self).__name__} cannot decorate {function.__name__}, which is an asynchronous generator"
+            why = f"{type(self).__name__} cannot decorate {function.__name__}, an asynchronous generator"
             raise OperatorError(f"{why}: write `with app.{type(self).__name__}():` inside it, around what it computes")
         return super().__call__(function)
 
@@ -95,7 +95,7 @@ class _Switched(ContextDecorator):
         now = modes()
         self._entered.append(set_modes(now.recorded if self._mode else now.unrecorded))
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for token in self._entered[::-1]:
             try:
                 reset_modes(token)
@@ -117,7 +117,7 @@ def _awaited(context: AbstractContextManager[None], function: Callable[..., Any]
 
 
 def _step_by_step(context: AbstractContextManager[None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator function that runs inside a context from one `yield` to the next."""
+    """A generator function that runs inside a context, except while it is suspended."""
 
     @wraps(function)
     def generate(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -142,13 +142,13 @@ def _step_by_step(context: AbstractContextManager[None], function: Callable[...,
 
 
 class no_grad(_Switched):  # noqa: N801 - Paddle's name
-    """Operators inside are not recorded."""
+    """Disable recording of operators, as a context manager or decorator."""
 
     _mode = False
 
 
 class enable_grad(_Switched):  # noqa: N801 - Paddle's name
-    """Operators inside are recorded."""
+    """Enable recording of operators, as a context manager or decorator."""
 
     _mode = True
 

@@ -1,7 +1,7 @@
-"""The tape: a record of each operator that ran, the hooks that see gradients, and checks for overwritten values.
+"""The tape: records of operators that ran, gradient hooks, and checks for overwritten values.
 
-Versions belong to memory rather than to Tensors, so all arrays that share memory share its version. Records and
-changes take their times from one clock: a recorded value is out of date if its memory was changed after the record.
+Versions belong to memory rather than to Tensors, so all arrays that share memory share a version. Records and changes
+take their times from one clock: a saved value is invalid if its memory was changed after the record.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,16 +19,18 @@ import numpy as np
 from app.errors import InPlaceError, OperatorError
 from app.ops.definition import OpDef
 from app.ops.size import Shape
+from app.ops.values import Array, Attributes
 
 if TYPE_CHECKING:
     from app.tensor.tensor import Tensor
 
     Key: TypeAlias = "tuple[Node, int] | Tensor"
-    """Where a gradient goes: the output of a node, or a leaf."""
+    """The key of a gradient: an output of a node, or a leaf."""
 
-Hook = Callable[[Any], Any]
-Hooks = dict[Any, Hook]
-"""Functions that see a gradient when it is complete, by the handle that removes them."""
+Hook: TypeAlias = "Callable[[Any], Tensor | None]"
+"""A function of a gradient, a Tensor or a Variable, that may return another gradient."""
+Hooks: TypeAlias = "dict[HookHandle | str, Hook]"
+"""Functions that are called with a complete gradient, by the handles that remove them."""
 
 # Versions of memory
 
@@ -37,7 +39,7 @@ clock = itertools.count(1)
 
 
 class _Latest:
-    """The time of the latest change of all; one object, so that the hot path reads a single attribute."""
+    """The time of the latest change of any memory, in one object so that the hot path reads a single attribute."""
 
     __slots__ = ("moment",)
 
@@ -49,7 +51,7 @@ latest = _Latest()
 
 
 class _Memory:
-    """How often the memory of an array was changed, and the times of the latest changes."""
+    """The number of changes of the memory of an array, and the times of the latest changes."""
 
     __slots__ = ("count", "moments", "watch")
 
@@ -61,27 +63,27 @@ class _Memory:
 
 
 _lock = threading.RLock()
-_acquire, _release = _lock.acquire, _lock.release  # in half the time of `with`
+_acquire, _release = _lock.acquire, _lock.release  # twice as fast as `with`
 _changed: dict[int, _Memory] = {}
-"""The memory that was changed in place, by the id of the array that owns it."""
+"""Memory that was changed in place, by the id of the array that owns it."""
 
 
 def owner_of(array: np.ndarray) -> np.ndarray:
-    """The array that owns the memory of another: the array itself, or the one that it is a view of."""
+    """The array that owns the memory of an array: itself, or the one that it is a view of."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def with_own_version(array: np.ndarray) -> np.ndarray:
-    """The same memory with a version of its own: changes through one array do not count for the other."""
+    """The same memory with its own version: changes through one array do not count for the other."""
     return np.asarray(array.data)
 
 
 def note_change(array: np.ndarray) -> None:
-    """Note that an array was changed in place: records that saved its memory are out of date."""
+    """Record that an array was changed in place, so values saved before are invalid."""
     owner = owner_of(array)
-    _acquire()  # otherwise the latest time of all could go back, and a change be missed
+    _acquire()  # otherwise `latest.moment` could go back, and a change could be missed
     try:
         memory = _changed.get(id(owner))
         if memory is None:
@@ -94,7 +96,7 @@ def note_change(array: np.ndarray) -> None:
 
 
 def version_of(array: np.ndarray) -> int:
-    """How often the memory of this array was changed in place."""
+    """The number of times that the memory of this array was changed in place."""
     memory = _changed.get(id(owner_of(array)))
     return 0 if memory is None else memory.count
 
@@ -118,10 +120,10 @@ def check_unchanged(array: np.ndarray | None, moment: int, what: str) -> None:
 
 
 class Node:
-    """One operator that ran: where its inputs came from, and the values that its gradient rules read.
+    """A recorded operator: the sources of its inputs, and the values that its gradient rules read.
 
-    It holds arrays rather than Tensors, so a result does not keep itself alive. `sources` says where the gradient of
-    each input goes; None where none is wanted.
+    It holds arrays rather than Tensors, so that a result does not keep itself alive. `sources` has the keys of the
+    gradients of the inputs; None for an input that needs no gradient.
     """
 
     __slots__ = (
@@ -145,7 +147,7 @@ class Node:
         sources: Sequence[Key | None],
         arrays: Sequence[Any],
         outputs: Sequence[np.ndarray],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         needs: Sequence[bool],
     ):
         self.order = next(clock)
@@ -155,7 +157,7 @@ class Node:
         self.sources = sources
         self.released = False
         self.hooks: dict[int, Hooks] | None = None
-        """The hooks of each output, by its number."""
+        """The hooks by the number of the output."""
         input_specs: list[tuple[tuple[int, ...], np.dtype[Any]] | None] = []
         for array in arrays:
             input_specs.append(None if array is None else (array.shape, array.dtype))
@@ -175,7 +177,7 @@ class Node:
         self._outputs = [a if j in reads.outputs else None for j, a in enumerate(outputs)] if reads.outputs else []
 
     @property
-    def input_keys(self) -> Sequence[Any]:
+    def input_keys(self) -> Sequence[Key | None]:
         return self.sources
 
     @property
@@ -215,7 +217,7 @@ class Node:
         return np.zeros(*self.output_specs[index])
 
     def release(self) -> None:
-        """Free the saved values; a second backward pass through this node then raises an error."""
+        """Free the saved values. A second backward pass through this node raises an error."""
         self._inputs, self._outputs, self.released = [], [], True
 
     def check_alive(self) -> None:
@@ -233,13 +235,13 @@ class Node:
 
 
 _NUMBER = (), np.dtype(np.float32)
-"""Shape and type that stand for those of an absent input."""
+"""The shape and type used for an omitted input."""
 _ZEROS = bytes(16)
-"""The memory of arrays whose shape and type alone are read."""
+"""The memory of arrays of which only the shape and the type are read."""
 
 
-def on_tape(kind: Callable[..., Any], array: Any, source: Key | None) -> Any:
-    """A Tensor over an array, recorded as coming from `source`; with None, one without gradient."""
+def on_tape(kind: Callable[..., Tensor], array: Array, source: Key | None) -> Tensor:
+    """A Tensor of an array with the tape position `source`; with None, one without a gradient."""
     if source is not None and not isinstance(source, tuple) and source._array is array:
         return source
     tensor = kind(np.asarray(array), source is None)
@@ -249,9 +251,9 @@ def on_tape(kind: Callable[..., Any], array: Any, source: Key | None) -> Any:
 
 
 class DifferentiableNode:
-    """A node whose saved values come back as Tensors on the tape, so that gradients can be differentiated again."""
+    """A node that returns its saved values as Tensors on the tape, so that gradients can be differentiated again."""
 
-    def __init__(self, node: Node, kind: Callable[..., Any]):
+    def __init__(self, node: Node, kind: Callable[..., Tensor]):
         """`kind` is the class of these Tensors."""
         self.node = node
         self.definition = node.definition
@@ -265,23 +267,23 @@ class DifferentiableNode:
         self.output_specs = node.output_specs
         self._kind = kind
 
-    def input(self, index: int) -> Any:
+    def input(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.input(index), self.node.sources[index])
 
-    def output(self, index: int) -> Any:
+    def output(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.output(index), (self.node, index))
 
-    def like(self, index: int) -> Any:
+    def like(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.like(index), None)
 
-    def zeros(self, index: int) -> Any:
+    def zeros(self, index: int) -> Tensor:
         return on_tape(self._kind, self.node.zeros(index), None)
 
 
 _order = attrgetter("order")
 
 
-def reachable(sources: Iterable[Any], blocked: Container[Key] = ()) -> list[Node]:
+def reachable(sources: Iterable[Key | None], blocked: Container[Key] = ()) -> list[Node]:
     """The nodes that gradients can reach from `sources` without passing through `blocked`, the latest first."""
     found: set[Node] = set()
     waiting = list(sources)
@@ -295,8 +297,8 @@ def reachable(sources: Iterable[Any], blocked: Container[Key] = ()) -> list[Node
     return sorted(found, key=_order, reverse=True)
 
 
-def leading_to(targets: Container[Any], nodes: Sequence[Node]) -> list[Node]:
-    """Those of `nodes`, the latest first, from which gradients can flow on to one of `targets`."""
+def leading_to(targets: Container[Key | None], nodes: Sequence[Node]) -> list[Node]:
+    """The nodes, the latest first, from which gradients can reach one of `targets`."""
     found: set[Node] = set()
     for node in reversed(nodes):
         if any(source in targets or (type(source) is tuple and source[0] in found) for source in node.sources):
@@ -307,11 +309,11 @@ def leading_to(targets: Container[Any], nodes: Sequence[Node]) -> list[Node]:
 # Hooks
 
 _RETAINED = "retained"
-"""The handle of the hook that keeps the gradient of a value that is no leaf."""
+"""The handle of the hook that keeps the gradient of a value that is not a leaf."""
 
 
 class HookHandle:
-    """What `register_hook` returns: it removes the hook again."""
+    """The handle that `register_hook` returns, which can remove the hook."""
 
     def __init__(self, hooks: Hooks):
         self._hooks = hooks
@@ -322,7 +324,7 @@ class HookHandle:
 
 
 def hooks_of(tensor: Tensor) -> Hooks:
-    """The hooks of a Tensor, to be changed: stored with the node that made it, or in the Tensor if it is a leaf."""
+    """The mutable hooks of a Tensor, stored in the node that computed it, or in the Tensor if it is a leaf."""
     node = tensor._node
     if node is None:
         if tensor._hooks is None:
@@ -335,7 +337,9 @@ def hooks_of(tensor: Tensor) -> Hooks:
 
 def add_hook(tensor: Tensor, hook: Hook) -> HookHandle:
     if tensor.stop_gradient:
-        raise OperatorError("a Tensor with stop_gradient=True (that doesn't require gradient) has no use for a hook")
+        raise OperatorError(
+            "a Tensor with stop_gradient=True (that doesn't require gradient) cannot have a gradient hook"
+        )
     hooks = hooks_of(tensor)
     handle = HookHandle(hooks)
     hooks[handle] = hook
@@ -345,9 +349,11 @@ def add_hook(tensor: Tensor, hook: Hook) -> HookHandle:
 
 
 def retain_gradient(tensor: Tensor) -> None:
-    """Keep the gradient of a value that an operator made, after the hooks so far; a leaf's is kept anyway."""
+    """Keep the gradient of a value that is not a leaf in its `.grad`, after the hooks registered so far."""
     if tensor.stop_gradient and tensor.as_in_pytorch:
-        raise OperatorError("a Tensor with stop_gradient=True (that doesn't require gradient) has no gradient to keep")
+        raise OperatorError(
+            "a Tensor with stop_gradient=True (that doesn't require gradient) has no gradient to retain"
+        )
     if tensor.stop_gradient or tensor._node is None:
         return
     reference = weakref.ref(tensor)
@@ -362,9 +368,9 @@ def retain_gradient(tensor: Tensor) -> None:
 
 
 def move_retained_gradient(tensor: Tensor, node: Node | None, slot: int) -> None:
-    """After a change in place, keep the gradient of the new value instead of the one that was made at `node`.
+    """After a change in place, retain the gradient of the new value instead of that of the old value, from `node`.
 
-    Other hooks stay, and see the gradient of the value before the change.
+    Other hooks stay with the old value.
     """
     hooks = None if node is None or node.hooks is None else node.hooks.get(slot)
     if hooks and _RETAINED in hooks and not tensor.stop_gradient:

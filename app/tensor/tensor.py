@@ -1,37 +1,42 @@
-"""The eager value: an array that knows which operator made it, if a gradient is wanted."""
+"""Tensors: arrays with a reference to the recorded operator that computed them."""
 
 from __future__ import annotations
 
 import operator
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from app.device import no_gpu
 from app.errors import ShapeError
 from app.graph import names
 from app.ops.creation import assign
 from app.ops.definition import REGISTRY
-from app.ops.dtype import canonical, get_default_dtype, name_of
+from app.ops.dtype import DTypeLike, canonical, get_default_dtype, name_of
 from app.ops.joining import stack
 from app.ops.methods import ValueMethods
+from app.ops.values import Applied, Operand
 from app.tensor import inplace
-from app.tensor.backward import run_backward
+from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
 from app.tensor.inplace import View, add_methods, write
 from app.tensor.modes import modes
-from app.tensor.tape import HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
+from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
+
+if TYPE_CHECKING:
+    from app.tensor.tape import Key
 
 
-def _in_place(name: str) -> Any:
+def _in_place(name: str) -> Callable[[Any, Operand], Tensor]:
     definition = REGISTRY[name]
     return lambda self, other: self.become(definition(self, other))
 
 
 class Tensor(RunsOperators):
-    """An array on which operators run at once. With `stop_gradient=False` they are recorded for `backward`."""
+    """An array on which operators run at once; with `stop_gradient=False` they are recorded for `backward`."""
 
     __slots__ = (
         "__weakref__",
@@ -47,11 +52,11 @@ class Tensor(RunsOperators):
         "stop_gradient",
     )
     result_class: ClassVar[Callable[..., Tensor]]
-    """The class of the results of operators and backward passes: Tensor, unless a subclass says otherwise."""
+    """The class of the results of operators and backward passes. Subclasses may override it."""
     as_in_pytorch: ClassVar[bool] = False
-    """Whether gradients follow PyTorch's rules if Paddle's differ: `backward` and `retain_grads` of a value with
-    `stop_gradient=True` are errors, as is `backward` of several numbers without a gradient for them; a retained
-    gradient is the one after every hook; `grad` calls the hooks of leaves."""
+    """Whether gradients follow PyTorch's rules where Paddle's differ: `backward` and `retain_grads` of a value with
+    `stop_gradient=True` are errors, as is `backward` of a non-scalar without a gradient; a retained gradient is the one
+    after all hooks; `grad` calls the hooks of leaves."""
     grad_stops: ClassVar[bool] = False
     """The `stop_gradient` of a `.grad`."""
 
@@ -67,7 +72,7 @@ class Tensor(RunsOperators):
         self._view: View | None = None
         self._views: list[weakref.ref[Tensor]] | None = None
 
-    # What it is
+    # Properties
 
     @property
     def shape(self) -> list[int]:
@@ -101,12 +106,12 @@ class Tensor(RunsOperators):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was not made by a recorded operator."""
+        """Whether no recorded operator computed it."""
         return self._node is None
 
     @property
-    def source(self) -> Any:
-        """Where its gradient goes: the node that made it and the number of the output, or the Tensor itself."""
+    def source(self) -> Key:
+        """The key of its gradient: the node that computed it and the number of the output, or the Tensor itself."""
         return self if self._node is None else (self._node, self._slot)
 
     def numel(self) -> int:
@@ -115,32 +120,32 @@ class Tensor(RunsOperators):
     def dim(self) -> int:
         return int(self._array.ndim)
 
-    # Its numbers
+    # Elements
 
     def _read(self) -> np.ndarray:
-        """The numbers, for Python. A function that is being traced then depends on them."""
+        """The elements, for Python code. A function that is being traced then depends on them."""
         tracer = modes().tracer
         if tracer is not None:
             tracer.note_numbers(self)
         return self._array
 
     def numpy(self) -> np.ndarray:
-        """A copy of the numbers as a NumPy array."""
+        """A copy of the elements as a NumPy array."""
         numbers: np.ndarray = self._read().copy()
         return numbers
 
     def item(self, *index: int) -> Any:
-        """The number of a Tensor with one element, or the number at an index."""
+        """The element of a Tensor with one element, or the element at an index, as a Python number."""
         if index:
             return self._read().item(*index)
         if self._array.size != 1:
-            raise ShapeError(f"item() needs a Tensor with one element, this one has shape {self.shape}")
+            raise ShapeError(f"item() needs a Tensor with one element, found shape {self.shape}")
         return self._read().item()
 
     def tolist(self) -> Any:
         return self._read().tolist()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         array = self._read()
         if copy is False and dtype in (None, array.dtype):
             return array
@@ -148,7 +153,7 @@ class Tensor(RunsOperators):
 
     def __bool__(self) -> bool:
         if self._array.size != 1:
-            raise ShapeError(f"a Tensor of shape {self.shape} is neither true nor false; use app.any or app.all")
+            raise ShapeError(f"the truth value of a Tensor of shape {self.shape} is ambiguous; use app.any or app.all")
         return bool(self._read())
 
     def __float__(self) -> float:
@@ -173,12 +178,14 @@ class Tensor(RunsOperators):
 
     # Gradients
 
-    def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:
+    def backward(
+        self, grad_tensor: Start = None, retain_graph: bool | None = False, create_graph: bool = False
+    ) -> None:
         """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
         run_backward([self], [grad_tensor], retain_graph, create_graph)
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Set the gradient to zero, or drop it; a function that is traced always drops it."""
+        """Set the gradient to zero, or remove it; in a traced function it is always removed."""
         tracer, gradient = modes().tracer, self.grad
         if tracer is not None:
             tracer.note_gradient(self)
@@ -193,27 +200,27 @@ class Tensor(RunsOperators):
     clear_gradient = clear_grad
 
     def gradient(self) -> np.ndarray | None:
-        """The gradient as a NumPy array."""
+        """The gradient as a NumPy array, or None."""
         return None if self.grad is None else self.grad.numpy()
 
-    def register_hook(self, hook: Callable[[Any], Any]) -> HookHandle:
-        """Call a function with the gradient of this Tensor in each backward pass; it may return another gradient."""
+    def register_hook(self, hook: Hook) -> HookHandle:
+        """Register a function that is called with the gradient in each backward pass and may replace it."""
         return add_hook(self, hook)
 
     def retain_grads(self) -> None:
-        """Keep the gradient in `.grad`, even if an operator made this Tensor."""
+        """Keep the gradient in `.grad`, even if this Tensor is not a leaf."""
         retain_gradient(self)
 
     def detach(self) -> Tensor:
-        """A Tensor of the same memory through which no gradient flows."""
+        """A Tensor that shares the memory, and through which no gradient flows."""
         tracer = modes().tracer
         if tracer is not None:
             variable: Tensor = tracer.value(self).detach()
             return variable
         return self.result_class(self._array)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        """A leaf with a copy of the numbers and a name of its own, without gradient and hooks."""
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
+        """A leaf with copied elements and its own name, without the gradient and the hooks."""
         copied = self.__class__.__new__(self.__class__)
         memo[id(self)] = copied
         name = None if self._name is None else names.generate(f"{self._name}_deepcopy")
@@ -222,14 +229,14 @@ class Tensor(RunsOperators):
         return copied
 
     def __reduce__(self) -> Any:
-        """A pickle has the numbers, the name and the flags, but neither gradient nor graph."""
+        """Pickle the elements, the name and the flags, but neither the gradient nor the graph."""
         return _restored, (self.__class__, self._array, self.stop_gradient, self._name, self.persistable)
 
     def cpu(self) -> Tensor:
-        """This Tensor itself: it is on the CPU already."""
+        """This Tensor itself, which is on the CPU already."""
         return self
 
-    def cuda(self, device_id: Any = None, blocking: bool = True) -> Tensor:
+    def cuda(self, device_id: object = None, blocking: bool = True) -> Tensor:
         """Raise an error: there is no GPU."""
         raise no_gpu("cuda()")
 
@@ -238,31 +245,31 @@ class Tensor(RunsOperators):
         copied: Tensor = assign(self)
         return copied
 
-    # Changes in place. Operators add more of these, with an underscore: `x.exp_()`
+    # In-place methods. `add_methods` adds those of operators, such as `x.exp_()`
 
     @property
     def inplace_version(self) -> int:
-        """How often the memory of this Tensor was changed in place."""
+        """The number of times that the memory of this Tensor was changed in place."""
         return version_of(self._array)
 
     set_value, become, __setitem__ = inplace.set_value, inplace.become, inplace.set_item
 
-    def copy_(self, other: Any, blocking: bool = True) -> Tensor:
-        """Take the numbers of another value, broadcast to this shape."""
+    def copy_(self, other: Operand, blocking: bool = True) -> Tensor:
+        """Copy the elements of another value, broadcast to this shape."""
         self[...] = other
         return self
 
-    def fill_(self, value: Any) -> Tensor:
-        """Replace every number by one."""
+    def fill_(self, value: Operand) -> Tensor:
+        """Fill this Tensor with a number."""
         self[...] = value
         return self
 
     def zero_(self) -> Tensor:
-        """Replace every number by zero."""
+        """Fill this Tensor with zeros."""
         return self.fill_(0)
 
     def take_place_of(self, result: Tensor) -> None:
-        """Become the same value as a result, with its memory and its tape position."""
+        """Become the result, with its memory and its position on the tape."""
         self._array, self._node, self._slot = result._array, result._node, result._slot
         self._view, self.stop_gradient = result._view, result.stop_gradient
 
@@ -283,8 +290,8 @@ def _restored(
     return restored
 
 
-def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
-    """A Tensor of numbers, lists or arrays; Python floats get the default type, arrays keep theirs.
+def to_tensor(data: Any, dtype: DTypeLike | None = None, place: object = None, stop_gradient: bool = True) -> Tensor:
+    """Create a Tensor from numbers, lists or arrays; Python floats get the default type, arrays keep theirs.
 
     A Variable, or a Tensor while a function is traced, is copied in the Program; a list of them is stacked.
     """
@@ -303,8 +310,8 @@ def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bo
     return Tensor(array.astype(canonical(dtype or array.dtype), copy=False), stop_gradient)
 
 
-def _is_symbolic(data: Any) -> bool:
-    """Whether some of the numbers are known only when a Program runs."""
+def _is_symbolic(data: object) -> bool:
+    """Whether some elements are known only when a Program runs."""
     if isinstance(data, Tensor):
         return modes().tracer is not None
     if isinstance(data, (list, tuple)) and modes().tracer is not None:
@@ -312,7 +319,7 @@ def _is_symbolic(data: Any) -> bool:
     return isinstance(data, ValueMethods)
 
 
-def _copied(data: Any, dtype: Any) -> Any:
+def _copied(data: Any, dtype: DTypeLike | None) -> Applied:
     if isinstance(data, ValueMethods):
         value = as_applied(data)
         return assign(value) if dtype is None or canonical(dtype) == value.dtype else value.astype(dtype)
@@ -322,7 +329,7 @@ def _copied(data: Any, dtype: Any) -> Any:
 
 
 class Parameter(Tensor):
-    """A Tensor that training changes."""
+    """A Tensor that training updates."""
 
     __slots__ = ("attr",)
 
@@ -331,7 +338,7 @@ class Parameter(Tensor):
         self.persistable = True
         self.attr: Any = None  # the ParamAttr that it was created with
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         copied = super().__deepcopy__(memo)
         copied.attr = getattr(self, "attr", None)  # type: ignore[attr-defined]
         return copied

@@ -48,7 +48,7 @@ def test_an_error_is_told_with_the_operator_whose_result_had_another_shape():
     list(watch_program(main, {"x": np.ones((2, 2), "float32")}, Scope()))
     with pytest.raises(
         (ShapeError, OperatorError),
-        match=r"operator fewer_where_many .* made shape \[3, 2\] for a batch of 5, expected \[-1, 2\]; then "
+        match=r"operator fewer_where_many .* returned shape \[3, 2\] for a batch of 5, expected \[-1, 2\]; then "
         "operator add",
     ):
         list(watch_program(main, {"x": np.ones((5, 2), "float32")}, Scope()))

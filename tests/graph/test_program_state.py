@@ -29,7 +29,7 @@ def test_parameters_and_the_rest_are_told_apart(program: static.Program):
     assert list(parameters) == ["fc_0.w_0", "fc_0.b_0"]
     assert any("moment" in name for name in rest)
     assert program.state_dict().keys() == parameters.keys() | rest.keys()
-    with pytest.raises(ProgramError, match="mode is 'all', 'param' or 'opt', not 'half'"):
+    with pytest.raises(ProgramError, match="mode must be 'all', 'param' or 'opt', not 'half'"):
         program.state_dict("half")
 
 
@@ -63,5 +63,5 @@ def test_what_the_program_does_not_have_is_told(program: static.Program):
 
 
 def test_an_engine_that_cannot_explain_programs_is_refused():
-    with pytest.raises(ProgramError, match="no engine 'toy' that explains Programs; there are compiled"):
+    with pytest.raises(ProgramError, match="no engine 'toy' that explains Programs; expected one of compiled"):
         static.Program().explain(engine="toy")

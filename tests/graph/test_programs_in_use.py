@@ -42,7 +42,7 @@ def test_creating_a_variable_that_is_there_gives_the_one_that_is_there():
     (weight, _) = static.default_main_program().all_parameters()
     assert block.create_var(weight.name, weight.shape) is weight
     assert len(static.default_main_program().all_parameters()) == 2
-    with pytest.raises(ProgramError, match="variable x is there already, and is no parameter"):
+    with pytest.raises(ProgramError, match="variable x exists already, and is not a parameter"):
         block.create_parameter("x", [-1, 3])
 
 
@@ -165,7 +165,7 @@ def test_numbers_may_be_inputs_of_a_custom_operator():
 def test_a_gradient_that_asks_for_what_there_is_not_says_where():
     half = app.custom_op(lambda x: x / 2, name="half")
     with pytest.raises(
-        OperatorError, match=r"operator half \(test_programs_in_use\.py:\d+\): its gradient asks for 'grad'"
+        OperatorError, match=r"operator half \(test_programs_in_use\.py:\d+\): its gradient has a parameter 'grad'"
     ):
         half.backward(lambda x, grad: grad)
 

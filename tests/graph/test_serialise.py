@@ -72,13 +72,13 @@ def changed(data: Any, path: list[Any], value: Any) -> Any:
     ],
 )
 def test_other_data_is_refused(path: list[Any], value: Any):
-    with pytest.raises(ProgramError, match="this is no Program"):
+    with pytest.raises(ProgramError, match="this is not a Program"):
         program_from_data(changed(through_json(built()), path, value))
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"random_seed": None, "random_count": 0, "blocks": [{"parent": -1}]}])
 def test_what_is_no_program_at_all_is_refused(data: Any):
-    with pytest.raises(ProgramError, match="this is no Program"):
+    with pytest.raises(ProgramError, match="this is not a Program"):
         program_from_data(data)
 
 
@@ -94,7 +94,7 @@ def test_an_operator_or_an_attribute_that_is_not_there_is_named():
 
 def test_a_function_of_a_program_has_to_be_told_how_to_be_written():
     static.py_func(lambda a: a, static.data("x", [2]), static.InputSpec([2]))
-    with pytest.raises(ProgramError, match=r"py_func.<lambda> .* is a function of a program, which cannot be written"):
+    with pytest.raises(ProgramError, match=r"py_func.<lambda> .* is a custom operator, which cannot be saved here"):
         program_to_data(static.default_main_program())
 
 

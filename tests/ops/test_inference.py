@@ -89,7 +89,7 @@ def test_eager_results_are_those_of_a_program(name: str):
     check()
 
 
-REFUSES_UNKNOWN = {"squeeze": "has an unknown size", "matmul_step": "cannot change a matrix"}
+REFUSES_UNKNOWN = {"squeeze": "has an unknown size", "matmul_step": "cannot update a matrix"}
 """Operators that may refuse a size that is not known where the shape of the result would hang on it."""
 
 

@@ -10,7 +10,7 @@ import pytest
 import app
 from app import static
 from app.graph.passes.common import common
-from app.ops.settings import key_of, same_settings, shown
+from app.ops.settings import format_setting, key_of, same_settings
 
 LONG = np.zeros(2000, "float32")
 OTHER = LONG.copy()
@@ -47,8 +47,8 @@ def test_settings_that_are_equal_have_one_key():
 
 
 def test_a_long_array_is_printed_by_its_type_and_shape():
-    assert shown(LONG) == "<float32[2000]>"
-    assert shown(np.arange(3)) == "array([0, 1, 2])"
+    assert format_setting(LONG) == "<float32[2000]>"
+    assert format_setting(np.arange(3)) == "array([0, 1, 2])"
 
 
 @app.custom_op

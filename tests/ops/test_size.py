@@ -49,7 +49,7 @@ def test_comparisons_are_decided_where_every_run_agrees():
     assert larger(n, 0) is n
     assert smaller(n + 2, 1) == 1
     for undecided in (lambda: n > 5, lambda: n < m, lambda: bool(n), lambda: max(n, 1)):
-        with pytest.raises(UndecidedError, match="known only when it runs"):
+        with pytest.raises(UndecidedError, match="known only at run time"):
             undecided()
 
 

@@ -153,7 +153,7 @@ def test_tensors_choose_and_loop_at_once():
     assert (i.item(), z.numpy().tolist(), t.grad.numpy().tolist()) == (2, [1.0, 32.0], [5.0, 80.0])
     assert switch_case(app.to_tensor(1), [lambda: 5, lambda: 6]) == 6
     assert cond(True, lambda: 3, lambda: 4) == 3
-    with pytest.raises(ShapeError, match=r"one truth value, found shape \[2\]"):
+    with pytest.raises(ShapeError, match=r"a single boolean, found shape \[2\]"):
         cond(t > 0.0, lambda: 1, lambda: 2)
 
 
@@ -189,12 +189,12 @@ REFUSED = {
     "a number for a condition": (
         lambda x: cond(app.sum(x), lambda: x, lambda: x),
         DtypeError,
-        rf"operator cond {HERE}: its condition sum.out_0 must be a truth value, found float32; compare it first",
+        rf"operator cond {HERE}: its condition sum.out_0 must be boolean, found float32; use a comparison",
     ),
     "many conditions": (
         lambda x: cond(app.sum(x, axis=0) > 0.0, lambda: x, lambda: x),
         ShapeError,
-        r"must be one truth value, found shape \[3\]; make one of it with app.all or app.any",
+        r"must be a single boolean, found shape \[3\]; reduce it with app.all or app.any",
     ),
     "no function": (lambda x: cond(app.sum(x) > 0.0, x, x), OperatorError, "true_fn must be a function"),
     "fewer loop variables": (
@@ -215,7 +215,7 @@ REFUSED = {
     "a loop over a number": (
         lambda x: while_loop(lambda y: app.sum(y), lambda y: [y], [x]),
         DtypeError,
-        "must be a truth value, found float32",
+        "must be boolean, found float32",
     ),
     "no loop variables": (
         lambda x: while_loop(lambda: True, list, []),
@@ -250,7 +250,7 @@ def test_a_value_of_a_branch_is_not_known_outside(x: Any):
 def test_a_condition_whose_size_only_the_run_tells_is_refused_there(x: Any, engine: str):
     y = cond(app.sum(x, axis=1) > 0.0, lambda: x, lambda: -x)
     assert run(y, DOWN)[0].tolist() == [UP]
-    with pytest.raises(ShapeError, match=r"operator cond .*one truth value, found shape \[2\]"):
+    with pytest.raises(ShapeError, match=r"operator cond .*a single boolean, found shape \[2\]"):
         run(y, UP, DOWN, engine=engine)
 
 

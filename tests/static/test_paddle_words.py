@@ -68,7 +68,7 @@ def test_a_pruned_run_updates_nothing_that_was_not_asked_for(engine: str):
     np.testing.assert_allclose(value(w.name), 2 - 0.5 * X.sum(0))
     executor.run(main, {"x": X}, [loss, made], use_prune=True)
     np.testing.assert_allclose(value(w.name), 2 - X.sum(0))
-    with pytest.raises(ProgramError, match="which is no operator of this Program"):
+    with pytest.raises(ProgramError, match="which is not an operator of this Program"):
         executor.run(main.clone(), {"x": X}, [loss, made], use_prune=True)
 
 

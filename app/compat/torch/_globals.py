@@ -7,7 +7,7 @@ from typing import Any
 import app
 from app.compat.torch._dtype import named
 from app.compat.torch._tensor import Tensor
-from app.ops.elementwise import meeting_type
+from app.ops import elementwise
 
 
 def is_tensor(obj: Any) -> bool:
@@ -27,7 +27,7 @@ def is_floating_point(input: Any) -> bool:
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The common element type of two values, Tensors or numbers."""
-    return named(meeting_type([tensor1, tensor2]))
+    return named(elementwise.result_type([tensor1, tensor2]))
 
 
 class inference_mode(app.no_grad):

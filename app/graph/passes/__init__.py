@@ -1,6 +1,6 @@
-"""Passes: functions from a Program to a Program that computes the same at less cost, each in a file of its own.
+"""Passes: functions from a Program to an equivalent, faster Program, each in a file of its own.
 
-`keep` names the variables that will be fetched, which no pass may remove.
+`keep` has the names of the variables that will be fetched, which no pass may remove.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _fuse_everything = inside_too(fusion)
 
 
 def pipeline(fuse: Rewrite = _fuse_everything) -> tuple[Pass, ...]:
-    """The passes in order. An engine may give its own `fuse`, which joins only what it can run in one loop."""
+    """The passes in order. An engine may pass its own `fuse`, which fuses only what it can run in one loop."""
     return (
         Pass("constants", inside_too(constants)),
         Pass("common", inside_too(common)),
@@ -41,7 +41,7 @@ def pipeline(fuse: Rewrite = _fuse_everything) -> tuple[Pass, ...]:
 
 
 PIPELINE = pipeline()
-"""The passes if everything elementwise can be joined."""
+"""The passes with fusion of all elementwise operators."""
 
 
 def after_each(passes: Sequence[Pass], program: Program, keep: Collection[str]) -> Iterator[tuple[Pass, Program]]:
@@ -52,5 +52,5 @@ def after_each(passes: Sequence[Pass], program: Program, keep: Collection[str]) 
 
 
 def optimise(program: Program, keep: Collection[str], passes: Sequence[Pass] = PIPELINE) -> Program:
-    """The Program after all passes."""
+    """Apply all passes; returns the resulting Program."""
     return reduce(lambda before, each: each.run(before, keep), passes, program)

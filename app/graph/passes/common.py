@@ -1,4 +1,4 @@
-"""Common subexpressions: an operator that repeats an earlier one is dropped."""
+"""Common subexpression elimination."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from app.ops.settings import key_of_settings
 
 
 def common(program: Program, keep: Collection[str]) -> Program:
-    """The Program without operators that repeat an earlier one on the same values.
+    """The Program without operators that repeat an earlier operator on the same values.
 
-    A persistable variable may be changed in place between two reads, which then differ. So writes are counted.
+    Writes to each variable are counted, because a persistable variable may be changed in place between two reads.
     """
     block = program.global_block()
     operators: list[Operator] = []
     replaced: dict[str, str] = {}
     seen: dict[Hashable, tuple[str, ...]] = {}
-    written = writes(block.ops)
-    versions = dict.fromkeys(written, 0)
+    write_counts = writes(block.ops)
+    versions = dict.fromkeys(write_counts, 0)
     for op in block.ops:
         op = renamed(op, replaced)
-        shareable = is_pure(block, op) and all(written[name] == 1 for name in op.outputs)
+        shareable = is_pure(block, op) and all(write_counts[name] == 1 for name in op.outputs)
         key = _key(op, versions) if shareable else None
         if key in seen and not any(name in keep for name in op.outputs):
             replaced.update(zip(op.outputs, seen[key], strict=True))

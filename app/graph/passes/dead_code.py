@@ -1,4 +1,4 @@
-"""Dead code: operators whose results nobody reads, fetches or keeps, and unused inputs and outputs of control flow."""
+"""Dead code elimination: removes unused operators, and unused inputs and outputs of control flow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def dead_code(program: Program, keep: Collection[str]) -> Program:
-    """The Program without operators on which neither `keep`, nor a persistable variable, nor an effect depends."""
+    """The Program with only the operators that `keep`, persistable variables or side effects depend on."""
     block = program.global_block()
     needed = set(keep)
     kept = []
@@ -32,7 +32,7 @@ def _without_dead_code_inside(program: Program, op: Operator, needed: Collection
 
 
 def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
-    """Control flow with only the outputs that are needed. A loop still carries what its condition and these read."""
+    """Control flow with only the needed outputs, and the carried variables that these and the condition depend on."""
     wanted = {i for i, name in enumerate(op.outputs) if name in needed}
     form = op.definition.form
     if isinstance(form, Loop):
@@ -57,7 +57,7 @@ def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
 
 
 def _without_unread_inputs(op: Operator) -> Operator:
-    """Control flow with only the inputs that its bodies read; what a loop carries stays."""
+    """Control flow with only the inputs that its bodies read; carried variables stay."""
     bodies = op.bodies
     fixed = op.attributes["results"] if isinstance(op.definition.form, Loop) else 0
     first = len(op.inputs) - len(next(iter(bodies.values())).inputs)
@@ -69,9 +69,9 @@ def _without_unread_inputs(op: Operator) -> Operator:
     changed = Operator(op.definition, op.inputs, op.outputs, op.attributes, op.role)
     changed.inputs = (*op.inputs[:first], *_at(op.inputs[first:], kept))
     for name, body in bodies.items():
-        gone = {*body.inputs} - {*_at(body.inputs, kept)}
+        removed = {*body.inputs} - {*_at(body.inputs, kept)}
         changed.attributes[name] = Body(body.block, _at(body.inputs, kept), body.outputs)
-        for unread in gone:
+        for unread in removed:
             body.block.vars.pop(unread, None)
     return changed
 
@@ -81,7 +81,7 @@ def _at(items: Sequence[T], places: Iterable[int]) -> tuple[T, ...]:
 
 
 def _carried_for(op: Operator, form: Loop, wanted: set[int]) -> set[int]:
-    """The outputs of a loop that are wanted, and those that other iterations need for them."""
+    """The wanted outputs of a loop, and the carried variables that these depend on in other iterations."""
     condition, body = op.attributes[form.says], op.attributes[form.makes]
     results = op.attributes["results"]
     while True:
@@ -93,7 +93,7 @@ def _carried_for(op: Operator, form: Loop, wanted: set[int]) -> set[int]:
 
 
 def _sources(body: Body, names: Iterable[str | None]) -> set[str]:
-    """The variables that some variables of a body, and the effects in it, depend on."""
+    """The variables that the given variables of a body, and side effects in it, depend on."""
     needed = {name for name in names if name is not None}
     for op in reversed(body.block.ops):
         if needed.intersection(op.outputs) or not is_pure(body.block, op):

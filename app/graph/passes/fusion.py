@@ -1,22 +1,22 @@
-"""Elementwise fusion: a chain of operators over one shape becomes one operator, which runs in one loop."""
+"""Elementwise fusion: chains of elementwise operators on one shape become one operator, which runs in one loop."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from app.graph.interpret import run_operators
+from app.graph.interpret import RunValue, run_operators
 from app.graph.passes.rewrite import reads, with_operators, writes
 from app.graph.program import Operator, Program
 from app.ops.definition import OpDef
 from app.ops.form import Elementwise, Fused
+from app.ops.values import Kernel, Results
 
 
 @dataclass(eq=False)
 class _Group:
-    """Operators that will run in one loop. It is open until something outside depends on its position."""
+    """Operators that will run in one loop. It is open until an operator outside depends on its position."""
 
     number: int
     shape: Hashable
@@ -30,13 +30,13 @@ def fusion(
     joins: Callable[[Operator], bool] = lambda op: True,
     shape_of: Callable[[str], Hashable] | None = None,
 ) -> Program:
-    """The Program with chains of elementwise operators joined, of those that `joins` allows.
+    """The Program with chains of elementwise operators fused; `joins` selects the operators that may be fused.
 
-    `shape_of` gives the shape of a variable if more is known than was declared: two sizes that are both declared as
-    unknown may differ.
+    `shape_of` returns the shape of a variable if more is known than its declaration, in which two unknown sizes may
+    differ.
 
-    A group is placed where its last member was, so it takes another member only while nothing outside has read what
-    it writes, or changed what it reads.
+    A group is placed at the position of its last member, so it takes another member only while no operator outside has
+    read its outputs or overwritten its inputs.
     """
     block = program.global_block()
     placed: dict[int, Operator | _Group] = {}
@@ -71,7 +71,7 @@ def fusion(
 
 
 def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Collection[str]) -> Operator:
-    """One operator for a group. Its inputs come from outside, and its outputs are read outside."""
+    """The fused operator of a group: its inputs come from outside, and its outputs are read outside."""
     if len(group.members) == 1:
         return group.members[0]
     block = program.global_block()
@@ -96,10 +96,10 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
     return Operator(definition, list(inputs), outputs, {}, body[-1].role)
 
 
-def _kernel(body: tuple[Operator, ...], inputs: Sequence[str], outputs: Sequence[str]) -> Callable[..., Any]:
-    """The kernel of a fused operator, for engines that run one operator after the other."""
+def _kernel(body: tuple[Operator, ...], inputs: Sequence[str], outputs: Sequence[str]) -> Kernel:
+    """The kernel of a fused operator, for engines that run operators one by one."""
 
-    def run(*arrays: Any) -> Any:
+    def run(*arrays: RunValue) -> Results:
         values = dict(zip(inputs, arrays, strict=True))
         run_operators(body, values)
         return values[outputs[0]] if len(outputs) == 1 else tuple(values[n] for n in outputs)

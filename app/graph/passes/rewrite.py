@@ -1,4 +1,4 @@
-"""What passes share: Programs with other operators, who reads and writes what, and passes inside control flow."""
+"""Functions that passes share: rebuilding Programs, reads and writes of variables, and passes inside control flow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from app.graph.program import Block, Body, Operator, Program
 
 Rewrite = Callable[[Program, Collection[str]], Program]
-"""What a pass does: makes another Program of one, which still gives the variables that are named."""
+"""A function from a Program, and the names of variables to keep, to a Program."""
 
 
 def with_operators(program: Program, operators: Sequence[Operator], keep: Collection[str] = ()) -> Program:
@@ -22,28 +22,28 @@ def with_operators(program: Program, operators: Sequence[Operator], keep: Collec
 
 
 def renamed(operator: Operator, names: dict[str, str]) -> Operator:
-    """The operator with inputs replaced by other variables."""
+    """The operator with renamed inputs."""
     inputs = [None if name is None else names.get(name, name) for name in operator.inputs]
     return Operator(operator.definition, inputs, operator.outputs, operator.attributes, operator.role)
 
 
 def reads(operators: Sequence[Operator]) -> Counter[str]:
-    """How often each variable is an input."""
+    """The number of times that each variable is an input."""
     return Counter(name for op in operators for name in op.inputs if name is not None)
 
 
 def writes(operators: Sequence[Operator]) -> Counter[str]:
-    """How often each variable is an output; more than once if an update changes it in place."""
+    """The number of times that each variable is an output; above 1 if an update changes it in place."""
     return Counter(name for op in operators for name in op.outputs)
 
 
 def is_pure(block: Block, operator: Operator) -> bool:
-    """Whether an operator can be left out, moved or shared: no effects, nothing random, no persistable variable.
+    """Whether an operator can be removed, moved or shared: no side effects, random numbers or persistable outputs.
 
-    Control flow is pure if everything in it is.
+    Control flow is pure if all operators in it are.
     """
     definition = operator.definition
-    opaque = definition.custom and definition.form is None  # a user's Python, which may print, count or draw numbers
+    opaque = definition.custom and definition.form is None  # a user's Python function may have side effects
     if definition.effects or opaque or definition.random or not operator.outputs:
         return False
     if not all(is_pure(body.block, inner) for body in operator.bodies.values() for inner in body.block.ops):
@@ -55,7 +55,7 @@ def is_pure(block: Block, operator: Operator) -> bool:
 
 
 def as_program(body: Body) -> Program:
-    """A body as a Program whose data are the inputs of the body."""
+    """A body as a Program, whose data variables are the inputs of the body."""
     program = Program()
     program.blocks = []
     block = body.block.copied_into(program)
@@ -65,14 +65,14 @@ def as_program(body: Body) -> Program:
 
 
 def _as_body(program: Program, like: Body) -> Body:
-    """A Program that `as_program` made as a body again, with the inputs and outputs that it had."""
+    """The inverse of `as_program`, with the inputs and outputs of `like`."""
     for name in like.inputs:
         program.global_block().vars[name].is_data = False
     return Body(program.global_block(), like.inputs, like.outputs)
 
 
 def rewritten(op: Operator, rewrite: Callable[[str, Program, Collection[str]], Program]) -> Operator:
-    """An operator with each of its bodies rewritten, from the name of the attribute, the Program, and what to keep."""
+    """An operator with rewritten bodies; `rewrite` takes the name of the attribute, the Program, and names to keep."""
     bodies = op.bodies
     if not bodies:
         return op
@@ -84,7 +84,7 @@ def rewritten(op: Operator, rewrite: Callable[[str, Program, Collection[str]], P
 
 
 def inside_too(rewrite: Rewrite) -> Rewrite:
-    """A pass that works on a Program and on all bodies in it."""
+    """A pass that applies `rewrite` to a Program and to all bodies in it."""
 
     def everywhere(program: Program, keep: Collection[str]) -> Program:
         program = rewrite(program, keep)

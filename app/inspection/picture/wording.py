@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from app.graph.program import Operator
-from app.ops.settings import is_usual, shown
+from app.ops.settings import format_setting, is_default
 from app.ops.spec import Spec
 
 WIDTH = 28
@@ -26,12 +26,12 @@ def form(spec: Spec) -> str:
 def attributes(op: Operator) -> str:
     """The settings of an operator that are not the usual ones; what runs inside it is drawn, and not named here."""
     usual = op.definition.attributes
-    said = {k: v for k, v in op.attributes.items() if k not in op.bodies and not is_usual(v, usual.get(k))}
+    said = {k: v for k, v in op.attributes.items() if k not in op.bodies and not is_default(v, usual.get(k))}
     return ", ".join(f"{name}={_short(value)}" for name, value in said.items())
 
 
 def _short(value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else shown(value)
+    text = f"{value:.6g}" if isinstance(value, float) else format_setting(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -9,8 +9,8 @@ from app.errors import ShapeError
 from app.ops.definition import apply
 from app.ops.math import rsqrt, square
 from app.ops.reduction import mean
-from app.ops.running import in_training, running_mean
 from app.ops.shaping import reshape
+from app.ops.training_mode import in_training, running_mean
 
 __all__ = ["batch_norm", "group_norm", "layer_norm"]
 

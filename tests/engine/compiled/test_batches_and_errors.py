@@ -225,7 +225,7 @@ def test_a_label_out_of_range_ends_the_run_before_anything_is_updated(threads: i
     wrong[ORDER[[0, 7]]] = 3  # one in the share of each thread
     bad = Batches(IMAGES, wrong, ORDER, 8)
     scope = first_values()
-    with pytest.raises(OperatorError, match="operator softmax_with_cross_entropy: labels must name classes"):
+    with pytest.raises(OperatorError, match="operator softmax_with_cross_entropy: labels must be valid classes"):
         static.Executor(engine="compiled").train_from_dataset(made["program"], bad, ["x", "label"], scope=scope)
     close(scope.values, first_values().values)
     assert np.isfinite(train(made, batches(), [made["loss"]])[0][0]).all()

@@ -262,7 +262,7 @@ def test_problems_inside_are_told_with_their_reason():
     index = static.data("index", [-1], "int64")
     y = cond(app.sum(x) > 0.0, lambda: app.gather(x, index), lambda: app.gather(x, index) * 2.0)
     for engine in ("compiled", "reference"):
-        with pytest.raises(OperatorError, match=r"operator cond.*(an index lies outside of the value|out of bounds)"):
+        with pytest.raises(OperatorError, match=r"operator cond.*out of bounds"):
             static.Executor(engine=engine).run(
                 feed={"x": np.ones((4, 3)), "index": np.array([0, 1, 2, 4])}, fetch_list=[y]
             )

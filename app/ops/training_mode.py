@@ -1,15 +1,13 @@
-"""What differs between training and use: a `training` that `Program.clone(for_test=True)` turns off."""
+"""Operators that behave differently in training and inference; `Program.clone(for_test=True)` sets `training=False`."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from app.ops.definition import operator
 from app.ops.form import Elementwise
 from app.ops.spec import Spec
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @operator(
@@ -18,7 +16,7 @@ from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, R
     has_training_mode=True,
 )
 def in_training(trained: Array, known: Array, *, training: bool = True) -> Results:
-    """The first value in training, the second in use."""
+    """`trained` in training, `known` in inference."""
     return np.copy(trained if training else known)
 
 
@@ -32,17 +30,17 @@ def _(trained: OnnxValue, known: OnnxValue, training: bool) -> OnnxResult:
     return trained if training else known
 
 
-def _infer_running(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
+def _infer_running_mean(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:
     return running
 
 
-def _one(running: Any, value: Any, momentum: float, training: bool) -> Any:
+def _update_running(running: Element, value: Element, momentum: float, training: bool) -> Element:
     return running * momentum + value * (1.0 - momentum) if training else running
 
 
-@operator(_infer_running, form=Elementwise(_one), has_training_mode=True)
+@operator(_infer_running_mean, form=Elementwise(_update_running), has_training_mode=True)
 def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
-    """In training, a mean of values seen in which older ones count less and less; in use, as it stands."""
+    """Exponential moving average of `value` in training; `running`, unchanged, in inference."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
 
 

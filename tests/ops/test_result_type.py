@@ -1,4 +1,4 @@
-"""Which element type values meet in: arrays decide, values without axes are numbers to them, Python's the weakest."""
+"""Type promotion: arrays take precedence over scalars, and these over Python numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import app
 from app import static
-from app.ops.elementwise import meeting_type
+from app.ops.elementwise import result_type
 
 
 def with_axes(dtype: str) -> app.Tensor:
@@ -89,19 +89,19 @@ def test_a_python_number_beside_a_number_tensor(value: Any, result: str):
     assert (value + number("int8")).dtype == result
 
 
-def test_the_meeting_type_can_be_asked_for():
-    assert meeting_type([1, 2.5]) == "float32"
-    assert meeting_type([True, 2]) == "int64"
-    assert meeting_type([number("float64"), with_axes("int32"), 1]) == "float64"
-    assert meeting_type([number("float64"), with_axes("float32"), number("int64")]) == "float32"
+def test_result_type():
+    assert result_type([1, 2.5]) == "float32"
+    assert result_type([True, 2]) == "int64"
+    assert result_type([number("float64"), with_axes("int32"), 1]) == "float64"
+    assert result_type([number("float64"), with_axes("float32"), number("int64")]) == "float32"
 
 
 def test_what_is_no_number_is_refused():
     with pytest.raises(TypeError, match="is not a number"):
-        meeting_type([with_axes("float32"), object()])
+        result_type([with_axes("float32"), object()])
     with pytest.raises(TypeError, match=r"0.5j \(complex\) is not a number"):
         with_axes("float32") * 0.5j
 
 
 def test_large_whole_numbers_are_still_whole():
-    assert meeting_type([sys.maxsize]) == "int64"
+    assert result_type([sys.maxsize]) == "int64"
