@@ -213,3 +213,5 @@ def test_layers_of_images_are_those_of_paddle_1():
         assert of_images.Pool2D(pool_type="avg", global_pooling=True)(y).shape == [2, 4, 1, 1]
         with pytest.raises(OperatorError, match="pool_type must be 'max' or 'avg', found 'sum'"):
             of_images.Pool2D(2, "sum")
+        with pytest.raises(OperatorError, match="pool2d: data_format must be 'NCHW', found 'NHWC'"):
+            of_images.Pool2D(global_pooling=True, data_format="NHWC")(x)

@@ -7,6 +7,7 @@ from app import nn
 from app.custom.lookup import make_operator
 from app.errors import OperatorError
 from app.nn import Layer, functional
+from app.nn.functional.convolution import check_format
 from app.nn.layers.of_function import FunctionLayer
 
 
@@ -115,6 +116,7 @@ def pool2d(
     """The greatest number or the mean of each window of images; `use_cudnn` has no effect."""
     _check_pool_type("pool2d", pool_type)
     if global_pooling:
+        check_format("pool2d", data_format)
         whole = functional.adaptive_max_pool2d if pool_type == "max" else functional.adaptive_avg_pool2d
         return whole(input, 1)
     windows = (input, pool_size, pool_stride, pool_padding)
