@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.errors import OperatorError
 from app.graph.build import constant
 from app.graph.defaults import default_main_program, in_dynamic_mode
 from app.graph.variable import Variable
@@ -26,7 +27,7 @@ def _make(definition: OpDef, **attributes: Any) -> Any:
     if in_dynamic_mode():
         return Tensor(np.asarray(apply(definition, [], attributes)))
     program = default_main_program()
-    if definition.random:
+    if definition.random and attributes.get("seed") is None:
         attributes["seed"] = program.next_seed()
     return program.current_block().append_op(definition, [], attributes)[0]
 
@@ -88,11 +89,16 @@ def logspace(
     return _from_array(array.astype(canonical(dtype or get_default_dtype())))
 
 
-def meshgrid(*args: Any, name: str | None = None) -> list[Any]:
-    """For each of several lines of coordinates, those of every point of the grid that they span."""
+def meshgrid(*args: Any, name: str | None = None, indexing: str = "ij") -> list[Any]:
+    """Coordinates of every point of a grid, from vectors of coordinates; with "xy" the first two axes are exchanged."""
+    if indexing not in ("ij", "xy"):
+        raise OperatorError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
     lines = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-    apart = [[1] * axis + [-1] + [1] * (len(lines) - axis - 1) for axis in range(len(lines))]
-    return broadcast_tensors([line.reshape(shape) for line, shape in zip(lines, apart, strict=True)])
+    axes = list(range(len(lines)))
+    if indexing == "xy":
+        axes[:2] = axes[:2][::-1]
+    shapes = [[1] * axis + [-1] + [1] * (len(lines) - axis - 1) for axis in axes]
+    return broadcast_tensors([line.reshape(shape) for line, shape in zip(lines, shapes, strict=True)])
 
 
 def eye(num_rows: int, num_columns: int | None = None, dtype: Any = None) -> Any:
@@ -144,14 +150,23 @@ def rand(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
     return uniform(shape, dtype, 0.0, 1.0)
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None = None, dtype: Any = None) -> Any:
-    """Random numbers of the normal distribution; the shape of a mean or a deviation that is a value is theirs."""
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, shape: Any = None, name: str | None = None, dtype: Any = None, seed: int = 0
+) -> Any:
+    """Normally distributed random numbers. Without `shape`, they have the shape of `mean` and `std`."""
     if hasattr(mean, "dtype") or hasattr(std, "dtype"):
         shape = (mean + std).shape if shape is None else shape
         return standard_normal(shape, dtype) * std + mean
     kind = canonical(dtype or get_default_dtype())
     shape = (1,) if shape is None else shape
-    return _make(drawing.gaussian_random, shape=_shape(shape), dtype=kind, mean=float(mean), std=float(std))
+    return _make(
+        drawing.gaussian_random,
+        shape=_shape(shape),
+        dtype=kind,
+        mean=float(mean),
+        std=float(std),
+        seed=(int(seed), 0) if seed else None,
+    )
 
 
 def standard_normal(shape: Any, dtype: Any = None, name: str | None = None) -> Any:

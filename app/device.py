@@ -45,10 +45,10 @@ class CUDAPlace:
         raise no_gpu(f"CUDAPlace({device_id})")
 
 
-def set_device(device: str) -> CPUPlace:
-    """Choose a device; it is the CPU that there is."""
-    if str(device).partition(":")[0] != "cpu":
-        raise no_gpu(repr(device))
+def set_device(device: Any) -> CPUPlace:
+    """Choose the device. Only the CPU is there: another one is refused."""
+    if device != CPUPlace() and str(device).partition(":")[0] != "cpu":
+        raise no_gpu(f"device {str(device)!r}")
     return CPUPlace()
 
 
@@ -73,5 +73,5 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
 
 
 def no_gpu(wish: Any) -> DeviceError:
-    """What to raise where a GPU is asked for."""
+    """The error to raise where a GPU is asked for."""
     return DeviceError(f"{wish} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")

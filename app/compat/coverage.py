@@ -1,9 +1,9 @@
-"""What a façade has: its modules, and the names in each."""
+"""Listings of the modules of a façade and the names in each."""
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import sys
 from textwrap import fill
 from types import ModuleType
 
@@ -11,10 +11,10 @@ from app.compat.missing import PREFIX, names_of, shown
 
 
 def coverage(root: str) -> dict[str, list[str]]:
-    """For each module of a façade the names that it offers beside its submodules."""
+    """The names that each module of a façade offers, without its submodules."""
     package = importlib.import_module(PREFIX + root)
-    inside = [found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
-    modules = [package, *(importlib.import_module(name) for name in sorted(inside))]
+    inside = [name for name in sys.modules if name.startswith(f"{package.__name__}.") and "._" not in name]
+    modules = [package, *(sys.modules[name] for name in sorted(inside))]
     names = {shown(module.__name__): sorted(_plain_names(module), key=str.lower) for module in modules}
     return {module: offered for module, offered in names.items() if offered}
 

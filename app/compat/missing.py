@@ -1,4 +1,4 @@
-"""What a façade answers when it is asked for a name that it does not have."""
+"""Errors about names that a façade does not have."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ PREFIX = "app.compat."
 
 
 class MissingNameError(AppError, AttributeError):
-    """A name that is not part of a façade."""
+    """A name that is not part of a façade. `hasattr` raises it often, so its message is made when it is printed."""
+
+    def __init__(self, message: Callable[[], str]):
+        super().__init__()
+        self._message = message
+
+    def __str__(self) -> str:
+        return self._message()
 
 
 class MissingImportError(AppError, ImportError):
-    """A name that was to be imported from a façade, and is not part of it."""
+    """A name that cannot be imported, as it is not part of a façade."""
 
 
 class MissingModuleError(AppError, ModuleNotFoundError):
@@ -31,11 +38,15 @@ def missing(module: str) -> Callable[[str], NoReturn]:
     """The `__getattr__` of a façade's module: it says that a name is not there, and what is closest."""
 
     def __getattr__(name: str) -> NoReturn:  # noqa: N807 - what Python calls
-        if name in INSTEAD:
-            raise MissingNameError(without(f"the façade {shown(module)}", name))
-        raise MissingNameError(f"{shown(module)} has no {name!r} in this façade{closest(module, name)}")
+        raise MissingNameError(lambda: _about(module, name))
 
     return __getattr__
+
+
+def _about(module: str, name: str) -> str:
+    if name in INSTEAD:
+        return without(f"the façade {shown(module)}", name)
+    return f"{shown(module)} has no {name!r} in this façade{closest(module, name)}"
 
 
 def shown(module: str) -> str:
@@ -57,7 +68,7 @@ def closest(module: str, name: str) -> str:
 
 
 def names_of(module: ModuleType) -> list[str]:
-    """What a façade's module offers."""
+    """The names that a façade's module offers."""
     return list(getattr(module, "__all__", ()))
 
 

@@ -15,6 +15,7 @@ from app.io.loader import DataLoader
 from app.io.sampler import (
     BatchSampler,
     DistributedBatchSampler,
+    DistributedSampler,
     RandomSampler,
     Sampler,
     SequenceSampler,
@@ -31,6 +32,7 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "DistributedBatchSampler",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",

@@ -1,8 +1,8 @@
-"""Many examples as one batch: the same field of all of them is stacked."""
+"""Collation: the same field of many examples is stacked into one array."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Number
 from typing import Any
 
@@ -13,9 +13,9 @@ from app.tensor import Tensor, to_tensor
 
 
 def default_collate_fn(batch: Sequence[Any]) -> Any:
-    """Numbers and arrays as an array, Tensors as a Tensor, with an axis for the batch in front; text as a list.
+    """Stack numbers and arrays into an array, Tensors into a Tensor, along a new first axis; put text into a list.
 
-    Fields of tuples, lists and dictionaries are stacked each for itself.
+    Each field of tuples, lists and dictionaries is stacked on its own.
     """
     first = batch[0]
     if isinstance(first, Tensor):
@@ -31,7 +31,7 @@ def default_collate_fn(batch: Sequence[Any]) -> Any:
     if isinstance(first, (tuple, list)):
         if len({len(example) for example in batch}) > 1:
             raise DataError(
-                f"examples of one batch have {sorted({len(e) for e in batch})} fields; they must have equally many"
+                f"examples of one batch have {sorted({len(e) for e in batch})} fields; they must have the same number"
             )
         return [default_collate_fn(field) for field in zip(*batch, strict=True)]
     raise DataError(
@@ -48,14 +48,14 @@ def _stacked(arrays: Sequence[Any]) -> Any:
     return np.stack(arrays)
 
 
-def as_tensors(batch: Any) -> Any:
-    """The batch with its arrays made Tensors."""
+def as_tensors(batch: Any, make: Callable[[Any], Any] = to_tensor) -> Any:
+    """The batch with its numeric arrays turned into Tensors by `make`."""
     if isinstance(batch, (np.ndarray, np.generic)):
-        return to_tensor(batch) if batch.dtype.kind in "biuf" else batch
+        return make(batch) if batch.dtype.kind in "biuf" else batch
     if isinstance(batch, Mapping):
-        return {key: as_tensors(value) for key, value in batch.items()}
+        return {key: as_tensors(value, make) for key, value in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(as_tensors(value) for value in batch))
+        return type(batch)(*(as_tensors(value, make) for value in batch))
     if isinstance(batch, (tuple, list)):
-        return type(batch)(as_tensors(value) for value in batch)
+        return type(batch)(as_tensors(value, make) for value in batch)
     return batch

@@ -1,4 +1,4 @@
-"""Data sets: examples by number, or one after the other; and data sets made of others."""
+"""Data sets: of examples by index, or of a stream of examples; and data sets made of others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from app.errors import DataError
-from app.ops.random import generator as random_generator
+from app.io.generator import generator_of
 
 
 class Dataset:
-    """Examples by number: subclasses say what `dataset[i]` is, and how many there are."""
+    """Examples by index: subclasses define `__getitem__` and `__len__`."""
+
+    def __class_getitem__(cls, kind: Any) -> type:
+        """`Dataset[int]` tells a reader what the examples are."""
+        return cls
+
+    def __add__(self, other: Dataset) -> ConcatDataset:
+        return ConcatDataset([self, other])
 
     def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__} needs a method __getitem__(index) that gives an example")
@@ -23,10 +30,13 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Examples one after the other, as from a stream: subclasses say how to iterate."""
+    """A stream of examples: subclasses define `__iter__`."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} needs a method __iter__() that gives the examples")
+
+    def __add__(self, other: Any) -> Any:
+        return ChainDataset([self, other])
 
     def __getitem__(self, index: int) -> Any:
         raise DataError(f"{type(self).__name__} gives its examples one after the other; iterate over it")
@@ -36,7 +46,7 @@ class IterableDataset(Dataset):
 
 
 class TensorDataset(Dataset):
-    """Example i is row i of each of several values with equally many rows."""
+    """Example i is row i of each of several values, which have the same number of rows."""
 
     def __init__(self, tensors: Sequence[Any]):
         self.tensors = list(tensors)
@@ -52,7 +62,7 @@ class TensorDataset(Dataset):
 
 
 class ComposeDataset(Dataset):
-    """Example i is all fields of the examples i of several data sets."""
+    """Example i has the fields of example i of each of several data sets."""
 
     def __init__(self, datasets: Sequence[Dataset]):
         self.datasets = list(datasets)
@@ -72,7 +82,7 @@ def _fields(example: Any) -> Sequence[Any]:
 
 
 class ConcatDataset(Dataset):
-    """The examples of several data sets, one set after the other."""
+    """The examples of several data sets, one data set after another."""
 
     def __init__(self, datasets: Iterable[Dataset]):
         self.datasets = list(datasets)
@@ -90,7 +100,7 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """The examples of several streams, one stream after the other."""
+    """The examples of several streams, one stream after another."""
 
     def __init__(self, datasets: Iterable[IterableDataset]):
         self.datasets = list(datasets)
@@ -100,7 +110,7 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset):
-    """The examples of a data set that are listed."""
+    """The examples of a data set at the given indices."""
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]):
         self.dataset, self.indices = dataset, indices
@@ -113,9 +123,9 @@ class Subset(Dataset):
 
 
 def random_split(dataset: Dataset, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
-    """The examples dealt out at random: so many to each part, or such shares of all."""
+    """Split a data set at random into parts with the given numbers, or fractions, of examples."""
     counts = _counts(len(dataset), lengths)
-    order = (generator or random_generator()).permutation(len(dataset)).tolist()
+    order = generator_of(generator).permutation(len(dataset)).tolist()
     ends = list(itertools.accumulate(counts))
     return [Subset(dataset, order[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 

@@ -118,6 +118,6 @@ class DataLoader:
 
 
 def _dealt(items: Iterator[Any], count: int) -> list[Iterable[Any]]:
-    """The items dealt out to so many, one after the other."""
+    """The items dealt out to `count` lists in turn."""
     listed = list(items)
     return [listed[start::count] for start in range(count)]

@@ -1,4 +1,4 @@
-"""In which order the examples of a data set are seen, and which make a batch."""
+"""Samplers: the order in which the examples of a data set are used, and which of them form a batch."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 
 from app.errors import DataError
-from app.ops.random import generator as random_generator
+from app.io.generator import generator_of
 from app.ranks.current import place
 
 
 class Sampler:
-    """The base: subclasses give the numbers of examples in some order."""
+    """The base: subclasses define `__iter__`, which gives indices of examples."""
 
     def __init__(self, data_source: Sized | None = None):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError(f"{type(self).__name__} needs a method __iter__() that gives numbers of examples")
+        raise NotImplementedError(f"{type(self).__name__} needs a method __iter__() that gives indices of examples")
 
 
 class SequenceSampler(Sampler):
-    """One after the other."""
+    """All examples in order."""
 
     def __init__(self, data_source: Sized):
         super().__init__(data_source)
@@ -37,7 +37,7 @@ class SequenceSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """In random order, anew each time; with `replacement`, each as likely at every draw."""
+    """Random order, a new one each time; with `replacement`, independent draws."""
 
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
@@ -52,9 +52,9 @@ class RandomSampler(Sampler):
             raise DataError(f"RandomSampler: {self.num_samples} of {self._count} examples need replacement=True")
 
     def __iter__(self) -> Iterator[int]:
-        draw = random_generator() if self.generator is None else self.generator
-        if not isinstance(draw, np.random.Generator):
-            return iter([int(next(draw)) for _ in range(self.num_samples)])
+        if hasattr(self.generator, "__next__"):
+            return iter([int(next(self.generator)) for _ in range(self.num_samples)])
+        draw = generator_of(self.generator)
         if self.replacement:
             return iter(draw.integers(0, self._count, self.num_samples).tolist())
         return iter(draw.permutation(self._count)[: self.num_samples].tolist())
@@ -64,26 +64,27 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The numbers that are listed, in random order."""
+    """The given indices in random order."""
 
-    def __init__(self, indices: Sequence[int]):
+    def __init__(self, indices: Sequence[int], generator: Any = None):
         super().__init__(indices)
         if not len(indices):
-            raise DataError("SubsetRandomSampler takes at least one number")
-        self.indices = list(indices)
+            raise DataError("SubsetRandomSampler takes at least one index")
+        self.indices, self.generator = list(indices), generator
 
     def __iter__(self) -> Iterator[int]:
-        return iter([self.indices[i] for i in random_generator().permutation(len(self.indices))])
+        return iter([self.indices[i] for i in generator_of(self.generator).permutation(len(self.indices))])
 
     def __len__(self) -> int:
         return len(self.indices)
 
 
 class WeightedRandomSampler(Sampler):
-    """Numbers drawn at random, each as likely as its weight says."""
+    """Indices drawn with probabilities in proportion to weights."""
 
-    def __init__(self, weights: Any, num_samples: int, replacement: bool = True):
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None):
         super().__init__()
+        self.generator = generator
         self.weights = np.asarray(weights, np.float64)
         if self.weights.ndim != 1 or np.any(self.weights < 0) or self.weights.sum() <= 0:
             raise DataError("WeightedRandomSampler takes one weight for each example, none negative and not all zero")
@@ -96,7 +97,7 @@ class WeightedRandomSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         shares = self.weights / self.weights.sum()
-        drawn = random_generator().choice(len(shares), self.num_samples, self.replacement, shares)
+        drawn = generator_of(self.generator).choice(len(shares), self.num_samples, self.replacement, shares)
         return iter(drawn.tolist())
 
     def __len__(self) -> int:
@@ -104,7 +105,7 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of `batch_size` numbers, from a data set or from another sampler; the last is shorter, or left out."""
+    """Lists of `batch_size` indices, of a data set or from another sampler; a shorter last one can be dropped."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class BatchSampler(Sampler):
     ):
         super().__init__(dataset)
         if (dataset is None) == (sampler is None):
-            raise DataError("BatchSampler takes a data set, or a sampler: one of the two")
+            raise DataError("BatchSampler takes either a data set or a sampler")
         if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise DataError(f"a batch must hold at least 1 example, found batch_size = {batch_size!r}")
         self.batch_size, self.drop_last, self.shuffle = int(batch_size), drop_last, shuffle
@@ -141,8 +142,44 @@ class BatchSampler(Sampler):
         return whole + bool(rest and not self.drop_last)
 
 
+class DistributedSampler(Sampler):
+    """The examples of one of several processes. Each gets the same number; `seed` and the epoch choose the order."""
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ):
+        super().__init__(dataset)
+        here, ranks = place()
+        self.num_replicas, self.rank = num_replicas or ranks, here if rank is None else rank
+        if not 0 <= self.rank < self.num_replicas:
+            raise DataError(f"{type(self).__name__}: there is no rank {self.rank} among {self.num_replicas}")
+        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
+        self._count = len(dataset)
+        self.num_samples = (self._count if drop_last else self._count + self.num_replicas - 1) // self.num_replicas
+        self.total_size = self.num_samples * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        order = np.arange(self._count)
+        if self.shuffle:
+            order = np.random.default_rng(self.seed + self.epoch).permutation(self._count)
+        return iter(np.resize(order, self.total_size)[self.rank :: self.num_replicas].tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of the next pass."""
+        self.epoch = epoch
+
+
 class DistributedBatchSampler(BatchSampler):
-    """The batches of one of several processes, which share an order that `set_epoch` chooses."""
+    """The batches of one of several processes. The epoch, which goes up with each pass, chooses the order."""
 
     def __init__(
         self,
@@ -153,26 +190,14 @@ class DistributedBatchSampler(BatchSampler):
         shuffle: bool = False,
         drop_last: bool = False,
     ):
-        super().__init__(dataset, None, shuffle, batch_size, drop_last)
-        here, ranks = place()
-        self.nranks = num_replicas or ranks
-        self.local_rank, self.epoch = here if rank is None else rank, 0
-        if not 0 <= self.local_rank < self.nranks:
-            raise DataError(f"DistributedBatchSampler: there is no rank {self.local_rank} among {self.nranks}")
-        self._count = len(dataset)
-        self.num_samples = -(-self._count // self.nranks)
+        super().__init__(None, DistributedSampler(dataset, num_replicas, rank, shuffle), False, batch_size, drop_last)
+        self.shuffle = shuffle
 
     def __iter__(self) -> Iterator[list[int]]:
-        order = np.random.default_rng(self.epoch).permutation(self._count) if self.shuffle else np.arange(self._count)
-        self.epoch += self.shuffle
-        filled = np.resize(order, self.num_samples * self.nranks)
-        self.sampler = filled[self.local_rank :: self.nranks].tolist()
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        whole, rest = divmod(self.num_samples, self.batch_size)
-        return whole + bool(rest and not self.drop_last)
+        batches = list(super().__iter__())
+        self.sampler.epoch += self.shuffle
+        return iter(batches)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of the next pass."""
-        self.epoch = epoch
+        self.sampler.set_epoch(epoch)

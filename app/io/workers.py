@@ -1,4 +1,4 @@
-"""Workers that prepare batches ahead: threads whose batches come in the order in which they would without them."""
+"""Threads that prepare batches in advance, in the same order as without threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _END = object()
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Which worker a data set is read by, and how many there are."""
+    """The number of the worker that reads a data set, and how many workers there are."""
 
     id: int
     num_workers: int
@@ -25,7 +25,7 @@ class WorkerInfo:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker, which it is; else None."""
+    """The WorkerInfo of this thread; None outside of workers."""
     return getattr(_here, "info", None)
 
 
@@ -35,7 +35,7 @@ class _Failure:
 
 
 class _Worker:
-    """A thread that fills a short queue with what an iterator gives."""
+    """A thread that fills a bounded queue from an iterator."""
 
     def __init__(self, info: WorkerInfo, work: Callable[[Any], Iterator[Any]], ahead: int, start: Any):
         self.results: queue.Queue[Any] = queue.Queue(max(ahead, 1))
@@ -67,7 +67,7 @@ class _Worker:
         return False
 
     def get(self, timeout: float) -> Any:
-        """The next batch, or the mark of the end; an error of the worker is raised here."""
+        """The next batch, or the end marker; an error of the worker is raised here."""
         try:
             item = self.results.get(timeout=timeout or None)
         except queue.Empty:
@@ -77,7 +77,7 @@ class _Worker:
         return item
 
     def stop(self) -> None:
-        """Prepare no more."""
+        """Stop the thread."""
         self._stopped.set()
 
 
@@ -89,7 +89,7 @@ def from_workers(
     start: Callable[[int], Any] | None = None,
     own: bool = False,
 ) -> Iterator[Any]:
-    """What several iterators give, one from each in turn; each runs in a thread of its own.
+    """Items of several iterators in turn, each of which runs in a thread of its own.
 
     With `own`, each has a copy of the data set.
     """

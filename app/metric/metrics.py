@@ -16,36 +16,36 @@ from app.tensor import no_grad
 def accuracy(
     input: Any, label: Any, k: int = 1, correct: Any = None, total: Any = None, name: str | None = None
 ) -> Any:
-    """The share of rows whose label is among the k largest values."""
+    """The fraction of rows whose label is among the k largest values."""
     return share_of_hits(input, label, k=k)
 
 
 class Metric:
-    """The base: `compute` prepares a batch, `update` takes it in, `accumulate` says the figure, `reset` forgets."""
+    """The base: `compute` prepares a batch, `update` adds it, `accumulate` returns the metric, `reset` starts anew."""
 
     def reset(self) -> None:
-        """Forget what was seen."""
+        """Start anew."""
         raise NotImplementedError(f"{type(self).__name__} needs a method reset")
 
     def update(self, *args: Any) -> Any:
-        """Take in what `compute` gave."""
+        """Add what `compute` returned."""
         raise NotImplementedError(f"{type(self).__name__} needs a method update")
 
     def accumulate(self) -> Any:
-        """The figure over all that was seen."""
+        """The metric over all batches."""
         raise NotImplementedError(f"{type(self).__name__} needs a method accumulate")
 
     def name(self) -> Any:
-        """The name, or the names of several figures."""
+        """The name, or the names of several values."""
         raise NotImplementedError(f"{type(self).__name__} needs a method name")
 
     def compute(self, *args: Any) -> Any:
-        """What `update` is given for the outputs of a network and the labels of a batch; at first, just these."""
+        """The arguments of `update` for the outputs and labels of a batch; by default, just these."""
         return args
 
 
 class Accuracy(Metric):
-    """The share of examples whose label is among the k highest scores, for each k of `topk`."""
+    """The fraction of examples whose label is among the k highest scores, for each k of `topk`."""
 
     def __init__(self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any):
         self.topk = tuple(int(k) for k in np.ravel(topk))
@@ -56,7 +56,7 @@ class Accuracy(Metric):
 
     @no_grad()
     def compute(self, pred: Any, label: Any, *args: Any) -> Any:
-        """For each example, 1 where its label is, in the order of scores, else 0."""
+        """For each example a row, in the order of scores, that is 1 at its label and 0 elsewhere."""
         if len(label.shape) == 1 or (len(label.shape) == len(pred.shape) and label.shape[-1] == 1):
             places = label.reshape([*pred.shape[:-1], 1])
         elif len(label.shape) == len(pred.shape):
@@ -67,7 +67,7 @@ class Accuracy(Metric):
         return (found == places.astype("int64")).astype("float32")
 
     def update(self, correct: Any, *args: Any) -> Any:
-        """Take in what `compute` gave; gives the shares of this batch."""
+        """Add what `compute` returned. Returns the fractions of this batch."""
         hits = np.asarray(correct)
         count = int(np.prod(hits.shape[:-1], dtype=int))
         found = [float(hits[..., :k].sum()) for k in self.topk]
@@ -78,16 +78,16 @@ class Accuracy(Metric):
         return shares[0] if len(self.topk) == 1 else shares
 
     def reset(self) -> None:
-        """Forget what was seen."""
+        """Start anew."""
         self.total, self.count = [0.0] * len(self.topk), [0] * len(self.topk)
 
     def accumulate(self) -> Any:
-        """The shares over all that was seen."""
+        """The fractions over all batches."""
         shares = [total / count if count else 0.0 for total, count in zip(self.total, self.count, strict=True)]
         return shares[0] if len(self.topk) == 1 else shares
 
     def name(self) -> list[str]:
-        """The names of the shares."""
+        """The names of the fractions."""
         return self._names
 
 
@@ -96,18 +96,18 @@ def _flat(values: Any) -> Any:
 
 
 class _Binary(Metric):
-    """Counts of what was said and what was so, for two classes; a probability of 0.5 or more says yes."""
+    """Counts of true positives, false positives and false negatives; a probability of 0.5 or more is positive."""
 
     def __init__(self, name: str, *args: Any, **kwargs: Any):
         self._name = name
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was seen."""
+        """Start anew."""
         self.tp = self.fp = self.fn = 0
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Take in probabilities and labels 0 or 1."""
+        """Add probabilities and labels 0 or 1."""
         said, so = np.floor(_flat(preds) + 0.5).astype(int) == 1, _flat(labels).astype(int) == 1
         if said.shape != so.shape:
             raise ShapeError(f"{type(self).__name__}: {said.size} probabilities, but {so.size} labels")
@@ -121,29 +121,29 @@ class _Binary(Metric):
 
 
 class Precision(_Binary):
-    """Of what was said to be so, the share that was."""
+    """The fraction of predicted positives that are positive."""
 
     def __init__(self, name: str = "precision", *args: Any, **kwargs: Any):
         super().__init__(name)
 
     def accumulate(self) -> float:
-        """The share over all that was seen."""
+        """The fraction over all batches."""
         return self.tp / (self.tp + self.fp) if self.tp + self.fp else 0.0
 
 
 class Recall(_Binary):
-    """Of what was so, the share that was said to be."""
+    """The fraction of positives that were predicted."""
 
     def __init__(self, name: str = "recall", *args: Any, **kwargs: Any):
         super().__init__(name)
 
     def accumulate(self) -> float:
-        """The share over all that was seen."""
+        """The fraction over all batches."""
         return self.tp / (self.tp + self.fn) if self.tp + self.fn else 0.0
 
 
 class Auc(Metric):
-    """The area under the ROC curve: how likely an example that is so gets a higher probability than one that is not."""
+    """The area under the ROC curve: the probability that a positive example ranks above a negative one."""
 
     def __init__(self, curve: str = "ROC", num_thresholds: int = 4095, name: str = "auc", *args: Any, **kwargs: Any):
         if curve != "ROC":
@@ -152,11 +152,11 @@ class Auc(Metric):
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was seen."""
+        """Start anew."""
         self._yes, self._no = np.zeros(self._thresholds + 1), np.zeros(self._thresholds + 1)
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Take in probabilities of both classes, in two columns, and labels 0 or 1."""
+        """Add probabilities of both classes, in two columns, and labels 0 or 1."""
         probabilities, so = np.asarray(preds), _flat(labels).astype(bool)
         if probabilities.ndim != 2 or probabilities.shape[1] != 2:
             raise ShapeError(f"Auc takes the probabilities of two classes, found shape {list(probabilities.shape)}")
@@ -165,7 +165,7 @@ class Auc(Metric):
         self._no += np.bincount(bins[~so], minlength=self._thresholds + 1)
 
     def accumulate(self) -> float:
-        """The area over all that was seen."""
+        """The area over all batches."""
         yes, no = np.cumsum(self._yes[::-1]), np.cumsum(self._no[::-1])
         if not (yes[-1] and no[-1]):
             return 0.0

@@ -1,4 +1,4 @@
-"""The mean of figures of batches, each as heavy as its batch."""
+"""The weighted mean of the values of batches."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from app.metric.metrics import Metric
 
 
 class WeightedMean(Metric):
-    """The mean of all figures told so far, by their weights."""
+    """The weighted mean of all values so far."""
 
     def __init__(self, name: str = "mean"):
         self._name = name
         self.reset()
 
     def reset(self) -> None:
-        """Forget every figure."""
+        """Start anew."""
         self._sum, self._weight = 0.0, 0.0
 
     def update(self, value: Any, weight: Any = 1) -> None:
-        """Tell the figure of a batch, and how heavy it is."""
+        """Add the value of a batch, and its weight."""
         heavy = float(np.asarray(weight).sum())
         if heavy < 0:
             raise AppError(f"{self._name}: a weight is no less than zero, found {heavy}")

@@ -1,4 +1,4 @@
-"""Keeping gradients small before a step: what an optimiser takes as `grad_clip`."""
+"""Gradient clipping: what an optimiser takes as `grad_clip`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pairs = Sequence[tuple[Any, Any]]
 
 
 class ClipGrad:
-    """The base: called with pairs of a parameter and its gradient, it gives them with gradients that are clipped."""
+    """The base. Called with pairs of a parameter and its gradient, it returns them with clipped gradients."""
 
     def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
         taken = [pair for pair in params_grads if pair[1] is not None and _is_clipped(pair[0])]
@@ -23,7 +23,7 @@ class ClipGrad:
         return [(parameter, clipped.get(id(parameter), gradient)) for parameter, gradient in params_grads]
 
     def clipped(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """The gradients that take part, clipped; subclasses say how."""
+        """The gradients, clipped; subclasses define this."""
         raise NotImplementedError(f"{type(self).__name__} needs a method clipped")
 
 
@@ -33,7 +33,7 @@ def _is_clipped(parameter: Any) -> bool:
 
 
 class ClipGradByValue(ClipGrad):
-    """Each element of each gradient kept between `min` and `max`."""
+    """Clips each element of each gradient to the range from `min` to `max`."""
 
     def __init__(self, max: float, min: float | None = None):
         self.max, self.min = float(max), -float(max) if min is None else float(min)
@@ -43,7 +43,7 @@ class ClipGradByValue(ClipGrad):
 
 
 class ClipGradByNorm(ClipGrad):
-    """Each gradient scaled down where it is larger, as a vector, than `clip_norm`."""
+    """Scales down each gradient whose norm exceeds `clip_norm`."""
 
     def __init__(self, clip_norm: float):
         self.clip_norm = float(clip_norm)
@@ -53,7 +53,7 @@ class ClipGradByNorm(ClipGrad):
 
 
 class ClipGradByGlobalNorm(ClipGrad):
-    """All gradients scaled down together where they are larger, taken as one vector, than `clip_norm`."""
+    """Scales all gradients down by one factor if their norm, taken together, exceeds `clip_norm`."""
 
     def __init__(self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False):
         self.clip_norm = float(clip_norm)
@@ -66,5 +66,5 @@ class ClipGradByGlobalNorm(ClipGrad):
 
 
 def _share(size: Any, limit: float) -> Any:
-    """What brings a vector of this size within a limit: 1, or less."""
+    """The factor that brings a norm down to a limit; at most 1."""
     return limit / maximum(size, limit)

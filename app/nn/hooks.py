@@ -1,4 +1,4 @@
-"""Functions that are called before and after a layer's `forward`, and the handles that take them away again."""
+"""Hooks: functions that are called before and after a layer's `forward`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Hooks = MutableMapping[int, Callable[..., Any]]
 
 
 class HookRemoveHelper:
-    """What registering a hook gives."""
+    """The handle that registering a hook returns."""
 
     def __init__(self, hooks: Hooks, hook: Callable[..., Any]):
         self._hooks, self._number = hooks, next(_numbers)
         hooks[self._number] = hook
 
     def remove(self) -> None:
-        """Call the hook no more."""
+        """Remove the hook."""
         self._hooks.pop(self._number, None)
 
 
 def inputs_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The inputs of a layer, as each hook in turn leaves or replaces them."""
+    """The inputs of a layer after each hook, which may replace them."""
     for hook in list(hooks.values()):
         changed = _called(hook, layer, inputs)
         if changed is not None:
@@ -35,7 +35,7 @@ def inputs_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any
 
 
 def output_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-    """The output of a layer, as each hook in turn leaves or replaces it."""
+    """The output of a layer after each hook, which may replace it."""
     for hook in list(hooks.values()):
         changed = _called(hook, layer, inputs, output)
         output = output if changed is None else changed

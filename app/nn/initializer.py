@@ -1,4 +1,4 @@
-"""How parameters get their first values: each initializer names the operator that makes them."""
+"""Initialisers: each names the operator that makes the initial value of a parameter, and its attributes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,17 @@ def __dir__() -> list[str]:
 
 
 First = tuple[OpDef, dict[str, Any]]
-"""The operator that makes a first value, and its attributes beside shape and type."""
+"""The operator that makes an initial value, and its attributes other than shape and type."""
 
 
 class Initializer:
-    """Says how first values are made. Called with a Tensor it fills it; with a shape it gives what `of_shape` gives."""
+    """The base. Called with a Tensor, it fills the Tensor; called with a shape, it returns `of_shape(shape)`."""
+
+    seed = 0
+    """Names the random stream to draw from; 0 stands for the next stream of `app.seed`, or of the startup Program."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
-        """The operator, and its attributes, that makes the first value of a parameter of this shape."""
+        """The operator that makes the initial value of a parameter of this shape, and its attributes."""
         raise NotImplementedError(f"{type(self).__name__} needs a method of_shape")
 
     def __call__(self, value: Any, block: Any = None) -> Any:
@@ -53,7 +56,7 @@ class Initializer:
             return self.of_shape(tuple(value))
         if not isinstance(value, Tensor):
             raise OperatorError(
-                f"{type(self).__name__}: a {type(value).__name__} has no numbers yet that an initializer could "
+                f"{type(self).__name__}: a {type(value).__name__} has no values that an initializer could "
                 "replace; give the initializer to what makes the parameter: create_parameter(shape, attr=initializer)"
             )
         definition, attributes = first_value(self, value._array.shape, name_of(value._array.dtype))
@@ -65,11 +68,13 @@ class Initializer:
 
 
 def first_value(initializer: Callable[[Sequence[int]], First], shape: Sequence[int], dtype: str) -> First:
-    """The operator that makes a first value, with all of its attributes."""
+    """The operator that makes an initial value, and all of its attributes."""
     definition, settings = initializer(shape)
     if definition.random and not is_float(dtype):
         raise DtypeError(f"{type(initializer).__name__} draws floating numbers, which {dtype} cannot hold")
-    return definition, {**definition.attributes, **settings, "shape": tuple(shape), "dtype": dtype}
+    seed = getattr(initializer, "seed", 0)
+    named = {"seed": (seed, 0)} if definition.random and seed else {}
+    return definition, {**definition.attributes, **settings, **named, "shape": tuple(shape), "dtype": dtype}
 
 
 class Constant(Initializer):
@@ -83,7 +88,7 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Equally likely numbers between two bounds."""
+    """Uniformly distributed numbers between two bounds."""
 
     def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None):
         self.low, self.high = low, high
@@ -103,7 +108,7 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normally distributed numbers, drawn again where they lie outside of `a` to `b`."""
+    """Normally distributed numbers; those outside the range from `a` to `b` are drawn again."""
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None):
         self.mean, self.std, self.a, self.b = mean, std, a, b
@@ -113,7 +118,7 @@ class TruncatedNormal(Initializer):
 
 
 class _Xavier(Initializer):
-    """Numbers whose spread keeps the size of values and gradients through a layer (Glorot and Bengio)."""
+    """Glorot's initialisation: the variance is 2 / (fan_in + fan_out), times the square of `gain`."""
 
     def __init__(
         self,
@@ -132,7 +137,7 @@ class _Xavier(Initializer):
 
 
 class XavierUniform(_Xavier):
-    """Uniform numbers whose spread keeps the size of values and gradients through a layer (Glorot and Bengio)."""
+    """Glorot's initialisation with uniformly distributed numbers."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
         limit = math.sqrt(3.0) * self.std(shape)
@@ -140,14 +145,14 @@ class XavierUniform(_Xavier):
 
 
 class XavierNormal(_Xavier):
-    """Normal numbers with the spread of XavierUniform."""
+    """Glorot's initialisation with normally distributed numbers."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
         return Normal(0.0, self.std(shape)).of_shape(shape)
 
 
 class _Kaiming(Initializer):
-    """Numbers whose spread makes up for what an activation removes (He and others)."""
+    """He's initialisation: the variance is the square of the activation's gain, divided by the fan."""
 
     def __init__(
         self,
@@ -168,7 +173,7 @@ class _Kaiming(Initializer):
 
 
 class KaimingUniform(_Kaiming):
-    """Uniform numbers whose spread makes up for the half that a ReLU removes (He and others)."""
+    """He's initialisation with uniformly distributed numbers."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
         limit = math.sqrt(3.0) * self.std(shape)
@@ -176,14 +181,14 @@ class KaimingUniform(_Kaiming):
 
 
 class KaimingNormal(_Kaiming):
-    """Normal numbers with the spread of KaimingUniform."""
+    """He's initialisation with normally distributed numbers."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
         return Normal(0.0, self.std(shape)).of_shape(shape)
 
 
 class Assign(Initializer):
-    """The numbers given."""
+    """Given numbers."""
 
     def __init__(self, value: Any, name: str | None = None):
         self.value = np.asarray(value)
@@ -196,7 +201,7 @@ class Assign(Initializer):
 
 
 class Orthogonal(Initializer):
-    """A matrix whose rows, or columns where there are fewer, stand at right angles and have the size `gain`."""
+    """A matrix with orthogonal rows, or columns if there are fewer of them, of norm `gain`."""
 
     def __init__(self, gain: float = 1.0, name: str | None = None):
         self.gain = gain
@@ -226,8 +231,8 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """What the spread of weights is multiplied by before an activation function of that name."""
-    if nonlinearity == "leaky_relu" or (nonlinearity == "relu" and param):
+    """The factor of the standard deviation of weights that an activation function asks for."""
+    if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1.0 + (0.01 if param is None else float(param)) ** 2))
     if nonlinearity not in _GAINS:
         raise OperatorError(f"no gain is known for {nonlinearity!r}; there are leaky_relu, {', '.join(_GAINS)}")
@@ -238,17 +243,17 @@ _globals: dict[bool, Initializer | None] = {False: None, True: None}
 
 
 def set_global_initializer(weight_init: Initializer | None, bias_init: Initializer | None = None) -> None:
-    """Choose how parameters, and biases, get their first values where nothing is said of them; None: as before."""
+    """Set the default initialisers of weights and of biases; None restores the built-in ones."""
     _globals.update({False: weight_init, True: bias_init})
 
 
 def global_initializer(is_bias: bool) -> Initializer | None:
-    """What `set_global_initializer` chose."""
+    """The default initialiser that `set_global_initializer` set."""
     return _globals[is_bias]
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """How many values go into, and come out of, a unit of a layer with a weight of this shape.
+    """The numbers of inputs and outputs of a unit of a layer whose weight has this shape.
 
     A matrix is [inputs, outputs], and the weight of a convolution is [outputs, inputs, height, width], as in Paddle.
     """

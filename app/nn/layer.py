@@ -1,4 +1,4 @@
-"""`Layer`: parameters and other layers under one name, and the function that they compute."""
+"""`Layer`: the base of layers and networks, with their parameters, state and hooks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from app.device import set_device
 from app.errors import ShapeError
 from app.graph import names
 from app.nn.hooks import HookRemoveHelper, inputs_after, output_after
@@ -26,7 +27,7 @@ class Layer(Tree):
 
     def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
         self.training = True
-        self._dtype = None if dtype is None else canonical(dtype)
+        self._dtype = getattr(self, "_dtype", None) if dtype is None else canonical(dtype)
         self._forward_pre_hooks: dict[int, Callable[..., Any]] = {}
         self._forward_post_hooks: dict[int, Callable[..., Any]] = {}
         object.__setattr__(self, "_full_name", names.generate(name_scope or _snake_case(type(self).__name__)))
@@ -38,7 +39,7 @@ class Layer(Tree):
     # Computing
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Compute the layer's result; subclasses say how."""
+        """Compute the result; subclasses define this."""
         raise NotImplementedError(f"{type(self).__name__} needs a method forward")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -54,11 +55,11 @@ class Layer(Tree):
         return output_after(after, self, inputs, output)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
-        """Call `hook(layer, inputs)` before `forward`; what it returns, if anything, are the inputs."""
+        """Call `hook(layer, inputs)` before `forward`. If it returns something, that replaces the inputs."""
         return HookRemoveHelper(self._forward_pre_hooks, hook)
 
     def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
-        """Call `hook(layer, inputs, output)` after `forward`; what it returns, if anything, is the output."""
+        """Call `hook(layer, inputs, output)` after `forward`. If it returns something, that replaces the output."""
         return HookRemoveHelper(self._forward_post_hooks, hook)
 
     def create_parameter(
@@ -73,17 +74,17 @@ class Layer(Tree):
     # State
 
     def train(self: L, mode: bool = True) -> L:
-        """Behave as in training, or not."""
+        """Set training mode for this layer and those inside."""
         for layer in self.sublayers(include_self=True):
             layer.training = mode
         return self
 
     def eval(self: L) -> L:
-        """Behave as in use."""
+        """Set evaluation mode."""
         return self.train(False)
 
     def clear_gradients(self, set_to_zero: bool = True) -> None:
-        """Make the gradients of every parameter zero, or forget them."""
+        """Set the gradients of every parameter to zero, or to None."""
         for parameter in self.parameters():
             parameter.clear_grad(set_to_zero)
 
@@ -108,9 +109,9 @@ class Layer(Tree):
     def set_state_dict(
         self, state_dict: Mapping[str, Any], use_structured_name: bool = True
     ) -> tuple[list[str], list[str]]:
-        """Take over parameters and buffers by path, or by their own names; gives what was missing and what unknown.
+        """Load parameters and buffers by path, or by their own names. Returns the missing and the unexpected keys.
 
-        What is missing is told by a warning and stays as it is. A shape that does not fit changes nothing at all.
+        Missing ones keep their values, with a warning. If a shape does not fit, nothing is changed.
         """
         own = self.state_dict()
         found = {path: state_dict.get(path if use_structured_name else value.name) for path, value in own.items()}
@@ -135,7 +136,9 @@ class Layer(Tree):
     set_dict = load_dict = set_state_dict
 
     def to(self: L, device: Any = None, dtype: Any = None, blocking: bool | None = None) -> L:
-        """The same layer, with parameters and buffers of another floating type; the device is the CPU."""
+        """Convert parameters and buffers to another floating type; the only device is the CPU. Returns the layer."""
+        if device is not None:
+            set_device(device)
         if dtype is not None:
             self._change_type(canonical(dtype))
         return self

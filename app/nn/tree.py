@@ -1,4 +1,4 @@
-"""What a layer holds: parameters, buffers and other layers, found by the paths of names that lead to them."""
+"""The parameters, buffers and sublayers of a layer, and finding them by path."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Tree:
     # Adding
 
     def add_sublayer(self, name: str, sublayer: Any) -> Any:
-        """Set a layer under a name, which need not be one that Python could write."""
+        """Set a sublayer under a name, which need not be a Python identifier."""
         if not (isinstance(sublayer, Tree) or sublayer is None):
             raise AppError(f"{type(self).__name__}: sublayer {name!r} must be a Layer, found {sublayer!r}")
         setattr(self, str(name), sublayer)
@@ -67,7 +67,7 @@ class Tree:
         return parameter
 
     def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
-        """Set a value that belongs to the layer's state but is not trained; not `persistable`, not saved either."""
+        """Set a value that is part of the state but not trained; if not `persistable`, it is not saved either."""
         if hasattr(self, name) and name not in self._held("_buffers"):
             raise AppError(f"{type(self).__name__}: there is an attribute {name!r} already, which is no buffer")
         if not isinstance(tensor, (Tensor, Variable, type(None))):
@@ -86,7 +86,7 @@ class Tree:
         layers_set: set[Any] | None = None,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """Every layer inside, with the path of names that leads to it; one that is shared is given once."""
+        """Every sublayer with its path; a shared one is given once."""
         seen = set() if layers_set is None else layers_set
         if self in seen and remove_duplicate:
             return
@@ -97,15 +97,15 @@ class Tree:
             yield from layer.named_sublayers(f"{prefix}.{name}" if prefix else name, True, seen, remove_duplicate)
 
     def sublayers(self, include_self: bool = False) -> list[Any]:
-        """Every layer inside."""
+        """Every sublayer."""
         return [layer for _, layer in self.named_sublayers("", include_self)]
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
-        """The layers that this one holds itself, by name."""
+        """The direct sublayers, by name."""
         yield from self._held("_sub_layers").items()
 
     def children(self) -> Iterator[Any]:
-        """The layers that this one holds itself."""
+        """The direct sublayers."""
         yield from self._held("_sub_layers").values()
 
     def _named(self, kind: str, prefix: str, include_sublayers: bool, once: bool = True) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Gradients and parameters of a network taken together."""
+"""Functions of all gradients, or all parameters, of a network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from app.errors import AppError, ShapeError
 from app.ops.arithmetic import add_n
-from app.ops.arithmetic import maximum as larger
 from app.ops.joining import concat, stack
 from app.ops.norms import norm
 from app.ops.reduction import max_
@@ -26,49 +25,51 @@ def __dir__() -> list[str]:
 
 
 class GradientsError(AppError, RuntimeError):
-    """Gradients that are no numbers."""
+    """Gradients with NaN or infinity."""
 
 
-def _with_gradients(parameters: Any) -> list[Any]:
-    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    return [parameter for parameter in listed if parameter.grad is not None]
+def _listed(parameters: Any) -> list[Any]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
 
 
 @no_grad()
 def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Tensor:
-    """Scale all gradients down together where they are larger, taken as one vector, than `max_norm`; gives the size."""
-    found = _with_gradients(parameters)
+    """Scale all gradients down by one factor if their norm, taken together, exceeds `max_norm`. Returns the norm."""
+    listed = _listed(parameters)
+    found = [parameter for parameter in listed if parameter.grad is not None]
+    total: Tensor
     if not found:
-        return Tensor(np.zeros((), "float32"))
+        total = (listed[0].result_class if listed else Tensor)(np.zeros((), "float32"))
+        return total
     p = float(norm_type)
     sizes = [norm(parameter.grad, p) for parameter in found]
     total = max_(stack(sizes)) if math.isinf(p) else add_n([size**p for size in sizes]) ** (1.0 / p)
     if error_if_nonfinite and not math.isfinite(float(total)):
-        raise GradientsError(f"clip_grad_norm_: the gradients have the size {float(total)}, and cannot be scaled")
-    share = clip(float(max_norm) / larger(total, 1e-30), max=1.0)
+        raise GradientsError(f"clip_grad_norm_: the norm of the gradients is {float(total)}")
+    share = clip(float(max_norm) / (total + 1e-6), max=1.0)
     for parameter in found:
         parameter.grad = parameter.grad * share
-    size: Tensor = total
-    return size
+    return total
 
 
 @no_grad()
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:
-    """Keep each element of each gradient between `-clip_value` and `clip_value`."""
-    for parameter in _with_gradients(parameters):
-        parameter.grad = clip(parameter.grad, -float(clip_value), float(clip_value))
+    """Clip each element of each gradient to the range from `-clip_value` to `clip_value`."""
+    for parameter in _listed(parameters):
+        if parameter.grad is not None:
+            parameter.grad = clip(parameter.grad, -float(clip_value), float(clip_value))
 
 
 def parameters_to_vector(parameters: Iterable[Any], name: str | None = None) -> Any:
-    """The elements of all parameters in one row."""
+    """The elements of all parameters in one vector."""
     return concat([reshape(parameter, [-1]) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any], name: str | None = None) -> None:
-    """Set parameters to the elements of one row, in order."""
-    listed, array = list(parameters), np.asarray(vec)
+    """Set parameters to the elements of a vector, in order."""
+    listed, array = list(parameters), np.asarray(getattr(vec, "_array", vec))
     counts = [math.prod(parameter.shape) for parameter in listed]
     if array.shape != (sum(counts),):
         raise ShapeError(f"{sum(counts)} elements are needed for {len(listed)} parameters, found {list(array.shape)}")

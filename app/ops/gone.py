@@ -55,6 +55,10 @@ INSTEAD = {
     **dict.fromkeys(("Adamax", "AdamaxOptimizer", "NAdam", "RAdam"), f"Adam is the nearest to it; {_OPTIMIZERS}"),
     "Rprop": f"RMSProp is the nearest to it; {_OPTIMIZERS}",
     **dict.fromkeys(("ASGD", "AveragedSGD"), f"use SGD and average the parameters in your own loop; {_OPTIMIZERS}"),
+    **dict.fromkeys(
+        ("OneCycleLR", "CyclicLR", "CosineAnnealingWarmRestarts", "SequentialLR", "ChainedScheduler"),
+        "LambdaDecay, which PyTorch calls LambdaLR, takes a function that computes the factor of each epoch",
+    ),
     "heaviside": "app.where(x == 0, y, app.cast(x > 0, x.dtype)) is the same",
 }
 """Replacements by removed name."""

@@ -14,15 +14,18 @@ from app.ops.spec import UNKNOWN, Spec
 
 Pair = tuple[int, int]
 Padding = tuple[Pair, Pair] | Literal["same"]
-"""How many elements stand before and after each row and column; "same" gives one window for every stride."""
-Tap = tuple[slice, slice]
-"""The windows that have an element at one offset, and those elements."""
+"""How many elements of padding stand before and after, for rows and for columns.
 
+"same" gives as many windows as there are rows and columns, divided by the stride and rounded up.
+"""
+Tap = tuple[slice, slice]
+"""The windows that have an element of the images at one offset into them, and those elements."""
 Index = tuple[EllipsisType, slice, slice]
+"""Rows and columns of arrays of images."""
 
 
 def check_images(x: Spec) -> None:
-    """Refuse what has not the four axes of images."""
+    """Refuse a value that does not have the four axes of images."""
     if len(x.shape) != 4:
         raise ShapeError(f"expected images of shape [images, channels, height, width], found shape {list(x.shape)}")
 
@@ -35,7 +38,7 @@ def may_be(shape: Shape, expected: Shape) -> bool:
 
 
 def check_pair(name: str, sizes: object) -> None:
-    """Refuse what is not a number above 0 for the height and one for the width."""
+    """Refuse anything but two whole numbers above 0, one for the height and one for the width."""
     if not _are_whole(sizes) or min(sizes) < 1:
         raise ShapeError(f"{name} must be two whole numbers above 0, found {sizes!r}")
 
@@ -59,7 +62,7 @@ def _are_whole(sizes: object) -> TypeGuard[Pair]:
 def padding_along(
     padding: Padding, axis: int, size: int, kernel: int, stride: int, dilation: int = 1
 ) -> tuple[int, int]:
-    """The elements before and after an axis: of "same" padding the odd one stands behind."""
+    """The padding before and after an axis; where that of "same" is odd, there is more of it after."""
     if padding != "same":
         before, after = padding[axis]
         return before, after

@@ -1,29 +1,44 @@
-"""Which parameters an optimiser changes, and what is said of some of them alone."""
+"""What an optimiser knows of its parameters: groups of them, each with its rule and its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from app.errors import AppError
+from app.ops.definition import OpDef
 from app.regularizer import L2Decay
 
 COMMON = ("params", "learning_rate", "weight_decay", "grad_clip")
 
 
+class Rule(NamedTuple):
+    """The operator that makes a step, and what it remembers of a parameter."""
+
+    definition: OpDef
+    states: Mapping[str, tuple[bool, float]] = MappingProxyType({})
+    """For each remembered value: whether it has the parameter's shape (else it is a scalar), and its first value."""
+    powers: Mapping[str, str] = MappingProxyType({})
+    """Remembered scalars that each step multiplies by a setting before the operator reads them, with that setting."""
+
+
 @dataclass(eq=False)
 class Group:
-    """Parameters, and how they are changed."""
+    """Parameters that are changed in the same way."""
 
     params: list[Any]
+    rule: Rule
     learning_rate: float = 1.0
-    """What the optimiser's rate is multiplied by."""
+    """A factor of the optimiser's learning rate."""
     weight_decay: Any = None
-    """A regularizer, or the share that an optimiser with decay of its own takes away."""
+    """A regularizer or, for decoupled weight decay, a coefficient."""
     grad_clip: Any = None
     settings: dict[str, Any] = field(default_factory=dict)
-    """Attributes of the operator that makes the step."""
+    """Attributes of the rule's operator."""
+    dialect: Mapping[str, Any] = field(default_factory=dict)
+    """The group under the names of a façade, where one has its own."""
 
 
 def as_regularizer(weight_decay: Any) -> Any:
@@ -35,7 +50,7 @@ def as_regularizer(weight_decay: Any) -> Any:
     raise AppError(f"weight_decay is a number, L1Decay or L2Decay, not {weight_decay!r}")
 
 
-def groups_of(parameters: Iterable[Any] | None, default: Group, settings: Iterable[str]) -> list[Group] | None:
+def groups_of(parameters: Iterable[Any] | None, default: Group) -> list[Group] | None:
     """Groups from what an optimiser accepts: parameters, or dictionaries with the key `params` and settings."""
     if parameters is None:
         return None
@@ -45,12 +60,13 @@ def groups_of(parameters: Iterable[Any] | None, default: Group, settings: Iterab
     if not any(isinstance(item, Mapping) for item in listed):
         default.params = listed
         return [default]
-    return [_group(item, default, set(settings)) for item in listed]
+    return [_group(item, default) for item in listed]
 
 
-def _group(given: Any, default: Group, known: set[str]) -> Group:
+def _group(given: Any, default: Group) -> Group:
     if not isinstance(given, Mapping) or "params" not in given:
         raise AppError("a group of parameters is a dictionary with the key 'params'")
+    known = set(default.rule.definition.attributes)
     unknown = set(given) - known - set(COMMON)
     if unknown:
         raise AppError(
@@ -60,6 +76,7 @@ def _group(given: Any, default: Group, known: set[str]) -> Group:
     params = given["params"]
     return Group(
         params=[params] if hasattr(params, "dtype") else list(params),
+        rule=default.rule,
         learning_rate=float(given.get("learning_rate", default.learning_rate)),
         weight_decay=given.get("weight_decay", default.weight_decay),
         grad_clip=given.get("grad_clip", default.grad_clip),

@@ -1,30 +1,49 @@
-"""The optimisers: the operator of each, what it remembers of a parameter, and its settings."""
+"""The optimisers: the rule of each, and its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any
 
 from app.graph.variable import Variable
 from app.ops import update
-from app.optimizer.groups import Group
+from app.optimizer.groups import Group, Rule
 from app.optimizer.lr import LRScheduler
 from app.optimizer.optimizer import Optimizer
 
 Rate = float | LRScheduler | Variable
 Parameters = Iterable[Any] | None
-SHAPED, NUMBER = True, False
+ZEROS, ONE = (True, 0.0), (False, 1.0)
+
+PLAIN = Rule(update.sgd)
+VELOCITY = Rule(update.momentum, MappingProxyType({"velocity": ZEROS}))
+_POWERS = MappingProxyType({"beta1_pow_acc": "beta1", "beta2_pow_acc": "beta2"})
+MOMENTS = Rule(
+    update.adam,
+    MappingProxyType({"moment1": ZEROS, "moment2": ZEROS, "beta1_pow_acc": ONE, "beta2_pow_acc": ONE}),
+    _POWERS,
+)
+LARGEST_MOMENT = Rule(
+    update.amsgrad,
+    MappingProxyType(
+        {"moment1": ZEROS, "moment2": ZEROS, "moment2_max": ZEROS, "beta1_pow_acc": ONE, "beta2_pow_acc": ONE}
+    ),
+    _POWERS,
+)
+MEAN_SQUARES = Rule(update.adadelta, MappingProxyType({"_avg_squared_grad": ZEROS, "_avg_squared_update": ZEROS}))
+MEAN_SQUARE = Rule(update.rmsprop, MappingProxyType({"momentum": ZEROS, "mean_square": ZEROS, "mean_grad": ZEROS}))
 
 
-def _states(**states: tuple[bool, float]) -> Mapping[str, tuple[bool, float]]:
-    return MappingProxyType(states)
+def sum_of_squares(first: float) -> Rule:
+    """The rule of Adagrad, with the first value of the sum."""
+    return Rule(update.adagrad, MappingProxyType({"moment": (True, float(first))}))
 
 
 class SGD(Optimizer):
     """Steps against the gradient; with `momentum`, those of `Momentum`."""
 
-    definition = update.sgd
+    rule = PLAIN
 
     def __init__(
         self,
@@ -37,16 +56,15 @@ class SGD(Optimizer):
         momentum: float = 0.0,
     ):
         if momentum:
-            self.definition, self.states = Momentum.definition, Momentum.states
+            self.rule = VELOCITY
         settings = {"mu": float(momentum)} if momentum else {}
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
 
 class Momentum(Optimizer):
-    """Steps along a velocity, in which earlier gradients fade."""
+    """Steps along a velocity, an exponentially weighted sum of the gradients."""
 
-    definition = update.momentum
-    states = _states(velocity=(SHAPED, 0.0))
+    rule = VELOCITY
 
     def __init__(
         self,
@@ -65,17 +83,10 @@ class Momentum(Optimizer):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
 
-_MOMENTS = {"moment1": (SHAPED, 0.0), "moment2": (SHAPED, 0.0)}
-_POWERS = {"beta1_pow_acc": (NUMBER, 1.0), "beta2_pow_acc": (NUMBER, 1.0)}
-_AMSGRAD = _states(**_MOMENTS, moment2_max=(SHAPED, 0.0), **_POWERS)
-
-
 class Adam(Optimizer):
     """Steps of the mean gradient over the root of the mean square; with `amsgrad`, of the largest one so far."""
 
-    definition = update.adam
-    states = _states(**_MOMENTS, **_POWERS)
-    powers = MappingProxyType({"beta1_pow_acc": "beta1", "beta2_pow_acc": "beta2"})
+    rule = MOMENTS
 
     def __init__(
         self,
@@ -93,13 +104,13 @@ class Adam(Optimizer):
         name: str | None = None,
     ):
         if amsgrad:
-            self.definition, self.states = update.amsgrad, _AMSGRAD
+            self.rule = LARGEST_MOMENT
         settings = {"beta1": float(beta1), "beta2": float(beta2), "epsilon": float(epsilon)}
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, settings)
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: each step takes a share of the parameter away, apart from the gradient."""
+    """Adam with decoupled weight decay, which shrinks the parameter itself and does not enter the gradient."""
 
     def __init__(
         self,
@@ -137,8 +148,6 @@ class AdamW(Adam):
 class Adagrad(Optimizer):
     """Steps over the root of the sum of all squared gradients."""
 
-    definition = update.adagrad
-
     def __init__(
         self,
         learning_rate: Rate = 0.001,
@@ -149,15 +158,14 @@ class Adagrad(Optimizer):
         name: str | None = None,
         initial_accumulator_value: float = 0.0,
     ):
-        self.states = _states(moment=(SHAPED, float(initial_accumulator_value)))
+        self.rule = sum_of_squares(initial_accumulator_value)
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name, {"epsilon": float(epsilon)})
 
 
 class Adadelta(Optimizer):
     """Steps in proportion to the root mean square of recent steps, over that of recent gradients."""
 
-    definition = update.adadelta
-    states = _states(_avg_squared_grad=(SHAPED, 0.0), _avg_squared_update=(SHAPED, 0.0))
+    rule = MEAN_SQUARES
 
     def __init__(
         self,
@@ -176,8 +184,7 @@ class Adadelta(Optimizer):
 class RMSProp(Optimizer):
     """Steps over the root mean square of recent gradients; with `centered`, over their standard deviation."""
 
-    definition = update.rmsprop
-    states = _states(momentum=(SHAPED, 0.0), mean_square=(SHAPED, 0.0), mean_grad=(SHAPED, 0.0))
+    rule = MEAN_SQUARE
 
     def __init__(
         self,

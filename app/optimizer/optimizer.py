@@ -1,9 +1,8 @@
-"""Optimisers: each names the operator of its step and what it remembers; the rest is here, for both modes."""
+"""The base of every optimiser, in both modes. An optimiser itself is a `Rule` and settings: see `kinds.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from app.graph.variable import Variable
 from app.nn.parameter import initialise
 from app.ops.arithmetic import multiply
 from app.ops.creation import fill_constant
-from app.ops.definition import OpDef, apply
+from app.ops.definition import apply
 from app.ops.dtype import canonical
 from app.ops.shaping import reshape
-from app.optimizer.groups import Group, as_regularizer, groups_of
+from app.optimizer.groups import Group, Rule, as_regularizer, groups_of
 from app.optimizer.lr import LRScheduler
 from app.tensor import Tensor, no_grad
 from app.tensor.memory import keep_freed_memory
@@ -30,13 +29,9 @@ SCHEDULER = "LR_Scheduler"
 
 
 class Optimizer:
-    """The base: in a Program, `minimize` appends the backward pass and the steps; eagerly, `step` makes them."""
+    """The base. In a Program, `minimize` appends the backward pass and the steps; eagerly, `step` makes a step."""
 
-    definition: OpDef
-    states: Mapping[str, tuple[bool, float]] = MappingProxyType({})
-    """What is remembered of a parameter: whether in the parameter's shape (or as one number), and the first value."""
-    powers: Mapping[str, str] = MappingProxyType({})
-    """Which of these numbers each step multiplies by a setting before the operator reads it, and by which one."""
+    rule: Rule
 
     def __init__(
         self,
@@ -48,10 +43,11 @@ class Optimizer:
         settings: Mapping[str, Any] | None = None,
     ):
         self._learning_rate = learning_rate
-        self.default = Group([], 1.0, weight_decay, grad_clip, {**self.definition.attributes, **(settings or {})})
-        """How parameters are changed of which nothing else is said."""
-        self.groups = groups_of(parameters, self.default, self.definition.attributes)
-        """The parameters; None where a Program's are found when the steps are appended."""
+        attributes = {**self.rule.definition.attributes, **(settings or {})}
+        self.default = Group([], self.rule, 1.0, weight_decay, grad_clip, attributes)
+        """The settings of parameters that belong to no group."""
+        self.groups = groups_of(parameters, self.default)
+        """The parameters; None where they are those of a Program, which `minimize` finds."""
         self._memory: dict[int, list[Tensor]] = {}
         if self.groups is not None and in_dynamic_mode():
             keep_freed_memory()
@@ -63,14 +59,14 @@ class Optimizer:
     # The learning rate
 
     def get_lr(self) -> float:
-        """The learning rate now."""
+        """The current learning rate."""
         rate = self._learning_rate
         if isinstance(rate, Variable):
             raise AppError(f"the learning rate is the Variable {rate.name}, whose value only a run knows; fetch it")
         return rate() if isinstance(rate, LRScheduler) else float(rate)
 
     def set_lr(self, value: float) -> None:
-        """Set the learning rate; it holds from the next step, or the next run of the Program."""
+        """Set the learning rate for the next step, or the next run of the Program."""
         if isinstance(self._learning_rate, LRScheduler):
             raise AppError("the learning rate follows a schedule; set it by the schedule's step()")
         if isinstance(self._learning_rate, Variable):
@@ -89,7 +85,7 @@ class Optimizer:
         return isinstance(self._learning_rate, LRScheduler) and self._learning_rate.each_step
 
     def advance(self) -> None:
-        """Go on in a schedule that every step advances, now that one was made."""
+        """Advance a schedule that goes on with every step; called after each step."""
         if self.advances:
             self._learning_rate.step()  # type: ignore[union-attr]
 
@@ -98,14 +94,15 @@ class Optimizer:
     def _step_one(self, group: Group, parameter: Any, gradient: Any, learning_rate: Any, states: list[Any]) -> None:
         gradient = self._regularized(group, parameter, gradient)
         settings = self._settings_of(group, parameter)
-        for name, state in zip(self.states, states, strict=True):
-            if name in self.powers:
-                apply(multiply, [state, settings[self.powers[name]]], {}, into=[state])
-        changed = [parameter, *states][: len(self.definition.outputs)]
-        apply(self.definition, [parameter, gradient, learning_rate, *states], settings, into=changed)
+        rule = group.rule
+        for name, state in zip(rule.states, states, strict=True):
+            if name in rule.powers:
+                apply(multiply, [state, settings[rule.powers[name]]], {}, into=[state])
+        changed = [parameter, *states][: len(rule.definition.outputs)]
+        apply(rule.definition, [parameter, gradient, learning_rate, *states], settings, into=changed)
 
     def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
-        """The gradient with that of the parameter's own regularizer, or of its group's, added."""
+        """The gradient, plus that of the parameter's own regularizer or else of its group's."""
         own = getattr(getattr(parameter, "attr", None), "regularizer", None)
         if own is None and group.weight_decay is None:
             return gradient
@@ -117,7 +114,7 @@ class Optimizer:
         return group.settings
 
     def _factor(self, group: Group, parameter: Any) -> float:
-        """What the learning rate is multiplied by for one parameter."""
+        """A factor of the learning rate for one parameter."""
         attr = getattr(parameter, "attr", None)
         return group.learning_rate * (1.0 if attr is None else float(attr.learning_rate))
 
@@ -145,23 +142,20 @@ class Optimizer:
                         else tracer.rate(self, factor, dtype)
                     )
                     rates[factor, kind] = rate
-                self._step_one(group, parameter, gradient, rate, self._states_of(parameter))
+                self._step_one(group, parameter, gradient, rate, self._states_of(parameter, group))
         self.advance()
 
-    def _states_of(self, parameter: Tensor) -> list[Tensor]:
+    def _states_of(self, parameter: Tensor, group: Group) -> list[Tensor]:
         if id(parameter) not in self._memory:
-            self._memory[id(parameter)] = [
-                Tensor(np.full(tuple(parameter.shape) if shaped else (), value, remembered_as(parameter)))
-                for shaped, value in self.states.values()
-            ]
+            self._memory[id(parameter)] = [first_state(parameter, *state) for state in group.rule.states.values()]
         return self._memory[id(parameter)]
 
     def states_of(self, parameter: Tensor) -> dict[str, Tensor]:
         """What is remembered of a parameter, by name."""
-        return dict(zip(self.states, self._states_of(parameter), strict=True))
+        return dict(zip(self.rule.states, self._states_of(parameter, self.default), strict=True))
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Make the gradients of every parameter zero, or forget them."""
+        """Set the gradients of every parameter to zero, or to None."""
         for parameter in self._parameter_list or []:
             parameter.clear_grad(set_to_zero)
 
@@ -170,10 +164,10 @@ class Optimizer:
     # What is remembered, for a file
 
     def _names_of_states(self, parameter: Any) -> list[str]:
-        return [f"{parameter.name}_{state}_0" for state in self.states]
+        return [f"{parameter.name}_{state}_0" for state in self.rule.states]
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered of every parameter that has been changed, and where the schedule of the rate stands."""
+        """What is remembered of every parameter that was changed, and the state of the schedule."""
         state: dict[str, Any] = {}
         for parameter in self._parameter_list or []:
             if id(parameter) in self._memory:
@@ -183,7 +177,7 @@ class Optimizer:
         return state
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Remember what `state_dict` of such an optimiser gave."""
+        """Restore what `state_dict` of such an optimiser returned."""
         schedule = state_dict.get(SCHEDULER)
         if schedule is not None and isinstance(self._learning_rate, LRScheduler):
             self._learning_rate.set_state_dict(schedule)
@@ -196,7 +190,7 @@ class Optimizer:
             )
         for name, parameter in known.items():
             if name in state_dict:
-                self._states_of(parameter)
+                self._states_of(parameter, self.default)
                 self._set_state(parameter, name, state_dict[name])
 
     def _set_state(self, parameter: Any, name: str, value: Any) -> None:
@@ -215,7 +209,7 @@ class Optimizer:
         parameters: Sequence[Any] | None = None,
         no_grad_set: Any = None,
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """Make a loss smaller: append what does so, or, for a Tensor whose backward() has run, take a step."""
+        """Minimise a loss: append the steps to its Program or, for a Tensor whose backward() has run, make a step."""
         if isinstance(loss, Tensor):
             self.step()
             return [], [(p, p.grad) for p in self._parameter_list or []]
@@ -230,7 +224,7 @@ class Optimizer:
         no_grad_set: Any = None,
         callbacks: Any = None,
     ) -> list[tuple[Any, Any]]:
-        """Append, or run, the backward pass of a loss; gives each parameter with its gradient."""
+        """Append, or run, the backward pass of a loss. Returns each parameter with its gradient."""
         if isinstance(loss, Tensor):
             loss.backward()
             return [(p, p.grad) for p in self._parameter_list or [] if p.grad is not None]
@@ -239,7 +233,7 @@ class Optimizer:
     def apply_gradients(
         self, params_grads: Sequence[tuple[Any, Any]], startup_program: Program | None = None
     ) -> list[Any]:
-        """Append the steps of parameters whose gradients are in a Program; gives the operators."""
+        """Append the steps of parameters to the Program of their gradients. Returns the operators."""
         if not params_grads:
             raise AppError("there is no trainable parameter that the loss depends on")
         startup = startup_program or default_startup_program()
@@ -255,7 +249,7 @@ class Optimizer:
         return program.global_block().ops[before:]
 
     def _grouped(self, params_grads: Sequence[tuple[Any, Any]]) -> list[tuple[Group, list[tuple[Any, Any]]]]:
-        """The pairs of each group; parameters of no group are changed as the optimiser says by default."""
+        """The pairs of each group. Parameters of no group have the default settings."""
         groups = self.groups or [self.default]
         group_of = {getattr(p, "name", p): group for group in groups for p in group.params}
         found: dict[int, tuple[Group, list[tuple[Any, Any]]]] = {}
@@ -285,12 +279,19 @@ class Optimizer:
                 remembered_as(parameter),
                 value,
             )
-            for state, (shaped, value) in self.states.items()
+            for state, (shaped, value) in self.rule.states.items()
         ]
 
 
+def first_state(parameter: Tensor, shaped: bool, value: float) -> Tensor:
+    """A Tensor that remembers something of a parameter: in the parameter's shape, or a scalar."""
+    array = np.full(tuple(parameter.shape) if shaped else (), value, remembered_as(parameter))
+    state: Tensor = parameter.result_class(array)
+    return state
+
+
 def remembered_as(parameter: Any) -> str:
-    """The element type of what is remembered of a parameter: half precision loses numbers as small as these are."""
+    """The element type of what is remembered of a parameter. Half precision would lose numbers this small."""
     dtype = canonical(parameter.dtype)
     return "float32" if dtype == "float16" else dtype
 

@@ -13,7 +13,7 @@ from app.graph import names
 from app.graph.defaults import static_mode
 from app.listed import as_list
 from app.nn import BatchNorm1D, Conv2D, create_parameter, functional
-from app.ops.shaping import cast, reshape, unsqueeze
+from app.ops.shaping import reshape
 from app.ops.spec import UNKNOWN
 from app.static.control_flow import case, cond, switch_case, while_loop
 
@@ -132,14 +132,10 @@ def embedding(
     dtype: Any = "float32",
     name: str | None = None,
 ) -> Any:
-    """A row of a table of parameters for each whole number; the row of `padding_idx` counts as zeros."""
+    """The rows of a table of parameters at the indices `input`; rows at `padding_idx` are zeros."""
     with static_mode():
         table = create_parameter(list(size), dtype, param_attr, name=names.generate(f"{name or 'embedding'}.w"))
-        rows = functional.embedding(input, table, padding_idx)
-    if padding_idx is None:
-        return rows
-    padded = padding_idx if padding_idx >= 0 else size[0] + padding_idx
-    return rows * unsqueeze(cast(input != padded, dtype=dtype), axis=-1)
+        return functional.embedding(input, table, padding_idx)
 
 
 def static_pylayer(

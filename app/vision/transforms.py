@@ -1,4 +1,4 @@
-"""What is done to a picture: an array of (rows, columns) or (rows, columns, channels), or a picture of Pillow's."""
+"""Transforms of pictures: arrays of (rows, columns) or (rows, columns, channels), or Pillow's images."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def __dir__() -> list[str]:
 
 
 class Compose:
-    """Several transforms, each working on the result of the one before."""
+    """Several transforms, each applied to the result of the one before."""
 
     def __init__(self, transforms: Sequence[Callable[[Any], Any]]):
         self.transforms = list(transforms)
@@ -50,7 +50,7 @@ class Compose:
 
 
 class BaseTransform:
-    """The base: subclasses say by `_apply_image` what is done to a picture.
+    """The base: subclasses define `_apply_image`.
 
     Of a tuple, the elements that `keys` calls "image" are changed; without keys, the first.
     """
@@ -86,7 +86,7 @@ def to_tensor(pic: Any, data_format: str = "CHW") -> Tensor:
 
 
 def normalize(img: Any, mean: Any, std: Any, data_format: str = "CHW", to_rgb: bool = False) -> Any:
-    """A picture less the mean of each channel, over its deviation."""
+    """Subtract the mean of each channel, and divide by its standard deviation."""
     shape = (-1, 1, 1) if data_format == "CHW" else (1, 1, -1)
     means, deviations = (np.asarray(v, "float32").reshape(shape) for v in (mean, std))
     done = (np.asarray(img).astype("float32") - means) / deviations
@@ -105,7 +105,7 @@ class ToTensor(BaseTransform):
 
 
 class Normalize(BaseTransform):
-    """A picture less the mean of each channel, over its deviation."""
+    """Subtract the mean of each channel, and divide by its standard deviation."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Normalize(BaseTransform):
 
 
 class Transpose(BaseTransform):
-    """The axes of a picture in another order: at first, the channels in front."""
+    """Reorders the axes of a picture; by default, the channels come first."""
 
     def __init__(self, order: Sequence[int] = (2, 0, 1), keys: Sequence[str] | None = None):
         super().__init__(keys)
@@ -141,7 +141,7 @@ def _pair(size: Any) -> tuple[int, int]:
 
 
 class Resize(BaseTransform):
-    """A picture of another size: by the pixels near each place, or by the nearest one."""
+    """Resizes a picture, by bilinear interpolation or to the nearest pixel."""
 
     def __init__(self, size: Any, interpolation: str = "bilinear", keys: Sequence[str] | None = None):
         super().__init__(keys)
@@ -179,7 +179,7 @@ def _resized(array: np.ndarray, size: tuple[int, int], interpolation: str) -> np
 
 
 class Pad(BaseTransform):
-    """A picture with a border: of one width, of (sides, top and bottom), or of (left, top, right, bottom)."""
+    """Adds a border: one width, (left and right, top and bottom), or (left, top, right, bottom)."""
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant", keys: Sequence[str] | None = None):
         super().__init__(keys)
@@ -200,7 +200,7 @@ class Pad(BaseTransform):
 
 
 class CenterCrop(BaseTransform):
-    """The middle of a picture."""
+    """Crops the centre of a picture."""
 
     def __init__(self, size: Any, keys: Sequence[str] | None = None):
         super().__init__(keys)
@@ -211,7 +211,7 @@ class CenterCrop(BaseTransform):
 
 
 class RandomCrop(BaseTransform):
-    """A part of a picture, anywhere in it."""
+    """Crops a random part of a picture."""
 
     def __init__(self, size: Any, padding: Any = None, fill: Any = 0, keys: Sequence[str] | None = None):
         super().__init__(keys)

@@ -1,4 +1,4 @@
-"""How the learning rate changes while a network learns, and optimisers of every temper."""
+"""Schedules of the learning rate, and optimisers."""
 
 import numpy as np
 import paddle
@@ -31,7 +31,6 @@ for schedule in (
     lr.PiecewiseDecay(boundaries=[10, 20], values=[0.2, 0.1, 0.05]),
     lr.CosineAnnealingDecay(0.2, T_max=30),
     lr.LinearWarmup(lr.StepDecay(0.2, 10), warmup_steps=5, start_lr=0.0, end_lr=0.2),
-    lr.OneCycleLR(0.2, total_steps=31),
 ):
     loss, rate = learned(lambda rate, p: paddle.optimizer.SGD(rate, parameters=p), schedule)
     print(f"{type(schedule).__name__}: fell below 1: {loss < 1}, last rate {rate:.4f}")
@@ -53,7 +52,6 @@ print(sorted(name.partition("w_0_")[2] for name in adam.state_dict() if "w_0_" i
 # PiecewiseDecay: fell below 1: True, last rate 0.0500
 # CosineAnnealingDecay: fell below 1: True, last rate 0.0000
 # LinearWarmup: fell below 1: True, last rate 0.0020
-# OneCycleLR: fell below 1: True, last rate 0.0001
 # Momentum: fell below 2: True
 # Adam: fell below 2: True
 # AdamW: fell below 2: True

@@ -182,6 +182,17 @@ def test_values_and_networks_are_kept_in_folders(tmp_path: Path):
         np.testing.assert_array_equal(exe.run(program, feed={feed[0]: A}, fetch_list=fetch)[0], expected)
 
 
+def test_a_fetched_value_of_one_element_is_a_number():
+    x = fluid.data("x", [None, 2])
+    fetched = run(layers.mean(x), x=A[:, :2])
+    assert fetched.shape == (1,)
+    assert float(fetched) == pytest.approx(float(A[:, :2].mean()))
+    assert f"{float(fetched):.2f}" == "%.2f" % fetched  # noqa: UP031 - as old programs print
+    assert int(run(layers.reduce_sum(x), x=A[:, :2])) == int(A[:, :2].sum())
+    with pytest.raises(ValueError, match="size 1"):
+        float(run(x, x=A[:, :2]))
+
+
 def test_networks_of_images_are_composed_as_in_paddle_1():
     image = layers.data("image", [1, 12, 12])
     pooled = fluid.nets.simple_img_conv_pool(image, 4, 5, pool_size=2, pool_stride=2, act="relu")
@@ -202,3 +213,5 @@ def test_layers_of_images_are_those_of_paddle_1():
         assert of_images.Pool2D(pool_type="avg", global_pooling=True)(y).shape == [2, 4, 1, 1]
         with pytest.raises(OperatorError, match="pool_type must be 'max' or 'avg', found 'sum'"):
             of_images.Pool2D(2, "sum")
+        with pytest.raises(OperatorError, match="pool2d: data_format must be 'NCHW', found 'NHWC'"):
+            of_images.Pool2D(global_pooling=True, data_format="NHWC")(x)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+from timeit import timeit
+
 import pytest
 
-from app.compat import paddle
+from app.compat import paddle, torch
 from app.compat.missing import MissingNameError
 from app.errors import AppError
 
@@ -30,3 +33,10 @@ def test_asking_whether_a_name_is_there_works():
     assert hasattr(paddle, "tanh")
     assert not hasattr(paddle, "cuda")
     assert getattr(paddle, "cuda", None) is None
+
+
+def test_asking_is_cheap():
+    """Optimisers and programs ask Tensors for attributes that these need not have."""
+    x = torch.ones(1)
+    asked = timeit(lambda: hasattr(x, "squeese"), number=1000)
+    assert asked < 1000 * timeit(lambda: difflib.get_close_matches("squeese", dir(x)), number=3) / 30

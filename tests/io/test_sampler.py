@@ -63,12 +63,12 @@ def test_several_processes_share_the_examples():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: io.BatchSampler(), "takes a data set, or a sampler"),
-        (lambda: io.BatchSampler(TEN, io.SequenceSampler(TEN)), "takes a data set, or a sampler"),
+        (lambda: io.BatchSampler(), "takes either a data set or a sampler"),
+        (lambda: io.BatchSampler(TEN, io.SequenceSampler(TEN)), "takes either a data set or a sampler"),
         (lambda: io.BatchSampler(TEN, batch_size=0), "found batch_size = 0"),
         (lambda: io.RandomSampler(TEN, num_samples=11), "11 of 10 examples need replacement=True"),
         (lambda: io.RandomSampler(TEN, num_samples=0), "num_samples must be at least 1"),
-        (lambda: io.SubsetRandomSampler([]), "at least one number"),
+        (lambda: io.SubsetRandomSampler([]), "at least one index"),
         (lambda: io.WeightedRandomSampler([0.0, 0.0], 1), "none negative and not all zero"),
         (lambda: io.WeightedRandomSampler([1.0, 0.0], 2, False), "2 draws without replacement of 1 examples"),
         (lambda: io.DistributedBatchSampler(TEN, 1, 2, 2), "there is no rank 2 among 2"),

@@ -88,7 +88,7 @@ def test_the_row_for_padding_is_zero_and_stays_so():
     assert rows[0].tolist() == [0.0, 0.0]
     rows.sum().backward()
     assert layer.weight.grad.tolist() == [[1, 1], [0, 0], [0, 0], [0, 0]]
-    with pytest.raises(ShapeError, match="padding_idx 4 is none of 4 rows"):
+    with pytest.raises(ShapeError, match="padding_idx 4 is out of range for 4 rows"):
         nn.Embedding(4, 2, padding_idx=4)
 
 

@@ -75,7 +75,7 @@ def test_layers_by_name():
     assert list(held.state_dict()) == ["c.weight", "c.bias", "d.weight", "d.bias"]
     held.clear()
     assert not len(held)
-    with pytest.raises(AppError, match="is no pair of a name and a layer"):
+    with pytest.raises(AppError, match="is not a pair of a name and a layer"):
         nn.LayerDict([a])
 
 

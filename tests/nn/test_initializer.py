@@ -190,7 +190,7 @@ def test_a_traced_function_fills_a_tensor_whenever_it_runs():
 def test_a_variable_has_no_numbers_to_replace():
     with static_mode(), static.program_guard(static.Program(), static.Program()):
         x = static.data("x", [2, 3])
-        with pytest.raises(OperatorError, match=r"Uniform: a Variable has no numbers yet.*create_parameter"):
+        with pytest.raises(OperatorError, match=r"Uniform: a Variable has no values.*create_parameter"):
             init.Uniform()(x)
 
 

@@ -101,7 +101,7 @@ def test_gradients():
 
 
 def test_what_does_not_fit_is_told():
-    with pytest.raises(ShapeError, match=r"batch_norm: 4 channels, but an input of shape \[6, 3\]"):
+    with pytest.raises(ShapeError, match=r"batch_norm: expected 4 channels, found an input of shape \[6, 3\]"):
         nn.BatchNorm1D(4)(to_tensor(X))
     with pytest.raises(ShapeError, match=r"an input of shape \[6, 3\] does not end in \[4\]"):
         nn.LayerNorm(4)(to_tensor(X))

@@ -89,7 +89,6 @@ SCHEDULES: dict[str, Callable[[Any, Any], Any]] = {
     "ExponentialLR": lambda s, o: s.ExponentialLR(o, 0.9),
     "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 6),
     "LinearLR": lambda s, o: s.LinearLR(o, total_iters=4),
-    "OneCycleLR": lambda s, o: s.OneCycleLR(o, max_lr=0.5, total_steps=10),
 }
 
 

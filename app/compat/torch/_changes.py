@@ -1,4 +1,4 @@
-"""Methods that give a Tensor other numbers, and those that make one Tensor like another."""
+"""Methods that fill a Tensor with random numbers, copy it, or convert it to the form of another."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from app.compat.torch._table import register
 
 @register(function=False)
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
-    """Random numbers, each equally likely between two."""
+    """Fill with uniformly distributed numbers."""
     with (generator or default_generator).drawing():
         return self.become(app.uniform(list(self.shape), self.dtype, from_, to))
 
 
 @register(function=False)
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
-    """Random numbers of a normal distribution."""
+    """Fill with normally distributed numbers."""
     with (generator or default_generator).drawing():
         return self.become(app.normal(mean, std, list(self.shape), self.dtype))
 
 
 @register(function=False)
 def random_(self: Any, from_: int = 0, to: int = 2**24) -> Any:
-    """Random whole numbers."""
+    """Fill with random integers."""
     return self.become(app.cast(app.randint(from_, to, list(self.shape)), dtype=self.dtype))
 
 
 @register(function=False)
 def contiguous(self: Any, memory_format: Any = None) -> Any:
-    """The same numbers in row order in memory."""
+    """The Tensor with its elements in row-major order in memory."""
     if self.is_contiguous():
         return self
     copied = self.clone()
@@ -44,19 +44,19 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
 
 @register()
 def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """A copy through which gradients flow."""
+    """A copy, through which gradients flow."""
     return app.assign(input)
 
 
 @register()
 def detach(input: Any) -> Any:
-    """The same numbers, out of the graph."""
+    """The Tensor without its graph; it shares the memory."""
     return type(input).result_class(input._array)
 
 
 @register(function=False)
 def type_as(self: Any, other: Any) -> Any:
-    """The numbers in another Tensor's element type."""
+    """The Tensor converted to another Tensor's element type."""
     return self.to(other)
 
 
@@ -74,6 +74,6 @@ def expand_as(self: Any, other: Any) -> Any:
 
 @register(function=False)
 def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
-    """A number at the places of an axis that `index` names."""
+    """Store a number at the indices `index` of an axis."""
     self[along(self, dim, index)] = value
     return self

@@ -1,4 +1,4 @@
-"""`torch.compile`, which gives back what it is given: PyTorch's methods are not those of a Program's values."""
+"""`torch.compile`, which returns what it is given: a traced function knows the framework's own methods only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 
-def compile(model: Callable[..., Any] | None = None, **settings: Any) -> Any:
-    """The function or module itself, which runs eagerly and gives the same; to run natively, use app.jit.to_static."""
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """The function or module itself, which runs eagerly. To run it natively, use app.jit.to_static."""
     return (lambda function: function) if model is None else model

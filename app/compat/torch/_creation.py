@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 import app
+from app.compat.table import put_into
 from app.compat.torch._device import check_device
 from app.compat.torch._dtype import get_default_dtype, named
 from app.compat.torch._random import default_generator
 from app.compat.torch._size import sizes
-from app.compat.torch._table import METHODS, put_into
+from app.compat.torch._table import METHODS
 from app.compat.torch._tensor import KINDS, Tensor
 from app.errors import DtypeError
 from app.ops.dtype import canonical
@@ -23,7 +24,7 @@ CREATORS: dict[str, Callable[..., Any]] = {}
 
 
 def creator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that makes numbers the settings that all of them have, and make a Tensor of its result."""
+    """Give a function the keyword arguments that all of these have, and turn its result into a Tensor."""
 
     def create(
         *args: Any, requires_grad: bool = False, device: Any = None, generator: Any = None, **settings: Any
@@ -45,7 +46,7 @@ def creator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_kind(name: str) -> Callable[..., Any]:
-    """What `torch.FloatTensor(...)` and its like do: numbers become that type, and sizes an empty Tensor."""
+    """`torch.FloatTensor(...)` and its like: data are converted to that type, and sizes give an empty Tensor."""
 
     def create(*data: Any) -> Any:
         if not data or isinstance(data[0], int):
@@ -61,7 +62,7 @@ CREATORS.update({kind: _of_kind(name) for name, kind in KINDS.items()})
 
 
 def _number_type(array: np.ndarray, data: Any) -> Any:
-    """Arrays and Tensors keep their type; Python's floats get the default one."""
+    """The type of an array or Tensor; for Python floats, the default one."""
     if hasattr(data, "dtype") or array.dtype.kind != "f":
         return array.dtype
     first = data
@@ -72,7 +73,7 @@ def _number_type(array: np.ndarray, data: Any) -> Any:
 
 @creator
 def tensor(data: Any, *, dtype: Any = None) -> Any:
-    """A Tensor of a copy of the data."""
+    """A Tensor with a copy of the data."""
     array = np.array(_plain(data))
     if array.dtype.kind not in "biuf":
         raise DtypeError(f"torch.tensor takes numbers, found {type(data).__name__} of {array.dtype}")
@@ -89,7 +90,7 @@ def _plain(data: Any) -> Any:
 
 @creator
 def as_tensor(data: Any, dtype: Any = None) -> Any:
-    """A Tensor of the data, which is shared where its type allows it."""
+    """A Tensor of the data, sharing its memory where the type allows it."""
     array = data._array if isinstance(data, FrameworkTensor) else data
     if not isinstance(array, np.ndarray):
         return tensor(data, dtype=dtype)
@@ -139,7 +140,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
 
 @creator
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
-    """The numbers from `start` up to, and without, `end`."""
+    """The numbers from `start` up to, not including, `end`."""
     return app.arange(_number(start), _number(end), _number(step), dtype)
 
 
@@ -149,25 +150,25 @@ def _number(value: Any) -> Any:
 
 @creator
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Any:
-    """Numbers at equal distances, the ends included."""
+    """Evenly spaced numbers, including both ends."""
     return app.linspace(_number(start), _number(end), steps, dtype)
 
 
 @creator
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None) -> Any:
-    """Powers of `base`, whose exponents are at equal distances."""
+    """Powers of `base` with evenly spaced exponents."""
     return app.cast(app.pow(base, app.linspace(start, end, steps, "float64")), dtype or get_default_dtype())
 
 
 @creator
 def eye(n: int, m: int | None = None, *, dtype: Any = None) -> Any:
-    """The unit matrix."""
+    """The identity matrix."""
     return app.eye(n, m, dtype)
 
 
 @creator
 def randint(low: int, high: Any, size: Any = None, *, dtype: Any = None) -> Any:
-    """Random whole numbers from `low` up to, and without, `high`; from 0 where only one is given."""
+    """Random integers from `low` (by default 0) up to, not including, `high`."""
     if size is None:
         low, high, size = 0, low, high
     return app.randint(low, high, list(size), dtype)
@@ -175,13 +176,13 @@ def randint(low: int, high: Any, size: Any = None, *, dtype: Any = None) -> Any:
 
 @creator
 def randperm(n: int, *, dtype: Any = None) -> Any:
-    """The whole numbers below `n` in random order."""
+    """A random permutation of the integers below `n`."""
     return app.randperm(n, dtype or "int64")
 
 
 @creator
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, dtype: Any = None) -> Any:
-    """Random numbers of normal distributions."""
+    """Normally distributed numbers."""
     if size is not None:
         return app.normal(mean, std, list(size), dtype)
     like = mean if hasattr(mean, "dtype") else std
@@ -190,13 +191,13 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, dtype: Any = None) ->
 
 @creator
 def bernoulli(input: Any) -> Any:
-    """One with the probability that the input says, zero else."""
+    """1 with the probability that each element gives, else 0."""
     return app.bernoulli(input)
 
 
 @creator
 def multinomial(input: Any, num_samples: int, replacement: bool = False) -> Any:
-    """Places drawn with probabilities that the input says."""
+    """Indices drawn with probabilities in proportion to the input."""
     return app.multinomial(input, num_samples, replacement)
 
 
@@ -221,20 +222,20 @@ _like("randn", app.randn)
 
 @creator
 def randint_like(input: Any, low: int, high: Any = None, *, dtype: Any = None) -> Any:
-    """Random whole numbers in the shape of another Tensor."""
+    """Random integers in the shape of another Tensor."""
     low, high = (0, low) if high is None else (low, high)
     return app.randint(low, high, list(input.shape), "int64").astype(dtype or input.dtype)
 
 
 @creator
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None) -> Any:
-    """The places of the lower part of a matrix: their rows, and below these their columns."""
+    """The row and column indices of the lower triangle of a matrix, in two rows."""
     return app.tril_indices(row, col, offset, dtype or "int64")
 
 
 @creator
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None) -> Any:
-    """The places of the upper part of a matrix: their rows, and below these their columns."""
+    """The row and column indices of the upper triangle of a matrix, in two rows."""
     return app.triu_indices(row, col, offset, dtype or "int64")
 
 

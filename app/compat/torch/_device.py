@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.device import DeviceError
+from app.device import set_device
 
 
 class device:
     """Where a Tensor is: always the CPU."""
 
     def __init__(self, type: Any = "cpu", index: int | None = None):
+        set_device(type)
         name, _, number = str(type).partition(":")
-        if name != "cpu":
-            raise DeviceError(f"device {str(type)!r} is not there: this framework computes on the CPU, device 'cpu'")
         self.type = name
         self.index = int(number) if number else index
 
@@ -41,5 +40,26 @@ CPU = device("cpu")
 
 def check_device(given: Any) -> None:
     """Refuse a device that is not there."""
-    if given is not None and not isinstance(given, device):
-        device(given)
+    if given is not None:
+        set_device(given)
+
+
+# What programs ask of accelerators
+
+
+def is_available() -> bool:
+    """False: there is no accelerator."""
+    return False
+
+
+def device_count() -> int:
+    """0: there is no accelerator."""
+    return 0
+
+
+def current_accelerator(check_available: bool = False) -> None:
+    """None: there is no accelerator."""
+
+
+def manual_seed(seed: int) -> None:
+    """Has no effect: there is no accelerator whose random numbers could start anew."""

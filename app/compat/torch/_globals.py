@@ -1,4 +1,4 @@
-"""Functions of the module `torch` that are about Tensors in general, or about what is recorded."""
+"""Functions of the module `torch` that ask about Tensors, and `inference_mode`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_floating_point(input: Any) -> bool:
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
-    """The element type that two values, Tensors or numbers, meet in."""
+    """The common element type of two values, Tensors or numbers."""
     return named(elementwise.result_type([tensor1, tensor2]))
 
 

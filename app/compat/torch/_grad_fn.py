@@ -36,7 +36,7 @@ _composed: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def called(name: str, result: Any) -> Any:
-    """Name what made a result after the function that did, which is one operator in PyTorch."""
+    """Name the operator that made a result after a function, which is one operator in PyTorch."""
     node = getattr(result, "_node", None)  # a value of a function that is traced has none
     if node is not None:
         _composed[node] = name
@@ -44,7 +44,7 @@ def called(name: str, result: Any) -> Any:
 
 
 class Node:
-    """An operator of the recorded graph. It is made when it is asked for, and equal to others for the same one."""
+    """An operator of the recorded graph. It is made on demand, and equal to others of the same operator."""
 
     def __init__(self, node: Any):
         self._node = node
@@ -122,6 +122,11 @@ _NUMBERS: dict[str, Callable[[Any], int]] = {
 
 def _by_form(node: Any) -> str | None:
     """The name of an operator that PyTorch splits into several, by what it was called with."""
+    if node.definition.name == "add":
+        first = node.sources[0]
+        if not isinstance(first, tuple) or first[0].definition.name != "matmul":
+            return None
+        return "Addmm" if first[0].attributes["transpose_y"] else None
     if node.definition.name == "matmul":
         ranks = len(node.input_shape(0)), len(node.input_shape(1))
         return {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}.get(ranks, "UnsafeView")

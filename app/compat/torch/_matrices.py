@@ -6,19 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from app import linalg
-from app.compat.torch._table import FUNCTIONS, METHODS, renamed
+from app.compat.table import table
+from app.compat.torch._table import FUNCTIONS, METHODS
 
-_ROWS = """
-cross = cross(input, other:y, dim:axis)
-diagonal = diagonal(A, offset, dim1:axis1, dim2:axis2)
-matmul = matmul(input, other)
-matrix_norm = matrix_norm(A, ord:p, dim:axis, keepdim)
-"""
-
-LINALG: dict[str, Callable[..., Any]] = {
-    name: renamed(name, target, linalg)
-    for name, _, target in (row.partition(" = ") for row in _ROWS.strip().split("\n"))
-}
+LINALG: dict[str, Callable[..., Any]] = table(
+    linalg,
+    """
+    cross = cross(input, other:y, dim:axis)
+    diagonal = diagonal(A, offset, dim1:axis1, dim2:axis2)
+    matmul = matmul(input, other)
+    matrix_norm = matrix_norm(A, ord:p, dim:axis, keepdim)
+    """,
+)
 """The functions of `torch.linalg`."""
 
 

@@ -1,4 +1,4 @@
-"""Where random numbers come from: one source for all, unless a call names its own."""
+"""Generators of random numbers: a default one, and those that a call names."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from app.ops.random import Streams
 
 
 class Generator:
-    """A source of random numbers of its own."""
+    """A generator with its own state."""
 
     def __init__(self, device: Any = "cpu"):
         check_device(device)
         self.manual_seed(secrets.randbits(32))
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start anew, so that what follows is repeatable."""
+        """Set the seed, so that what follows is repeatable."""
         self._streams = Streams(int(seed))
         return self
 
     def seed(self) -> int:
-        """Start anew from a number that chance chooses."""
+        """Set a random seed, which is returned."""
         return self.manual_seed(secrets.randbits(32)).initial_seed()
 
     def initial_seed(self) -> int:
         return self._streams.place[0]
 
     def drawing(self) -> AbstractContextManager[None]:
-        """Make it the source that operators draw from inside the block, in this thread."""
+        """Inside the block, operators of this thread use this generator."""
         return self._streams.drawing()
 
 
 class _Default(Generator):
-    """The source that operators draw from anyway."""
+    """The generator that operators use by default."""
 
     def __init__(self) -> None:
-        """Nothing starts anew because this module is imported."""
+        """Importing this module changes no seed."""
 
     def manual_seed(self, seed: int) -> Generator:
         app.seed(int(seed))
@@ -56,15 +56,15 @@ default_generator = _Default()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the random numbers anew, so that what follows is repeatable."""
+    """Seed the default generator, so that what follows is repeatable."""
     return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
-    """Start the random numbers anew from a number that chance chooses."""
+    """Seed the default generator with a random number, which is returned."""
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The number that the random numbers were started from."""
+    """The seed of the default generator."""
     return default_generator.initial_seed()

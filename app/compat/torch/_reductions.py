@@ -1,4 +1,4 @@
-"""Functions that fold elements together over axes, or put them in order."""
+"""Reductions over axes, and sorting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.compat.torch._table import register, rows
 
 
 class Chosen(NamedTuple):
-    """The values that a function chose along an axis, and where they stood."""
+    """Values along an axis, and their indices."""
 
     values: Any
     indices: Any
@@ -39,7 +39,7 @@ def _typed(input: Any, dtype: Any) -> Any:
 
 
 def _axis(dim: Any) -> Any:
-    """No axes listed means all of them."""
+    """An empty list of axes means all of them."""
     return None if dim == () or dim == [] else dim
 
 
@@ -75,13 +75,13 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 @register(in_place=True)
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The sums of the elements so far along an axis."""
+    """The cumulative sum along an axis."""
     return app.cumsum(_typed(input, dtype), axis=dim)
 
 
 @register(in_place=True)
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The products of the elements so far along an axis."""
+    """The cumulative product along an axis."""
     return app.cumprod(_typed(input, dtype), dim)
 
 
@@ -102,26 +102,26 @@ def _pair(name: str, values: Any, places: Any, dim: int, keepdim: bool) -> Any:
 
 @register()
 def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """The largest element; along an axis also where it stands; of two Tensors the larger elements."""
+    """The maximum; along an axis, with its indices; of two Tensors, elementwise."""
     return _extreme("max", app.maximum, input, dim, keepdim)
 
 
 @register()
 def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """The smallest element; along an axis also where it stands; of two Tensors the smaller elements."""
+    """The minimum; along an axis, with its indices; of two Tensors, elementwise."""
     return _extreme("min", app.minimum, input, dim, keepdim)
 
 
 @register()
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """The elements in order along an axis, and where they stood."""
+    """The elements sorted along an axis, with their indices."""
     places = app.argsort(input, axis=dim, descending=descending)
     return CHOSEN["sort"](app.take_along_axis(input, places, dim), places)
 
 
 @register()
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The k largest, or smallest, elements along an axis, and where they stood."""
+    """The k largest, or smallest, elements along an axis, with their indices."""
     return CHOSEN["topk"](*app.topk(input, k, axis=dim, largest=largest, sorted=sorted))
 
 
@@ -137,21 +137,21 @@ def _unbiased(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, bool]:
 
 @register()
 def std(input: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None) -> Any:
-    """The standard deviation over axes; divided by n - 1 unless told otherwise."""
+    """The standard deviation over axes; by default with divisor n - 1."""
     axis, unbiased = _unbiased(dim, unbiased, correction)
     return app.std(input, axis, unbiased, keepdim)
 
 
 @register()
 def var(input: Any, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None) -> Any:
-    """The variance over axes; divided by n - 1 unless told otherwise."""
+    """The variance over axes; by default with divisor n - 1."""
     axis, unbiased = _unbiased(dim, unbiased, correction)
     return app.var(input, axis, unbiased, keepdim)
 
 
 @register()
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The norm over axes: at first the square root of the sum of squares."""
+    """The norm over axes; by default the square root of the sum of squares."""
     if p == "nuc":
         raise ValueError('norm: p is a number or "fro"; np.linalg.norm(x.numpy(), "nuc") computes the nuclear norm')
     return app.linalg.vector_norm(_typed(input, dtype), 2 if p in ("fro", None) else p, _axis(dim), keepdim)

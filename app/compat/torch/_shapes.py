@@ -40,7 +40,7 @@ rows(
 
 @register()
 def squeeze(input: Any, dim: Any = None) -> Any:
-    """The value without its axes of size 1, or without the one named."""
+    """The value without its axes of size 1, or without the given one."""
     return app.squeeze(input, axis=dim)
 
 
@@ -63,19 +63,19 @@ METHODS["view"] = METHODS["reshape"]
 
 @register()
 def ravel(input: Any) -> Any:
-    """All elements in one axis."""
+    """All elements in one vector."""
     return app.flatten(input)
 
 
 @register()
 def permute(input: Any, *dims: Any) -> Any:
-    """The axes in another order."""
+    """The value with its axes in another order."""
     return app.transpose(input, perm=sizes(dims))
 
 
 @register("swapaxes", "swapdims")
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
-    """Two axes exchanged."""
+    """The value with two axes exchanged."""
     order = list(range(input.ndim))
     order[dim0], order[dim1] = order[dim1], order[dim0]
     return app.transpose(input, perm=order)
@@ -111,13 +111,13 @@ def expand(input: Any, *shape: Any) -> Any:
 
 @register(function=False)
 def repeat(input: Any, *repeats: Any) -> Any:
-    """The value repeated as often as said along each axis."""
+    """The value repeated along each axis."""
     return app.tile(input, sizes(repeats))
 
 
 @register()
 def tile(input: Any, *dims: Any) -> Any:
-    """The value repeated as often as said along each axis."""
+    """The value repeated along each axis."""
     return app.tile(input, sizes(dims))
 
 
@@ -129,13 +129,13 @@ def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Any:
 
 @register()
 def flip(input: Any, *dims: Any) -> Any:
-    """The order along axes turned round."""
+    """The value reversed along axes."""
     return app.flip(input, sizes(dims))
 
 
 @register()
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    """Elements moved along axes, those at the end to the front."""
+    """Elements shifted along axes; those past the end come back at the front."""
     return app.roll(input, shifts, dims)
 
 
@@ -147,7 +147,7 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
 
 @register()
 def select(input: Any, dim: int, index: int) -> Any:
-    """One place of an axis."""
+    """The value at an index of an axis, without the axis."""
     return input[along(input, dim, index)]
 
 
@@ -171,14 +171,14 @@ FUNCTIONS.update(
     atleast_3d=lambda *tensors: app.atleast_3d(*tensors),
     broadcast_tensors=lambda *tensors: tuple(app.broadcast_tensors(list(tensors))),
     broadcast_shapes=lambda *shapes: Size(np.broadcast_shapes(*shapes)),
-    meshgrid=lambda *tensors, indexing="ij": app.meshgrid(*tensors),
+    meshgrid=lambda *tensors, indexing="ij": tuple(app.meshgrid(*tensors, indexing=indexing)),
 )
 FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = FUNCTIONS["cat"]
 
 
 @register()
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
-    """Parts of an axis: each of that size, the last perhaps smaller, or of the sizes listed."""
+    """Parts along an axis: of one size, with a smaller last one, or of the listed sizes."""
     size = tensor.shape[dim]
     sections = split_size_or_sections
     if isinstance(sections, int):
@@ -195,7 +195,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
 
 @register()
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
-    """Parts of an axis: so many, of which the first ones may be larger by one, or those that begin at indices."""
+    """Parts along an axis: a number of almost equal ones, or those between indices."""
     return tuple(app.tensor_split(input, indices_or_sections, dim))
 
 
@@ -213,13 +213,13 @@ def vsplit(input: Any, indices_or_sections: Any) -> Any:
 
 @register()
 def argwhere(input: Any) -> Any:
-    """A row for each element that is not zero: its place along each axis."""
+    """The indices of the nonzero elements, a row for each."""
     return app.nonzero(input)
 
 
 @register()
 def unbind(input: Any, dim: int = 0) -> Any:
-    """The places of an axis, as a tuple."""
+    """The values along an axis, as a tuple."""
     return tuple(app.unbind(input, dim))
 
 
@@ -234,25 +234,25 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 @register()
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """Where the elements are that are not zero."""
+    """The indices of the nonzero elements."""
     return app.nonzero(input, as_tuple)
 
 
 @register()
 def take(input: Any, index: Any) -> Any:
-    """Elements by their number in the flat value."""
+    """Elements at indices of the flattened value."""
     return app.take(input, index)
 
 
 @register()
 def gather(input: Any, dim: int, index: Any) -> Any:
-    """The elements that `index` names along an axis; of lines, those that the index has."""
+    """The elements at `index` along an axis; the result has the shape of `index`."""
     return app.take_along_axis(input, index, dim, broadcast=False)
 
 
 @register(in_place=True)
 def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: Any = None) -> Any:
-    """A copy into which `src` is put at the places that `index` names along an axis."""
+    """A copy with `src` stored at `index` along an axis."""
     put = value if src is None else src
     index = index if index.ndim else index.reshape(1)
     way = {None: "assign", "add": "add", "multiply": "mul"}[reduce]
@@ -261,11 +261,11 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None
 
 @register(in_place=True)
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
-    """A copy to which parts of `source` are added at the places of an axis that `index` names."""
+    """A copy with slices of `source` added at the indices `index` of an axis."""
     return app.index_add(input, index, dim, source if alpha == 1 else source * alpha)
 
 
 @register(in_place=True)
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """A copy to which `src` is added at the places that `index` names along an axis."""
+    """A copy with `src` added at `index` along an axis."""
     return app.put_along_axis(input, index, src, dim, "add", broadcast=False)

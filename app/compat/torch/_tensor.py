@@ -16,7 +16,8 @@ import app
 from app.compat.missing import MissingNameError
 from app.compat.torch import _changes, _matrices, _pointwise, _products, _reductions, _shapes  # noqa: F401 - they fill METHODS
 from app.compat.torch._device import CPU, check_device, device
-from app.compat.torch._dtype import DTYPES, NAMED, dtype, get_default_dtype
+from app.compat.torch._dtype import DTYPES, NAMED, get_default_dtype, named
+from app.compat.torch._dtype import dtype as types
 from app.compat.torch._grad_fn import Node, name_of, node_of
 from app.compat.torch._printing import tensor_text
 from app.compat.torch._size import Size, sizes
@@ -181,18 +182,30 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
         by_kind = {kind: name for name, kind in KINDS.items()}
         return app.cast(self, dtype=by_kind.get(str(dtype).removeprefix("torch."), dtype))
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
-        """The Tensor with the element type, or the place, of the arguments; itself where it has them."""
+    def to(
+        self,
+        *args: Any,
+        dtype: Any = None,
+        device: Any = None,
+        other: Any = None,
+        non_blocking: bool = False,
+        copy: bool = False,
+        memory_format: Any = None,
+    ) -> Any:
+        """The Tensor converted to an element type; itself where it has that type. The only device is the CPU."""
         wanted = self.dtype
-        for argument in (*args, kwargs.get("dtype"), kwargs.get("device"), kwargs.get("other")):
-            if isinstance(argument, dtype):
+        for argument in (*args, dtype, device, other):
+            if isinstance(argument, types):
                 wanted = argument
             elif isinstance(argument, FrameworkTensor):
                 wanted = DTYPES[argument._array.dtype.name]
+            elif argument is not None and argument is dtype:
+                wanted = named(argument)
             elif not isinstance(argument, bool):
                 check_device(argument)
-        copied = self.clone() if kwargs.get("copy") and wanted == self.dtype else self
-        return copied if wanted == self.dtype else app.cast(self, dtype=wanted)
+        if wanted != self.dtype:
+            return app.cast(self, dtype=wanted)
+        return self.clone() if copy else self
 
     def cpu(self) -> Tensor:
         return self
@@ -211,9 +224,7 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
     # What it says of itself
 
     def __getattr__(self, name: str) -> Any:
-        if name in INSTEAD:
-            raise MissingNameError(without("torch.Tensor", name))
-        raise MissingNameError(f"torch.Tensor has no {name!r} in this façade{_closest(name)}")
+        raise MissingNameError(lambda: _about(name))
 
     def __repr__(self) -> str:
         about: tuple[str, ...] = ()
@@ -227,9 +238,12 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
         return format(self.item(), form) if not self._array.ndim and self._array.size else format(str(self), form)
 
 
-def _closest(name: str) -> str:
+def _about(name: str) -> str:
+    if name in INSTEAD:
+        return without("torch.Tensor", name)
     found = get_close_matches(name, [known for known in dir(Tensor) if known[0] != "_"])
-    return f"; closest: {', '.join(found)}" if found else ""
+    closest = f"; closest: {', '.join(found)}" if found else ""
+    return f"torch.Tensor has no {name!r} in this façade{closest}"
 
 
 class _ResultClass:

@@ -5,25 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app import distributed as _below
-from app.compat.missing import missing
-from app.compat.table import taken
 from app.ranks.current import current
 from app.ranks.world import DistError
-
-_TAKEN = taken(_below, "all_gather all_gather_object barrier get_rank get_world_size is_initialized")
-globals().update(_TAKEN)
-
-__all__ = [
-    *_TAKEN,
-    "ReduceOp",
-    "all_reduce",
-    "broadcast",
-    "destroy_process_group",
-    "get_backend",
-    "init_process_group",
-    "is_available",
-    "reduce",
-]
 
 
 class ReduceOp:
@@ -95,6 +78,3 @@ def broadcast(tensor: Any, src: int = 0, group: Any = None, async_op: bool = Fal
     """Replace a Tensor's numbers by those of the rank `src`."""
     _below.broadcast(tensor, src)
     return _Work() if async_op else None
-
-
-__getattr__ = missing(__name__)

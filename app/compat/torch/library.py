@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import app
 from app.autograd import Function
-from app.compat.missing import missing
 from app.errors import CustomOperatorError
 
 
@@ -131,8 +130,3 @@ def _changed(name: str, schema: str, parameters: Sequence[str], mutates_args: Se
             "Tensor(a!) in the schema for each parameter that mutates_args names, and for no other"
         )
     return changed
-
-
-__all__ = ["CustomOpDef", "custom_op"]
-
-__getattr__ = missing(__name__)

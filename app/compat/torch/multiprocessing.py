@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app import distributed
-from app.compat.missing import missing
 from app.ranks.world import DistError
-
-__all__ = ["spawn"]
 
 
 def spawn(
@@ -28,6 +25,3 @@ def spawn(
             f"`mpiexec -n {nprocs} python -m app run program.py`"
         )
     fn(rank, *args)
-
-
-__getattr__ = missing(__name__)

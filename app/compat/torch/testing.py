@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from app.compat.missing import missing
 from app.tensor import Tensor
 
 _TOLERANCES = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
@@ -33,8 +32,3 @@ def assert_close(
         equal_nan,
         "Tensor-likes are not close!",
     )
-
-
-__all__ = ["assert_close"]
-
-__getattr__ = missing(__name__)

@@ -1,8 +1,11 @@
 """torchvision, as far as MNIST and the usual transforms go"""
 
-from app.compat.missing import missing
-from app.compat.torchvision import datasets, transforms
+from app.compat.facade import make_modules
 
-__all__ = ["datasets", "transforms"]
-
-__getattr__ = missing(__name__)
+make_modules(
+    """
+torchvision.datasets app.compat.torchvision.datasets FashionMNIST MNIST
+torchvision.transforms app.compat.torchvision.transforms *
+torchvision.transforms app.vision.transforms Compose
+"""
+)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from app.compat.missing import missing
-from app.compat.torch import from_numpy
-from app.compat.torch.utils.data import Dataset
+from app.compat.torch._creation import from_numpy
 from app.errors import DataError
 from app.vision import datasets
 
 
-class MNIST(Dataset, datasets.MNIST):
+class MNIST(datasets.MNIST):
     """Images of digits and their numbers. Without a transform, an image is an array of 28 x 28 bytes.
 
     The files are where this framework keeps them, whatever `root` says; they are verified, and fetched where they are
@@ -32,7 +30,7 @@ class MNIST(Dataset, datasets.MNIST):
         target_transform: Callable[[Any], Any] | None = None,
         download: bool = False,
     ):
-        datasets.MNIST.__init__(self, mode="train" if train else "test", transform=transform)
+        super().__init__(mode="train" if train else "test", transform=transform)
         self.root, self.train, self.target_transform = root, train, target_transform
 
     @property
@@ -50,11 +48,8 @@ class MNIST(Dataset, datasets.MNIST):
         return {name: number for number, name in enumerate(self.classes)}
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        image, (label,) = datasets.MNIST.__getitem__(self, index)
+        image, (label,) = super().__getitem__(index)
         return image, int(label) if self.target_transform is None else self.target_transform(int(label))
-
-    def __len__(self) -> int:
-        return datasets.MNIST.__len__(self)
 
     def __repr__(self) -> str:
         part = "Train" if self.train else "Test"
@@ -69,8 +64,3 @@ class FashionMNIST(MNIST):
             "FashionMNIST is not among the data that this framework fetches; datasets.MNIST has as many images of the "
             "same size. IDX files of your own take its place where OPSMITH_DATA names their folder"
         )
-
-
-__all__ = ["MNIST", "FashionMNIST"]
-
-__getattr__ = missing(__name__)

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from app.compat.missing import missing
-from app.compat.torch import from_numpy
+from app.compat.torch._creation import from_numpy
 from app.errors import DataError
-from app.vision.transforms import Compose
 
 
 class ToTensor:
@@ -56,8 +54,3 @@ class Lambda:
 
     def __repr__(self) -> str:
         return "Lambda()"
-
-
-__all__ = ["Compose", "Lambda", "Normalize", "ToTensor"]
-
-__getattr__ = missing(__name__)

@@ -54,7 +54,7 @@ elu = activation.elu
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: str | None = None) -> Any:
-    """Positive numbers that sum to 1 along an axis, in the proportions of exp(x)."""
+    """exp(x), normalised to sum 1 along an axis."""
     return softmaxes.softmax(x if dtype is None else cast(x, dtype=dtype), axis)
 
 
@@ -79,49 +79,49 @@ def softplus(x: Any, beta: float = 1, threshold: float = 20, name: str | None = 
 
 
 def gelu(x: Any, approximate: Any = False, name: str | None = None) -> Any:
-    """The value times the share of the normal distribution below it; approximated through tanh where asked for."""
+    """x times the cumulative distribution function of the normal distribution, or its approximation by tanh."""
     if approximate in (True, "tanh"):
         return 0.5 * x * (1.0 + tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1.0 + erf(x * math.sqrt(0.5)))
 
 
 def relu6(x: Any, name: str | None = None) -> Any:
-    """The value kept between 0 and 6."""
+    """The value clipped to the range from 0 to 6."""
     return clip(x, 0.0, 6.0)
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Any:
-    """The value kept between `min` and `max`."""
+    """The value clipped to the range from `min` to `max`."""
     return clip(x, float(min), float(max))
 
 
 def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Any:
-    """A line kept between 0 and 1, which is near sigmoid."""
+    """`slope * x + offset`, clipped to the range from 0 to 1."""
     return clip(x * slope + offset, 0.0, 1.0)
 
 
 def hardswish(x: Any, name: str | None = None) -> Any:
-    """The value times a line kept between 0 and 1."""
+    """`x * clip(x + 3, 0, 6) / 6`."""
     return x * clip(x + 3.0, 0.0, 6.0) / 6.0
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
-    """The value, but 0 within the threshold."""
+    """The value where its absolute value exceeds the threshold, else 0."""
     return where((x > threshold).logical_or(x < -threshold), x, 0.0)
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: str | None = None) -> Any:
-    """The value brought nearer to 0 by the threshold, and 0 within it."""
+    """The value moved towards 0 by the threshold, but not past 0."""
     return x - clip(x, -threshold, threshold)
 
 
 def tanhshrink(x: Any, name: str | None = None) -> Any:
-    """The value less its hyperbolic tangent."""
+    """`x - tanh(x)`."""
     return x - tanh(x)
 
 
 def thresholded_relu(x: Any, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> Any:
-    """The value where it is above the threshold, else another one."""
+    """The value where it exceeds the threshold, else `value`."""
     return where(x > threshold, x, float(value))
 
 
@@ -141,17 +141,17 @@ def mish(x: Any, name: str | None = None) -> Any:
 
 
 def selu(x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: str | None = None) -> Any:
-    """A scaled elu that keeps mean and spread of what passes through many layers."""
+    """A scaled elu, which keeps mean and variance through many layers."""
     return activation.elu(x, alpha=alpha) * scale
 
 
 def celu(x: Any, alpha: float = 1.0, name: str | None = None) -> Any:
-    """The value where it is above zero, else `alpha * (exp(x / alpha) - 1)`."""
+    """The value where it is positive, else `alpha * (exp(x / alpha) - 1)`."""
     return activation.elu(x / alpha) * alpha
 
 
 def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
-    """The value where it is above zero, else times a weight: one for all, or one for each channel."""
+    """The value where it is positive, else the value times a weight: one for all, or one for each channel."""
     channels = weight.shape[0] if weight.shape else 1
     if channels > 1:
         axis = len(x.shape) - 1 if data_format.endswith("C") else 1
@@ -160,7 +160,7 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: str | None = Non
 
 
 def glu(x: Any, axis: int = -1, name: str | None = None) -> Any:
-    """One half of the value times the sigmoid of the other."""
+    """The first half along an axis times the sigmoid of the second half."""
     value, gate = split(x, 2, axis)
     return value * activation.sigmoid(gate)
 

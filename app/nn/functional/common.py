@@ -38,14 +38,14 @@ __all__ = [
 flatten = shaping.flatten
 
 
-def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
-    """`x @ weight + bias`."""
-    out = matmul(x, weight)
+def linear(x: Any, weight: Any, bias: Any = None, name: str | None = None, outputs_first: bool = False) -> Any:
+    """`x @ weight + bias`; with `outputs_first`, `x @ weight.T + bias`."""
+    out = matmul(x, weight, transpose_y=outputs_first)
     return out if bias is None else out + bias
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: str | None = None) -> Any:
-    """For each of the matrices in `weight`, `x1 @ matrix @ x2` of each row."""
+    """For each row and each matrix in `weight`, `x1 @ matrix @ x2`."""
     out = einsum("bi,oij,bj->bo", x1, weight, x2)
     return out if bias is None else out + bias
 
@@ -58,10 +58,12 @@ def dropout(
     inplace: bool = False,
     mode: str = "upscale_in_train",
     name: str | None = None,
+    seed: int = 0,
 ) -> Any:
-    """In training, each element made 0 with probability `p`; the others are scaled so that the mean stays.
+    """In training, set each element to 0 with probability `p`, and scale the others so that the mean stays the same.
 
-    With the mode 'downscale_in_infer' they are scaled in use instead.
+    With the mode 'downscale_in_infer' values are scaled in use instead. With a `seed`, the same elements are set to 0
+    every time.
     """
     if not 0 <= p <= 1:
         raise OperatorError(f"dropout: p is a probability, not {p}")
@@ -69,7 +71,7 @@ def dropout(
         raise OperatorError(f"dropout: mode is 'upscale_in_train' or 'downscale_in_infer', not {mode!r}")
     if p == 0 or (not training and mode == "upscale_in_train"):
         return x
-    return x * dropout_mask(x, float(p), mode, bool(training), axis)
+    return x * dropout_mask(x, float(p), mode, bool(training), axis, (int(seed), 0) if seed else None)
 
 
 def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None) -> Any:
@@ -80,9 +82,9 @@ def dropout2d(x: Any, p: float = 0.5, training: bool = True, data_format: str = 
 
 
 def embedding(
-    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None, **ignored: Any
+    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
 ) -> Any:
-    """The rows of `weight` that whole numbers name; those of `padding_idx` are zeros, and get no gradient."""
+    """The rows of `weight` at the indices `x`. Rows at `padding_idx` are zeros and get no gradient."""
     rows = gather(weight, x)
     if padding_idx is None:
         return rows
@@ -91,14 +93,14 @@ def embedding(
 
 
 def one_hot(x: Any, num_classes: int = -1, name: str | None = None) -> Any:
-    """For each whole number a row that is 1 there and 0 elsewhere; with -1, as many classes as the largest needs."""
+    """For each class a row that is 1 there and 0 elsewhere; -1 takes the number of classes from the largest."""
     if num_classes == -1:
         num_classes = int(np.max(np.asarray(x), initial=-1)) + 1
     return loss.one_hot(x, int(num_classes))
 
 
 def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: str | None = None) -> Any:
-    """Labels of which a small part is spread over all classes, evenly or as `prior_dist` says."""
+    """Labels mixed with a distribution over all classes: the uniform one, or `prior_dist`."""
     if prior_dist is not None:
         return label * (1.0 - epsilon) + prior_dist * epsilon
     classes = label.shape[-1]
@@ -108,7 +110,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
 
 
 def normalize(x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Any:
-    """The value divided by its size along an axis."""
+    """The value divided by its norm along an axis."""
     along = axis if len(x.shape) > 1 else 0
     return x / norm(x, p, along, True).clip(min=epsilon)
 
@@ -122,7 +124,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
 def pairwise_distance(
     x: Any, y: Any, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: str | None = None
 ) -> Any:
-    """The size of the difference of each row of two values."""
+    """The norm of the difference of each pair of rows."""
     return norm(x - y + epsilon, p, -1, keepdim)
 
 
@@ -135,7 +137,7 @@ def pad(
     pad_from_left_axis: bool = True,
     name: str | None = None,
 ) -> Any:
-    """The value with a border of one number: sizes before and after for every axis, or for the last, backwards."""
+    """The value with a border of a constant: pairs of widths for every axis, or for the last axes from the last on."""
     if mode != "constant":
         raise OperatorError(f"pad: the border is made of a constant, not by {mode!r}")
     widths = [int(n) for n in np.ravel(pad)]

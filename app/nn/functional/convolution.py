@@ -42,7 +42,7 @@ def conv2d(
     `padding` is a number, one for height and one for width, [top, bottom, left, right], "valid" (none) or "same": as
     many windows as rows and columns, divided by the stride.
     """
-    _check_format("conv2d", data_format)
+    check_format("conv2d", data_format)
     steps, apart = pair("conv2d", "stride", stride), pair("conv2d", "dilation", dilation)
     around = padding_of("conv2d", padding, weight.shape[2:], steps, apart)
     out = convolution.conv2d(x, weight, stride=steps, padding=around, dilation=apart, groups=groups)
@@ -60,7 +60,7 @@ def max_pool2d(
     name: str | None = None,
 ) -> Any:
     """The greatest number of each window of the images; windows are side by side unless a stride is given."""
-    _check_format("max_pool2d", data_format)
+    check_format("max_pool2d", data_format)
     _refuse_mask("max_pool2d", return_mask)
     return pooling.max_pool2d(x, **_windows("max_pool2d", kernel_size, stride, padding, ceil_mode))
 
@@ -77,7 +77,7 @@ def avg_pool2d(
     name: str | None = None,
 ) -> Any:
     """The mean of each window of the images, without the padding or, unless `exclusive`, with its zeros."""
-    _check_format("avg_pool2d", data_format)
+    check_format("avg_pool2d", data_format)
     settings = _windows("avg_pool2d", kernel_size, stride, padding, ceil_mode)
     if divisor_override is not None:
         raise OperatorError(
@@ -89,7 +89,7 @@ def avg_pool2d(
 
 def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
     """The means of as many parts of the images as `output_size` says; None keeps the height or the width."""
-    _check_format("adaptive_avg_pool2d", data_format)
+    check_format("adaptive_avg_pool2d", data_format)
     return pooling.avg_pool2d(x, **_parts("adaptive_avg_pool2d", x, output_size))
 
 
@@ -168,7 +168,8 @@ def _parts(where: str, x: Any, output_size: Any) -> dict[str, Any]:
     return {"output_size": counts}
 
 
-def _check_format(where: str, data_format: str) -> None:
+def check_format(where: str, data_format: str) -> None:
+    """Refuse other orders of the axes than images, channels, height, width."""
     if data_format != "NCHW":
         raise OperatorError(
             f"{where}: data_format must be 'NCHW', found {data_format!r}; transpose the images first: "

@@ -50,7 +50,7 @@ def cross_entropy(
 
 
 def _shares(label: Any, input: Any, axis: int) -> Any:
-    """For labels that name classes, 1 for that class and 0 for the others."""
+    """One-hot rows for labels that are classes."""
     if axis != len(input.shape) - 1:
         raise OperatorError("cross_entropy: label_smoothing needs the classes along the last axis")
     places = label if len(label.shape) < len(input.shape) else squeeze(label, axis=axis)
@@ -160,7 +160,7 @@ def nll_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Any:
-    """The negative of the logarithms of probabilities, along axis 1, that the labels name."""
+    """The negative log likelihood: minus the element of `input`, along axis 1, at each label."""
     return _counted(
         lambda places: -_picked(input, places, axis=1),
         unsqueeze(label, axis=1),

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def reduced(losses: Any, reduction: str) -> Any:
-    """The mean or the sum of losses, or all of them."""
+    """Reduce losses to their mean or sum, or leave them as they are."""
     if reduction == "none":
         return losses
     if reduction not in ("mean", "sum"):
@@ -48,12 +48,12 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: str | None =
 
 
 def square_error_cost(input: Any, label: Any) -> Any:
-    """Squared differences, all of them."""
+    """Squared differences, not reduced."""
     return square(input - label)
 
 
 def l1_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
-    """Differences without their sign."""
+    """Absolute differences."""
     return reduced(abs_(input - label), reduction)
 
 
@@ -65,7 +65,7 @@ def smooth_l1_loss(
     is_huber: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Half of squared differences up to `delta`, a straight line from there on: Huber's loss, or that over `delta`."""
+    """Huber's loss: half the squared difference up to `delta`, then linear; divided by `delta` unless `is_huber`."""
     distance = abs_(input - label)
     near = minimum(distance, float(delta))
     losses = near * (distance - near * 0.5)
@@ -106,7 +106,7 @@ def sigmoid_focal_loss(
     reduction: str = "sum",
     name: str | None = None,
 ) -> Any:
-    """Cross entropy of scores in which examples that are easy count little."""
+    """Focal loss: cross entropy of scores that gives little weight to well-classified examples."""
     label = cast_like(label, logit)
     losses = binary_cross_entropy_with_logits(logit, label, reduction="none")
     missed = 1.0 - exp(-(softplus(logit) - logit * label))
@@ -115,12 +115,12 @@ def sigmoid_focal_loss(
 
 
 def log_loss(input: Any, label: Any, epsilon: float = 0.0001, name: str | None = None) -> Any:
-    """Cross entropy of probabilities and labels, kept finite by a small number."""
+    """Cross entropy of probabilities and labels; a small number inside the logarithm keeps it finite."""
     return -label * log(input + epsilon) - (1.0 - label) * log(1.0 - input + epsilon)
 
 
 def kl_div(input: Any, label: Any, reduction: str = "mean", log_target: bool = False, name: str | None = None) -> Any:
-    """How far the probabilities whose logarithm is `input` are from those of `label`."""
+    """The Kullback-Leibler divergence of `exp(input)` from the probabilities `label`."""
     if log_target:
         losses = exp(label) * (label - input)
     else:
@@ -145,21 +145,21 @@ def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: str 
 def margin_ranking_loss(
     input: Any, other: Any, label: Any, margin: float = 0.0, reduction: str = "mean", name: str | None = None
 ) -> Any:
-    """By how much values that should be ranked as the label, 1 or -1, says are not, with a margin."""
+    """max(-label * (input - other) + margin, 0), for labels 1 and -1."""
     return reduced(relu(-cast_like(label, input) * (input - other) + margin), reduction)
 
 
 def hinge_embedding_loss(
     input: Any, label: Any, margin: float = 1.0, reduction: str = "mean", name: str | None = None
 ) -> Any:
-    """The distance itself for the label 1; for -1, by how much it is below the margin."""
+    """`input` where the label is 1, and max(margin - input, 0) where it is -1."""
     return reduced(where(label == 1, input, relu(margin - input)), reduction)
 
 
 def cosine_embedding_loss(
     input1: Any, input2: Any, label: Any, margin: float = 0, reduction: str = "mean", name: str | None = None
 ) -> Any:
-    """One less the cosine for the label 1; for -1, by how much the cosine is above the margin."""
+    """1 - cosine where the label is 1, and max(cosine - margin, 0) where it is -1."""
     cosine = cosine_similarity(input1, input2, axis=-1)
     return reduced(where(label == 1, 1.0 - cosine, relu(cosine - float(margin))), reduction)
 
@@ -175,7 +175,7 @@ def triplet_margin_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Any:
-    """By how much the way to something alike is not shorter, by the margin, than to something that differs."""
+    """Triplet loss: max(d(anchor, positive) - d(anchor, negative) + margin, 0)."""
     far = pairwise_distance(input, negative, p, epsilon)
     if swap:
         far = minimum(far, pairwise_distance(positive, negative, p, epsilon))

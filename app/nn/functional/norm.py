@@ -1,7 +1,8 @@
-"""Normalisation: values brought to mean 0 and spread 1 over a batch, or over what belongs to one example."""
+"""Normalisation to mean 0 and variance 1, over a batch or over parts of an example."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from app.errors import ShapeError
@@ -26,24 +27,30 @@ def batch_norm(
     data_format: str = "NCHW",
     use_global_stats: bool | None = None,
     name: str | None = None,
+    unbiased: bool = False,
 ) -> Any:
-    """Each channel brought to mean 0 and spread 1: of the batch in training, of all that was seen in use.
+    """Normalise each channel to mean 0 and variance 1: in training those of the batch, else the running ones.
 
-    In training the running mean and variance move towards those of the batch.
+    In training the running mean and variance, unless they are None, move towards those of the batch; with `unbiased`,
+    towards the unbiased variance.
     """
     rank = len(x.shape)
     channel = rank - 1 if data_format.endswith("C") and rank > 2 else 1
-    if rank < 2 or x.shape[channel] != running_mean.shape[0]:
-        raise ShapeError(f"batch_norm: {running_mean.shape[0]} channels, but an input of shape {list(x.shape)}")
+    if rank < 2 or (running_mean is not None and x.shape[channel] != running_mean.shape[0]):
+        channels = "one axis for channels" if running_mean is None else f"{running_mean.shape[0]} channels"
+        raise ShapeError(f"batch_norm: expected {channels}, found an input of shape {list(x.shape)}")
     shape = [-1 if axis == channel else 1 for axis in range(rank)]
     center, spread = running_mean, running_var
     if training and not use_global_stats:
         axes = [axis for axis in range(rank) if axis != channel]
         batch_mean = mean(x, axis=axes)
         batch_var = mean(square(x - reshape(batch_mean, shape)), axis=axes)
-        center, spread = in_training(batch_mean, running_mean), in_training(batch_var, running_var)
-        _follow(running_mean, batch_mean, momentum)
-        _follow(running_var, batch_var, momentum)
+        center, spread = batch_mean, batch_var
+        if running_mean is not None:
+            center, spread = in_training(batch_mean, running_mean), in_training(batch_var, running_var)
+            count = math.prod(x.shape[axis] for axis in axes) if unbiased else 0
+            _follow(running_mean, batch_mean, momentum)
+            _follow(running_var, batch_var * (count / max(count - 1, 1)) if unbiased else batch_var, momentum)
     return _scaled(x, center, spread, shape, epsilon, weight, bias)
 
 
@@ -61,7 +68,7 @@ def _scaled(x: Any, center: Any, spread: Any, shape: list[int], epsilon: float, 
 def layer_norm(
     x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, epsilon: float = 1e-5, name: str | None = None
 ) -> Any:
-    """Each example brought to mean 0 and spread 1 over its last axes, which have `normalized_shape`."""
+    """Normalise each example to mean 0 and variance 1 over its last axes, which have `normalized_shape`."""
     sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     if list(x.shape[len(x.shape) - len(sizes) :]) != sizes:
         raise ShapeError(f"layer_norm: an input of shape {list(x.shape)} does not end in {sizes}")
@@ -81,7 +88,7 @@ def group_norm(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Any:
-    """Each group of channels of an example brought to mean 0 and spread 1."""
+    """Normalise each group of channels of an example to mean 0 and variance 1."""
     channels = x.shape[1]
     if channels % num_groups:
         raise ShapeError(f"group_norm: {channels} channels cannot be put into {num_groups} equal groups")

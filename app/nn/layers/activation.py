@@ -45,7 +45,7 @@ Maxout = _layer("Maxout", F.maxout, groups=2, axis=1)
 
 
 class PReLU(Layer):
-    """The value where it is above zero, else times a weight that is trained."""
+    """The value where it is positive, else the value times a trained weight."""
 
     def __init__(
         self,

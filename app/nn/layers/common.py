@@ -1,4 +1,4 @@
-"""The layers of a dense network that are neither activation, normalisation nor loss."""
+"""Layers that are neither activations, normalisations nor losses."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
-from app.nn.initializer import Normal
+from app.nn.initializer import Initializer, Normal
 from app.nn.layer import Layer
 from app.ops.shaping import unflatten
+from app.tensor import no_grad
 
 
 class Linear(Layer):
     """`x @ weight + bias`."""
+
+    outputs_first = False
+    """Whether the first axis of the weight is that of the outputs, as in PyTorch."""
 
     def __init__(
         self,
@@ -25,19 +29,25 @@ class Linear(Layer):
         name: str | None = None,
     ):
         super().__init__(name)
-        self.weight = self.create_parameter([in_features, out_features], weight_attr)
-        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
+        self.in_features, self.out_features = in_features, out_features
+        shape = [out_features, in_features] if self.outputs_first else [in_features, out_features]
+        first = self.initializer()
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=first)
+        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True, default_initializer=first)
+
+    def initializer(self) -> Initializer | None:
+        """The initializer of weight and bias; None for that of `create_parameter`."""
+        return None
 
     def forward(self, x: Any) -> Any:
-        return F.linear(x, self.weight, self.bias)
+        return F.linear(x, self.weight, self.bias, outputs_first=self.outputs_first)
 
     def extra_repr(self) -> str:
-        inside, outside = self.weight.shape
-        return f"in_features={inside}, out_features={outside}, dtype={self.weight.dtype}"
+        return f"in_features={self.in_features}, out_features={self.out_features}, dtype={self.weight.dtype}"
 
 
 class Bilinear(Layer):
-    """For each output a matrix between two inputs."""
+    """For each output `o`, `x1 @ weight[o] @ x2 + bias[o]`."""
 
     def __init__(
         self,
@@ -62,7 +72,7 @@ class Bilinear(Layer):
 
 
 class Embedding(Layer):
-    """A row of numbers for each of `num_embeddings` whole numbers."""
+    """A table of `num_embeddings` rows, which are looked up by index."""
 
     def __init__(
         self,
@@ -75,11 +85,12 @@ class Embedding(Layer):
     ):
         super().__init__(name)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ShapeError(f"Embedding: padding_idx {padding_idx} is none of {num_embeddings} rows")
-        self.padding_idx = padding_idx
+            raise ShapeError(f"Embedding: padding_idx {padding_idx} is out of range for {num_embeddings} rows")
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr, default_initializer=Normal())
         if padding_idx is not None and hasattr(self.weight, "set_value"):
-            rows = np.array(self.weight)
+            with no_grad():
+                rows = np.array(self.weight)
             rows[padding_idx] = 0
             self.weight.set_value(rows)
 
@@ -92,7 +103,7 @@ class Embedding(Layer):
 
 
 class Identity(Layer):
-    """What it is given, whatever it was made with."""
+    """The input, unchanged. Arguments of the constructor have no effect."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
@@ -102,7 +113,7 @@ class Identity(Layer):
 
 
 class Flatten(Layer):
-    """Axes made one; at first all but the batch's."""
+    """Merges axes into one; by default all but the first."""
 
     def __init__(self, start_axis: int = 1, stop_axis: int = -1):
         super().__init__()
@@ -113,7 +124,7 @@ class Flatten(Layer):
 
 
 class Unflatten(Layer):
-    """One axis made several."""
+    """Splits an axis into several."""
 
     def __init__(self, axis: int, shape: Any, name: str | None = None):
         super().__init__(name)
@@ -127,7 +138,7 @@ class Unflatten(Layer):
 
 
 class Dropout(Layer):
-    """In training, elements made 0 with probability `p`."""
+    """In training, sets elements to 0 with probability `p`. `inplace` has no effect."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Layers that hold others: in a row, in a list, by name."""
+"""Containers of layers: a sequence, a list, a dictionary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.nn.layer import Layer
 
 
 class _Indexed(Layer):
-    """Layers, or parameters, with numbers for names."""
+    """Layers, or parameters, whose names are numbers."""
 
     def _items(self) -> dict[str, Any]:
         return self._held("_sub_layers")
@@ -71,7 +71,7 @@ def _is_named(layer: Any) -> bool:
 
 
 class Sequential(_Indexed):
-    """Layers, each working on the result of the one before; a pair of a name and a layer names it."""
+    """Layers, each called with the result of the one before; a pair (name, layer) names one."""
 
     def __init__(self, *layers: Any):
         super().__init__()
@@ -89,7 +89,7 @@ class Sequential(_Indexed):
 
 
 class LayerList(_Indexed):
-    """A list of layers, which are part of the layer that holds it; it computes nothing itself."""
+    """A list of layers, which become part of the layer that holds it."""
 
     def __init__(self, sublayers: Iterable[Layer] | None = None):
         super().__init__()
@@ -97,7 +97,7 @@ class LayerList(_Indexed):
 
 
 class ParameterList(_Indexed):
-    """A list of parameters, which are part of the layer that holds it."""
+    """A list of parameters, which become part of the layer that holds it."""
 
     def __init__(self, parameters: Iterable[Any] | None = None):
         super().__init__()
@@ -108,7 +108,7 @@ class ParameterList(_Indexed):
 
 
 class LayerDict(Layer):
-    """Layers by name, which are part of the layer that holds it; it computes nothing itself."""
+    """Layers by name, which become part of the layer that holds it."""
 
     def __init__(self, sublayers: Any = None):
         super().__init__()
@@ -146,20 +146,20 @@ class LayerDict(Layer):
         return self._held("_sub_layers").items()
 
     def pop(self, key: str) -> Layer:
-        """Take a layer out."""
+        """Remove a layer and return it."""
         layer = self[key]
         del self[key]
         return layer
 
     def clear(self) -> None:
-        """Take all layers out."""
+        """Remove all layers."""
         for key in self:
             del self[key]
 
     def update(self, sublayers: Any) -> None:
-        """Add layers, or put them in the place of those that have their names."""
+        """Add layers, replacing those of the same names."""
         pairs = sublayers.items() if hasattr(sublayers, "items") else sublayers
         for pair in pairs:
             if not _is_named(pair):
-                raise AppError(f"LayerDict: {pair!r} is no pair of a name and a layer")
+                raise AppError(f"LayerDict: {pair!r} is not a pair of a name and a layer")
             self.add_sublayer(*pair)

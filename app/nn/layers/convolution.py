@@ -49,11 +49,16 @@ class Conv2D(Layer):
         self.dilation, self.padding, self.data_format = pair(kind, "dilation", dilation), padding, data_format
         shape = [out_channels, in_channels // groups, *self.kernel_size]
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=self.initializer())
-        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
+        first = self.bias_initializer()
+        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True, default_initializer=first)
 
     def initializer(self) -> Initializer:
         """The initializer of the weight: normal numbers of variance 2 / inputs of a sum, as in Paddle."""
         return Normal(0.0, math.sqrt(2.0 / (self.in_channels * math.prod(self.kernel_size))))  # whatever the groups
+
+    def bias_initializer(self) -> Initializer | None:
+        """The initializer of the bias; None for that of `create_parameter`."""
+        return None
 
     def forward(self, x: Any) -> Any:
         return F.conv2d(
@@ -77,13 +82,9 @@ _REQUIRED = Parameter.empty
 
 
 def _pool(name: str, function: Any, shown: tuple[str, ...], **settings: Any) -> Any:
-    """The class of layers that are a pooling function; `print` shows some of their settings."""
-
-    def extra_repr(self: Layer) -> str:
-        return ", ".join(f"{setting}={getattr(self, setting)}" for setting in shown)
-
+    """The class of layers that are a pooling function."""
     described = {"__doc__": function.__doc__, "__module__": __name__, "function": function, "settings": settings}
-    return type(name, (FunctionLayer,), described | {"extra_repr": extra_repr})
+    return type(name, (FunctionLayer,), described | {"shown": shown})
 
 
 _WINDOWS = ("kernel_size", "stride", "padding")

@@ -1,4 +1,4 @@
-"""Losses as layers: each is called with what a network gave and what it should have given."""
+"""Losses as layers, called with the output of a network and the target."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.nn.layers.of_function import FunctionLayer
 
 
 def _loss(name: str, function: Any, **settings: Any) -> Any:
-    """The class of layers that are a loss; the mean of all is taken unless `reduction` says otherwise."""
+    """The layer class of a loss function."""
     described = {
         "__doc__": function.__doc__,
         "__module__": __name__,
         "function": function,
         "settings": settings,
-        "shown": False,
+        "shown": (),
     }
     return type(name, (FunctionLayer,), described)
 
@@ -49,5 +49,5 @@ TripletMarginLoss = _loss(
     "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, epsilon=1e-6, swap=False, reduction="mean"
 )
 CosineSimilarity = _loss("CosineSimilarity", F.cosine_similarity, axis=1, eps=1e-8)
-CosineSimilarity.shown = True
+CosineSimilarity.shown = None
 PairwiseDistance = _loss("PairwiseDistance", F.pairwise_distance, p=2.0, epsilon=1e-6, keepdim=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from app.errors import ShapeError
 from app.nn import functional as F  # noqa: N812 - the name that it has everywhere
@@ -12,10 +13,15 @@ from app.nn.parameter import ParamAttr
 
 
 class BatchNorm1D(Layer):
-    """Each channel brought to mean 0 and spread 1, then scaled and shifted as is trained.
+    """Normalises each channel to mean 0 and variance 1, then scales and shifts it by trained parameters.
 
-    In training by the mean and the variance of the batch, in use by those that `_mean` and `_variance` followed.
+    In training, mean and variance are those of the batch; otherwise the running ones, `_mean` and `_variance`.
     """
+
+    statistics: ClassVar[tuple[str, str]] = ("_mean", "_variance")
+    """The names of the running mean and the running variance."""
+    of_images = False
+    """Whether inputs must have the four axes of images."""
 
     def __init__(
         self,
@@ -37,16 +43,23 @@ class BatchNorm1D(Layer):
         one = Constant(1.0)
         self.weight = self.create_parameter([num_features], weight_attr, default_initializer=one)
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
-        self._mean = self.create_parameter([num_features], ParamAttr(moving_mean_name, trainable=False), is_bias=True)
-        self._variance = self.create_parameter(
-            [num_features], ParamAttr(moving_variance_name, trainable=False), default_initializer=one
-        )
+        mean, variance = self.statistics
+        of_mean, of_variance = (ParamAttr(n, trainable=False) for n in (moving_mean_name, moving_variance_name))
+        setattr(self, mean, self.create_parameter([num_features], of_mean, is_bias=True))
+        setattr(self, variance, self.create_parameter([num_features], of_variance, default_initializer=one))
+
+    def check_axes(self, x: Any) -> None:
+        """Refuse what is not images, in a layer of images."""
+        if self.of_images and len(x.shape) != 4:
+            raise ShapeError(f"{type(self).__name__}: expected images of four axes, found shape {list(x.shape)}")
 
     def forward(self, x: Any) -> Any:
+        self.check_axes(x)
+        mean, variance = (getattr(self, name) for name in self.statistics)
         return F.batch_norm(
             x,
-            self._mean,
-            self._variance,
+            mean,
+            variance,
             self.weight,
             self.bias,
             self.training,
@@ -64,6 +77,8 @@ class BatchNorm1D(Layer):
 class BatchNorm2D(BatchNorm1D):
     """BatchNorm1D of images of shape [images, channels, height, width]."""
 
+    of_images = True
+
     def __init__(
         self,
         num_features: int,
@@ -77,18 +92,13 @@ class BatchNorm2D(BatchNorm1D):
     ):
         super().__init__(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, use_global_stats, name)
 
-    def forward(self, x: Any) -> Any:
-        if len(x.shape) != 4:
-            raise ShapeError(f"BatchNorm2D: expected images of four axes, found shape {list(x.shape)}")
-        return super().forward(x)
-
     def extra_repr(self) -> str:
         told = f"num_features={self.num_features}, momentum={self.momentum}, epsilon={self.epsilon}"
         return told if self.data_format == "NCHW" else f"{told}, data_format={self.data_format}"
 
 
 class LayerNorm(Layer):
-    """Each example brought to mean 0 and spread 1 over its last axes, then scaled and shifted as is trained."""
+    """Normalises each example to mean 0 and variance 1 over its last axes, then scales and shifts it."""
 
     def __init__(
         self,
@@ -100,7 +110,8 @@ class LayerNorm(Layer):
     ):
         super().__init__(name)
         sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-        self.normalized_shape, self.epsilon = sizes, epsilon
+        self.normalized_shape: Sequence[int] = sizes
+        self.epsilon = epsilon
         self.weight = self.create_parameter(sizes, weight_attr, default_initializer=Constant(1.0))
         self.bias = self.create_parameter(sizes, bias_attr, is_bias=True)
 
@@ -112,7 +123,7 @@ class LayerNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """Each group of channels of an example brought to mean 0 and spread 1, then scaled and shifted as is trained."""
+    """Normalises each group of channels of an example to mean 0 and variance 1, then scales and shifts each channel."""
 
     def __init__(
         self,

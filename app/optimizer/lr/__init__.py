@@ -1,12 +1,15 @@
-"""Learning rates that change: each schedule is advanced by `step()`, usually once an epoch."""
+"""Schedules of the learning rate. `step()` advances one, usually once an epoch."""
 
+from typing import NoReturn
+
+from app.ops.gone import without
 from app.optimizer.lr.decays import (
     CosineAnnealingDecay,
-    CosineAnnealingWarmRestarts,
     ExponentialDecay,
     InverseTimeDecay,
     LambdaDecay,
     LinearLR,
+    LinearWarmup,
     MultiplicativeDecay,
     MultiStepDecay,
     NaturalExpDecay,
@@ -17,12 +20,9 @@ from app.optimizer.lr.decays import (
 )
 from app.optimizer.lr.plateau import ReduceOnPlateau
 from app.optimizer.lr.scheduler import LRScheduler
-from app.optimizer.lr.waves import CyclicLR, LinearWarmup, OneCycleLR
 
 __all__ = [
     "CosineAnnealingDecay",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
     "ExponentialDecay",
     "InverseTimeDecay",
     "LRScheduler",
@@ -33,7 +33,6 @@ __all__ = [
     "MultiplicativeDecay",
     "NaturalExpDecay",
     "NoamDecay",
-    "OneCycleLR",
     "PiecewiseDecay",
     "PolynomialDecay",
     "ReduceOnPlateau",
@@ -43,3 +42,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(without(__name__, name))

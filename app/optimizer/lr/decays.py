@@ -1,17 +1,18 @@
-"""Rates that follow from the number of the epoch by a formula."""
+"""Schedules that compute the rate from the number of the epoch."""
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from app.errors import AppError
 from app.optimizer.lr.scheduler import LRScheduler
 
 
 class LambdaDecay(LRScheduler):
-    """The rate times what a function says of the epoch."""
+    """The rate times `lr_lambda(epoch)`."""
 
     def __init__(
         self, learning_rate: float, lr_lambda: Callable[[int], float], last_epoch: int = -1, verbose: bool = False
@@ -24,14 +25,14 @@ class LambdaDecay(LRScheduler):
 
 
 class MultiplicativeDecay(LambdaDecay):
-    """The rate times what a function says of every epoch from the first on."""
+    """The rate times `lr_lambda(epoch)` of every epoch so far, from epoch 1."""
 
     def get_lr(self) -> float:
         return self.base_lr * math.prod(self.lr_lambda(epoch) for epoch in range(1, self.last_epoch + 1))
 
 
 class StepDecay(LRScheduler):
-    """The rate times `gamma` after every `step_size` epochs."""
+    """The rate times `gamma` every `step_size` epochs."""
 
     def __init__(
         self, learning_rate: float, step_size: int, gamma: float = 0.1, last_epoch: int = -1, verbose: bool = False
@@ -44,7 +45,7 @@ class StepDecay(LRScheduler):
 
 
 class MultiStepDecay(LRScheduler):
-    """The rate times `gamma` from each of the epochs in `milestones` on."""
+    """The rate times `gamma` at each epoch in `milestones`."""
 
     def __init__(
         self,
@@ -64,11 +65,11 @@ class MultiStepDecay(LRScheduler):
 
 
 class PiecewiseDecay(LRScheduler):
-    """The first of `values` before the first boundary, the next from there on, and so forth."""
+    """`values[i]` between two boundaries: the first before the first boundary, the last from the last one on."""
 
     def __init__(self, boundaries: Sequence[int], values: Sequence[float], last_epoch: int = -1, verbose: bool = False):
         if len(values) != len(boundaries) + 1:
-            raise AppError(f"PiecewiseDecay: {len(boundaries)} boundaries part {len(boundaries) + 1} values, "
+            raise AppError(f"PiecewiseDecay: {len(boundaries)} boundaries need {len(boundaries) + 1} values, "
                            f"found {len(values)}")  # fmt: skip
         self.boundaries, self.values = list(boundaries), [float(value) for value in values]
         super().__init__(self.values[0], last_epoch, verbose)
@@ -78,7 +79,7 @@ class PiecewiseDecay(LRScheduler):
 
 
 class ExponentialDecay(LRScheduler):
-    """The rate times `gamma` after every epoch."""
+    """The rate times `gamma` every epoch."""
 
     def __init__(self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False):
         self.gamma = gamma
@@ -89,21 +90,21 @@ class ExponentialDecay(LRScheduler):
 
 
 class NaturalExpDecay(ExponentialDecay):
-    """The rate times `exp(-gamma)` after every epoch."""
+    """The rate times `exp(-gamma)` every epoch."""
 
     def get_lr(self) -> float:
         return self.base_lr * math.exp(-self.gamma * self.last_epoch)
 
 
 class InverseTimeDecay(ExponentialDecay):
-    """The rate over `1 + gamma * epoch`."""
+    """The rate divided by `1 + gamma * epoch`."""
 
     def get_lr(self) -> float:
         return self.base_lr / (1.0 + self.gamma * self.last_epoch)
 
 
 class CosineAnnealingDecay(LRScheduler):
-    """From the rate down to `eta_min` along half a cosine of `T_max` epochs."""
+    """From the rate to `eta_min` along half a cosine of `T_max` epochs."""
 
     def __init__(
         self,
@@ -117,40 +118,14 @@ class CosineAnnealingDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        return along_cosine(self.base_lr, self.eta_min, self.last_epoch / self.T_max)
-
-
-def along_cosine(start: float, end: float, share: float) -> float:
-    """The rate after a share of the half cosine from one rate to another."""
-    return end + (start - end) * 0.5 * (1.0 + math.cos(math.pi * share))
-
-
-class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines from the rate down to `eta_min`, each `T_mult` times as long as the one before."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        T_0: int,  # noqa: N803 - Paddle's name
-        T_mult: int = 1,  # noqa: N803 - Paddle's name
-        eta_min: float = 0.0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ):
-        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        length, passed = self.T_0, self.last_epoch
-        while passed >= length:
-            passed, length = passed - length, length * self.T_mult
-        return along_cosine(self.base_lr, self.eta_min, passed / length)
+        share = 0.5 * (1.0 + math.cos(math.pi * self.last_epoch / self.T_max))
+        return self.eta_min + (self.base_lr - self.eta_min) * share
 
 
 class PolynomialDecay(LRScheduler):
-    """From the rate down to `end_lr` over `decay_steps` epochs, or over as many times that as have begun.
+    """From the rate to `end_lr` over `decay_steps` epochs along a polynomial; a line for `power` 1.
 
-    It is a straight line at power 1.
+    With `cycle`, `decay_steps` is extended to its next multiple whenever it has passed.
     """
 
     def __init__(
@@ -175,7 +150,7 @@ class PolynomialDecay(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From `start_factor` of the rate to `end_factor` of it along a line of `total_steps` epochs."""
+    """From `start_factor` times the rate to `end_factor` times the rate along a line of `total_steps` epochs."""
 
     def __init__(
         self,
@@ -195,7 +170,7 @@ class LinearLR(LRScheduler):
 
 
 class NoamDecay(LRScheduler):
-    """A rise over `warmup_steps`, then a fall with the root of the epoch."""
+    """A linear rise over `warmup_steps`, then a fall with the inverse square root of the epoch."""
 
     def __init__(
         self,
@@ -212,3 +187,43 @@ class NoamDecay(LRScheduler):
         rising = self.warmup_steps**-1.5 * self.last_epoch
         falling = self.last_epoch**-0.5 if self.last_epoch else 1.0
         return self.base_lr * self.d_model**-0.5 * min(falling, rising)
+
+
+class LinearWarmup(LRScheduler):
+    """From `start_lr` to `end_lr` along a line of `warmup_steps` epochs, then the given rate or schedule."""
+
+    def __init__(
+        self,
+        learning_rate: float | LRScheduler,
+        warmup_steps: int,
+        start_lr: float,
+        end_lr: float,
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ):
+        if end_lr <= start_lr:
+            raise AppError(f"LinearWarmup: end_lr must be above start_lr, found {end_lr} and {start_lr}")
+        self.learning_rate = learning_rate
+        self.warmup_steps, self.start_lr, self.end_lr = warmup_steps, start_lr, end_lr
+        super().__init__(start_lr, last_epoch, verbose)
+
+    def get_lr(self) -> float:
+        if self.last_epoch < self.warmup_steps:
+            return self.start_lr + (self.end_lr - self.start_lr) * self.last_epoch / self.warmup_steps
+        if isinstance(self.learning_rate, LRScheduler):
+            self.learning_rate.step(self.last_epoch - self.warmup_steps)
+            return self.learning_rate()
+        return float(self.learning_rate)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of this schedule, and of the one that follows."""
+        state = super().state_dict()
+        if isinstance(self.learning_rate, LRScheduler):
+            state["LinearWarmup_LR"] = self.learning_rate.state_dict()
+        return state
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` of such a schedule returned."""
+        super().set_state_dict(state_dict)
+        if isinstance(self.learning_rate, LRScheduler) and "LinearWarmup_LR" in state_dict:
+            self.learning_rate.set_state_dict(state_dict["LinearWarmup_LR"])

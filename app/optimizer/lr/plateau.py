@@ -1,4 +1,4 @@
-"""A rate that falls when a figure no longer gets better."""
+"""A schedule that lowers the rate when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from app.optimizer.lr.scheduler import LRScheduler
 
 
 class ReduceOnPlateau(LRScheduler):
-    """The rate times `factor` once a figure has not got better for more than `patience` epochs.
+    """The rate times `factor` once a metric has not improved for more than `patience` epochs.
 
-    `step(figure)` tells it. Better is lower, or with mode 'max' higher, by more than `threshold`: a share of the best
-    figure, or with threshold_mode 'abs' a number. After a fall, figures of `cooldown` epochs do not count.
+    `step(metric)` reports it. It has improved if it is lower (with mode 'max', higher) than the best so far by more
+    than `threshold`, relative to the best or, with threshold_mode 'abs', absolute. For `cooldown` epochs after the
+    rate was lowered, metrics do not count.
     """
 
     def __init__(
@@ -45,16 +46,16 @@ class ReduceOnPlateau(LRScheduler):
         self.last_epoch, self.verbose = 0, verbose
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Tell the figure of an epoch."""
+        """Report the metric of an epoch."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        figure = float(metrics)
-        if math.isnan(figure):
-            raise AppError(f"ReduceOnPlateau: the figure of epoch {self.last_epoch} is not a number")
+        metric = float(metrics)
+        if math.isnan(metric):
+            raise AppError(f"ReduceOnPlateau: the metric of epoch {self.last_epoch} is NaN")
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
             return
-        if self.best is None or self._is_better(figure):
-            self.best, self.num_bad_epochs = figure, 0
+        if self.best is None or self._is_better(metric):
+            self.best, self.num_bad_epochs = metric, 0
         else:
             self.num_bad_epochs += 1
         if self.num_bad_epochs > self.patience:
@@ -64,11 +65,11 @@ class ReduceOnPlateau(LRScheduler):
                 self.last_lr = lower
                 self._tell()
 
-    def _is_better(self, figure: float) -> bool:
+    def _is_better(self, metric: float) -> bool:
         assert self.best is not None
         sign = 1.0 if self.mode == "min" else -1.0
         margin = self.threshold * (self.best if self.threshold_mode == "rel" else 1.0)
-        return sign * figure < sign * self.best - (margin if self.threshold_mode == "abs" else sign * margin)
+        return sign * metric < sign * self.best - (margin if self.threshold_mode == "abs" else sign * margin)
 
     def get_lr(self) -> float:
         return self.last_lr

@@ -1,4 +1,4 @@
-"""What a schedule of learning rates is."""
+"""The base of every schedule of the learning rate."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.tensor.modes import modes
 
 
 class LRScheduler:
-    """The base: `get_lr` says the rate of `last_epoch`; calling the schedule gives the rate that holds now."""
+    """The base. `get_lr` returns the rate of `last_epoch`; calling the schedule returns the current rate."""
 
     each_step = False
-    """Whether every step of an optimiser, or run of its Program, goes on to the next epoch, as in Paddle 1."""
+    """Whether each step of an optimiser, or run of its Program, advances the schedule, as in Paddle 1."""
 
     def __init__(self, learning_rate: float = 0.1, last_epoch: int = -1, verbose: bool = False):
         self.base_lr = float(learning_rate)
@@ -23,11 +23,9 @@ class LRScheduler:
         self.step()
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch, or to the one given."""
+        """Go to the next epoch, or to the given one."""
         if modes().tracer is not None:
-            raise AppError(
-                "a schedule's step() is Python's, and not part of a traced function; call it outside of that"
-            )
+            raise AppError("a schedule's step() cannot be part of a traced function; call it outside of the function")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self.last_lr = self.get_lr()
         self._tell()
@@ -37,7 +35,7 @@ class LRScheduler:
             print(f"Epoch {self.last_epoch}: {type(self).__name__} set learning rate to {self.last_lr}.")
 
     def get_lr(self) -> float:
-        """The rate of `last_epoch`; schedules say how it is computed."""
+        """The rate of `last_epoch`; subclasses compute it."""
         return self.base_lr
 
     def __call__(self) -> float:
@@ -46,15 +44,15 @@ class LRScheduler:
     # State, for a file
 
     def state_keys(self) -> list[str]:
-        """The attributes that say where the schedule stands."""
+        """The attributes that make up the state."""
         return ["last_epoch", "last_lr"]
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the schedule stands."""
+        """The state, by attribute."""
         return {key: getattr(self, key) for key in self.state_keys()}
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go to where `state_dict` of such a schedule stood."""
+        """Restore what `state_dict` of such a schedule returned."""
         missing = [key for key in self.state_keys() if key not in state_dict]
         if missing:
             raise AppError(f"{type(self).__name__}.set_state_dict: {', '.join(missing)} missing in {dict(state_dict)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 import app
 from app.compat import torch
 from app.compat.missing import MissingNameError
+from app.compat.table import renamed
 from app.compat.torch import nn
-from app.compat.torch._table import FUNCTIONS, METHODS, renamed
+from app.compat.torch._table import FUNCTIONS, METHODS
 from app.compat.torchvision import datasets, transforms
 from app.errors import AppError
 
@@ -50,21 +52,38 @@ def test_functions_and_methods_are_the_same_and_keep_the_class():
 
 
 def test_a_row_orders_and_renames_parameters():
-    total = renamed("total", "sum(input, dim:axis, keepdim)")
+    total = renamed("total", "sum(input, dim:axis, keepdim)", app)
     x = app.to_tensor([[1.0, 2.0], [3.0, 4.0]])
     assert total(x).item() == 10.0
     assert total(x, 0).tolist() == total(x, dim=0).tolist() == [4.0, 6.0]
     assert total(x, 1, True).tolist() == total(input=x, keepdim=True, dim=1).tolist() == [[3.0], [7.0]]
 
 
-def test_a_row_refuses_what_pytorch_does_not_have():
-    total = renamed("total", "sum(input, dim:axis, keepdim)")
-    with pytest.raises(TypeError, match=r"total\(\) has no parameter 'axis'; it takes \(input, dim, keepdim\)"):
-        total(app.ones([2]), axis=0)
-    with pytest.raises(TypeError, match=r"total\(\) got twice its parameter 'dim'"):
-        total(app.ones([2]), 0, dim=0)
-    with pytest.raises(TypeError, match="takes 3 arguments"):
-        total(app.ones([2]), 0, True, None)
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda total: total(app.ones([2]), axis=0), "got an unexpected keyword argument 'axis'"),
+        (lambda total: total(app.ones([2]), 0, dim=0), "multiple values for argument 'dim'"),
+        (lambda total: total(app.ones([2]), 0, True, None), "too many positional arguments"),
+        (lambda total: total(), "missing a required argument: 'input'"),
+    ],
+)
+def test_a_row_refuses_what_pytorch_does_not_have(call: Any, words: str):
+    with pytest.raises(TypeError, match=rf"total\(\): {words}; it takes \(input, dim, keepdim\)"):
+        call(renamed("total", "sum(input, dim:axis, keepdim)", app))
+
+
+def test_a_default_of_a_row_is_no_argument_given():
+    with pytest.raises(TypeError, match="multiple values for argument 'beta'"):
+        nn.functional.softplus(torch.ones(1), 2.0, beta=3.0)
+
+
+def test_functions_of_a_table_have_signatures():
+    assert str(inspect.signature(torch.argmax)) == "(input, dim=None, keepdim=False, *, out=None)"
+    assert str(inspect.signature(torch.index_select)) == "(input, dim, index, *, out=None)"
+    assert str(inspect.signature(nn.functional.softplus)) == "(input, beta=1.0, threshold=20.0, *, out=None)"
+    assert list(inspect.signature(torch.optim.Adam).parameters)[:4] == ["params", "lr", "betas", "eps"]
+    assert str(inspect.signature(nn.HuberLoss)) == "(reduction='mean', delta=1.0)"
 
 
 def test_out_receives_the_result():
@@ -153,9 +172,9 @@ def test_there_is_the_cpu_alone():
     assert torch.device("cpu") == torch.device("cpu")
     assert repr(torch.device("cpu")) == "device(type='cpu')"
     for wish in (lambda: torch.device("cuda"), lambda: torch.ones(1).to("cuda:0"), lambda: torch.ones(1, device="mps")):
-        with pytest.raises(RuntimeError, match="computes on the CPU"):
+        with pytest.raises(RuntimeError, match="values are computed on the CPU"):
             wish()
-    with pytest.raises(RuntimeError, match="computes on the CPU"):
+    with pytest.raises(RuntimeError, match="values are computed on the CPU"):
         nn.Linear(1, 1).to("cuda")
     assert not torch.cuda.is_available()
     assert not torch.accelerator.is_available()
@@ -170,7 +189,7 @@ def test_settings_that_are_not_there_are_refused():
     w = torch.ones(1, requires_grad=True)
     with pytest.raises(ValueError, match=r"lr_decay is 0 in this façade, found 0.1"):
         torch.optim.Adagrad([w], lr_decay=0.1)
-    with pytest.raises(ValueError, match="has no setting 'rate'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
         torch.optim.SGD([w], lr=0.1, rate=3)
     with pytest.raises(ValueError, match="Nesterov momentum requires a momentum"):
         torch.optim.SGD([w], lr=0.1, nesterov=True)

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from app import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from app.compat.missing import missing
-from app.compat.torch._globals import inference_mode
-from app.compat.torch.autograd import function, functional
-from app.compat.torch.autograd.function import Function
-from app.compat.torch.autograd.gradcheck import gradcheck, gradgradcheck
 from app.tensor import backward as run_backward
 from app.tensor import grad as gradients
 
@@ -53,22 +47,3 @@ def grad(
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
     """A Tensor over the same numbers: what was a class of its own once."""
     return data.detach().requires_grad_(requires_grad)
-
-
-__all__ = [
-    "Function",
-    "Variable",
-    "backward",
-    "enable_grad",
-    "function",
-    "functional",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "inference_mode",
-    "is_grad_enabled",
-    "no_grad",
-    "set_grad_enabled",
-]
-
-__getattr__ = missing(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import app
-from app.compat.missing import missing
 from app.tensor import grad
 
 
@@ -58,8 +57,3 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     outputs = func(*points)
     found = grad(outputs, list(points), v, create_graph=create_graph, allow_unused=True)
     return outputs, tuple(found) if isinstance(inputs, tuple) else found[0]
-
-
-__all__ = ["hessian", "jacobian", "vjp"]
-
-__getattr__ = missing(__name__)

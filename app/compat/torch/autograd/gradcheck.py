@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from app import autograd
-from app.compat.missing import missing
-from app.errors import GradcheckError, OperatorError
+from app.errors import OperatorError
 
 
 def gradcheck(
@@ -63,8 +62,3 @@ def _require_backward_alone(batched: bool, forward: bool, backward: bool) -> Non
     if batched or forward or not backward:
         asked = "batches of gradients" if batched else "derivatives that go forward (jvp)"
         raise OperatorError(f"gradcheck checks backward passes here, one at a time; it was asked to check {asked}")
-
-
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-
-__getattr__ = missing(__name__)

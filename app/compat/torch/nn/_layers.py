@@ -1,54 +1,105 @@
-"""The layers of a dense network: those that hold something, and those that are functions with settings."""
+"""The layers of `torch.nn`: the framework's, with PyTorch's parameters, initial values and names in `state_dict`."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from app.compat.torch import _creation as create
-from app.compat.torch.nn import functional, init
+import numpy as np
+
+from app import nn as below
+from app.compat.torch.nn import _activations, _images, _losses, functional
 from app.compat.torch.nn._module import Module
-from app.compat.torch.nn.parameter import Parameter
+from app.nn.initializer import Initializer, Uniform
+from app.nn.layers.of_function import FunctionLayer
 
 
-def _parameter(*size: int, dtype: Any = None) -> Parameter:
-    return Parameter(create.CREATORS["empty"](*size, dtype=dtype))
+class Identity(Module, below.Identity):
+    """The input, unchanged. Arguments of the constructor have no effect."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        below.Identity.__init__(self)
 
 
-class Identity(Module):
-    """The input as it is."""
+class _Weighted(Module):
+    """A layer whose weight and bias begin within one over the square root of the number of inputs of a sum."""
 
-    def forward(self, input: Any) -> Any:
-        return input
+    def inputs(self) -> int:
+        """The number of inputs of a sum."""
+        raise NotImplementedError
 
-
-class Linear(Module):
-    """`input @ weight.T + bias`."""
-
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
-        super().__init__()
-        self.in_features, self.out_features = in_features, out_features
-        self.weight = _parameter(out_features, in_features, dtype=dtype)
-        self.bias = _parameter(out_features, dtype=dtype) if bias else None
-        self.reset_parameters()
+    def initializer(self) -> Initializer:
+        """The initializer of the weight and the bias."""
+        bound = 1 / math.sqrt(self.inputs()) if self.inputs() else 0.0
+        return Uniform(-bound, bound)
 
     def reset_parameters(self) -> None:
-        """New random numbers, within one over the root of the number of inputs."""
-        bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
+        """Draw new initial values."""
         for parameter in self.parameters():
-            init.uniform_(parameter, -bound, bound)
+            self.initializer()(parameter)
 
-    def forward(self, input: Any) -> Any:
-        return functional.linear(input, self.weight, self.bias)
+
+class Linear(_Weighted, below.Linear):
+    """`input @ weight.T + bias`."""
+
+    outputs_first = True
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
+        self._place(device, dtype)
+        below.Linear.__init__(self, in_features, out_features, None, None if bias else False)
+
+    def inputs(self) -> int:
+        return self.in_features
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class Conv2d(_Weighted, below.Conv2D):
+    """Sums of products of a trained weight with windows of images."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        self._place(device, dtype)
+        around = (padding, padding) if isinstance(padding, int) else padding
+        sizes = (in_channels, out_channels, kernel_size, stride, around, dilation, groups)
+        below.Conv2D.__init__(self, *sizes, padding_mode, None, None if bias else False)
+        self.padding_mode = padding_mode
+
+    def inputs(self) -> int:
+        return self.in_channels // self.groups * math.prod(self.kernel_size)
+
+    def bias_initializer(self) -> Initializer:
+        return self.initializer()
+
+    def forward(self, input: Any) -> Any:
+        settings = (self.stride, self.padding, self.dilation, self.groups)
+        return _images.conv2d(input, self.weight, self.bias, *settings)
+
+    def extra_repr(self) -> str:
+        told = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        told += f", padding={self.padding}" if self.padding != (0, 0) else ""
+        told += f", dilation={self.dilation}" if self.dilation != (1, 1) else ""
+        told += f", groups={self.groups}" if self.groups != 1 else ""
+        return told + (", bias=False" if self.bias is None else "")
+
+
 class Flatten(Module):
-    """Axes made one; at first all but the batch's."""
+    """Merges axes into one; by default all but the first."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
@@ -62,7 +113,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One axis made several."""
+    """Splits an axis into several."""
 
     def __init__(self, dim: int, unflattened_size: Any):
         super().__init__()
@@ -75,12 +126,12 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Dropout(Module):
-    """In training some elements set to zero at random, the others made larger to keep the mean."""
+class Dropout(Module, below.Dropout):
+    """In training, sets elements to 0 with probability `p`."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
-        super().__init__()
-        self.p, self.inplace = p, inplace
+        below.Dropout.__init__(self, p)
+        self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
         return functional.dropout(input, self.p, self.training, self.inplace)
@@ -90,131 +141,234 @@ class Dropout(Module):
 
 
 class Dropout2d(Dropout):
-    """In training some channels of images set to zero at random, the others made larger to keep the mean."""
+    """In training, sets channels of images to 0 with probability `p`."""
 
     def forward(self, input: Any) -> Any:
         return functional.dropout2d(input, self.p, self.training, self.inplace)
 
 
-class PReLU(Module):
-    """Negative values made smaller by a factor that is learned."""
+class PReLU(Module, below.PReLU):
+    """The value where it is positive, otherwise the value times a trained weight."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
-        super().__init__()
-        self.num_parameters = num_parameters
-        self.weight = Parameter(create.CREATORS["full"]((num_parameters,), float(init), dtype=dtype))
-
-    def forward(self, input: Any) -> Any:
-        return functional.prelu(input, self.weight)
+        self._place(device, dtype)
+        below.PReLU.__init__(self, num_parameters, float(init))
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
 
 
-class Embedding(Module):
-    """A table with a row for each of some things."""
+class Embedding(Module, below.Embedding):
+    """A table of `num_embeddings` rows, which are looked up by index."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, dtype: Any = None):
-        super().__init__()
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = _parameter(num_embeddings, embedding_dim, dtype=dtype)
-        init.normal_(self.weight)
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        self._place(device, dtype)
+        below.Embedding.__init__(self, num_embeddings, embedding_dim, padding_idx)
 
     def forward(self, input: Any) -> Any:
         return functional.embedding(input, self.weight, self.padding_idx)
 
+
+class LayerNorm(Module, below.LayerNorm):
+    """Normalises the last axes to mean 0 and variance 1, then scales and shifts them."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        self._place(device, dtype)
+        scale, shift = elementwise_affine or False, (elementwise_affine and bias) or False
+        below.LayerNorm.__init__(self, normalized_shape, eps, scale, shift)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.normalized_shape = tuple(self.normalized_shape)
+
+    def forward(self, input: Any) -> Any:
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        bias = self.bias is not None
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={bias}"
 
 
-# Functions with settings
+class BatchNorm1d(Module, below.BatchNorm1D):
+    """Normalises each channel to mean 0 and variance 1, of the batch in training, else the running ones."""
+
+    statistics = ("running_mean", "running_var")
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        self._place(device, dtype)
+        below.BatchNorm1D.__init__(self, num_features, 0.9, eps, affine or False, affine or False)
+        self.eps, self.affine, self.track_running_stats = eps, affine, track_running_stats
+        self.momentum: Any = momentum
+        self.running_mean: Any
+        self.num_batches_tracked: Any
+        for name in self.statistics:
+            values = getattr(self, name).detach() if track_running_stats else None
+            delattr(self, name)
+            self.register_buffer(name, values)
+        count = self.running_mean.result_class(np.zeros((), "int64")) if track_running_stats else None
+        self.register_buffer("num_batches_tracked", count)
+
+    def forward(self, input: Any) -> Any:
+        self.check_axes(input)
+        momentum = self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:  # the mean of all batches so far
+                momentum = 1 / float(self.num_batches_tracked)
+        of_batch = self.training or not self.track_running_stats
+        mean, variance = (getattr(self, name) for name in self.statistics)
+        return functional.batch_norm(input, mean, variance, self.weight, self.bias, of_batch, momentum or 0.0, self.eps)
+
+    def extra_repr(self) -> str:
+        settings = {"eps": self.eps, "momentum": self.momentum, "affine": self.affine, "bias": self.bias is not None}
+        said = ", ".join(f"{key}={value}" for key, value in settings.items())
+        return f"{self.num_features}, {said}, track_running_stats={self.track_running_stats}"
 
 
-def _as_module(name: str, function: Callable[..., Any], settings: dict[str, Any], shown: bool) -> type[Module]:
-    signature = inspect.Signature(
-        [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in settings.items()]
-    )
+class BatchNorm2d(BatchNorm1d, below.BatchNorm2D):
+    """Normalises each channel of images to mean 0 and variance 1, as BatchNorm1d does."""
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - what Python calls
-        Module.__init__(self)
-        given = signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        for key, value in given.arguments.items():
-            setattr(self, key, value)
 
-    def forward(self: Any, *inputs: Any) -> Any:
-        return function(*inputs, **{key: getattr(self, key) for key in settings})
+class _Function(Module, FunctionLayer):
+    """A function with settings as a module."""
 
-    def extra_repr(self: Any) -> str:
-        said = {key: getattr(self, key) for key in settings} if shown else {}
-        if list(said) == ["lambd"]:  # its name is not said
+    takes_name = False
+    __init__ = FunctionLayer.__init__
+
+    def extra_repr(self) -> str:
+        said = self.shown_settings()
+        if list(said) == ["lambd"]:  # PyTorch omits its name
             return repr(said["lambd"])
         return ", ".join(f"{key}={value!r}" for key, value in said.items() if (key, value) != ("inplace", False))
 
-    members = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "__doc__": function.__doc__}
-    return type(name, (Module,), {**members, "__module__": __name__.rpartition(".")[0]})
+
+class _Windows(_Function):
+    """Pooling. Windows are side by side unless a stride is given."""
+
+    kernel_size: Any
+    stride: Any
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        if self.stride is None:
+            self.stride = self.kernel_size
 
 
-_INPLACE = {"inplace": False}
-_REDUCTION = {"size_average": None, "reduce": None, "reduction": "mean"}
+class MaxPool2d(_Windows):
+    """The greatest number of each window of images."""
 
-_ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "CELU": ("celu", {"alpha": 1.0, **_INPLACE}),
-    "ELU": ("elu", {"alpha": 1.0, **_INPLACE}),
-    "GELU": ("gelu", {"approximate": "none"}),
-    "GLU": ("glu", {"dim": -1}),
-    "Hardshrink": ("hardshrink", {"lambd": 0.5}),
-    "Hardsigmoid": ("hardsigmoid", _INPLACE),
-    "Hardswish": ("hardswish", _INPLACE),
-    "Hardtanh": ("hardtanh", {"min_val": -1.0, "max_val": 1.0, **_INPLACE}),
-    "LeakyReLU": ("leaky_relu", {"negative_slope": 0.01, **_INPLACE}),
-    "LogSigmoid": ("logsigmoid", {}),
-    "LogSoftmax": ("log_softmax", {"dim": None}),
-    "Mish": ("mish", _INPLACE),
-    "ReLU": ("relu", _INPLACE),
-    "ReLU6": ("relu6", _INPLACE),
-    "SELU": ("selu", _INPLACE),
-    "SiLU": ("silu", _INPLACE),
-    "Sigmoid": ("sigmoid", {}),
-    "Softmax": ("softmax", {"dim": None}),
-    "Softmin": ("softmin", {"dim": None}),
-    "Softplus": ("softplus", {"beta": 1.0, "threshold": 20.0}),
-    "Softshrink": ("softshrink", {"lambd": 0.5}),
-    "Softsign": ("softsign", {}),
-    "Tanh": ("tanh", {}),
-    "Tanhshrink": ("tanhshrink", {}),
-    "Threshold": ("threshold", {"threshold": inspect.Parameter.empty, "value": inspect.Parameter.empty, **_INPLACE}),
-}
+    function = _images.max_pool2d
+    settings: ClassVar[Mapping[str, Any]] = {
+        "kernel_size": inspect.Parameter.empty,
+        "stride": None,
+        "padding": 0,
+        "dilation": 1,
+        "return_indices": False,
+        "ceil_mode": False,
+    }
+    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
-_LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
-    "BCELoss": ("binary_cross_entropy", {"weight": None, **_REDUCTION}),
-    "BCEWithLogitsLoss": ("binary_cross_entropy_with_logits", {"weight": None, **_REDUCTION, "pos_weight": None}),
-    "CosineSimilarity": ("cosine_similarity", {"dim": 1, "eps": 1e-8}),
-    "CrossEntropyLoss": (
-        "cross_entropy",
-        {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean"}
-        | {"label_smoothing": 0.0},
-    ),
-    "HuberLoss": ("huber_loss", {"reduction": "mean", "delta": 1.0}),
-    "KLDivLoss": ("kl_div", {**_REDUCTION, "log_target": False}),
-    "L1Loss": ("l1_loss", _REDUCTION),
-    "MSELoss": ("mse_loss", _REDUCTION),
-    "NLLLoss": (
-        "nll_loss",
-        {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean"},
-    ),
-    "PairwiseDistance": ("pairwise_distance", {"p": 2.0, "eps": 1e-6, "keepdim": False}),
-    "SmoothL1Loss": ("smooth_l1_loss", {**_REDUCTION, "beta": 1.0}),
-}
 
-_IMAGES: dict[str, tuple[str, dict[str, Any]]] = {
-    "AdaptiveAvgPool2d": ("adaptive_avg_pool2d", {"output_size": inspect.Parameter.empty}),
-    "AdaptiveMaxPool2d": ("adaptive_max_pool2d", {"output_size": inspect.Parameter.empty}),
-}
+class AvgPool2d(_Windows):
+    """The mean of each window of images."""
+
+    function = _images.avg_pool2d
+    settings: ClassVar[Mapping[str, Any]] = {
+        "kernel_size": inspect.Parameter.empty,
+        "stride": None,
+        "padding": 0,
+        "ceil_mode": False,
+        "count_include_pad": True,
+        "divisor_override": None,
+    }
+    shown = ("kernel_size", "stride", "padding")
+
+
+def _module(name: str, function: Callable[..., Any], inputs: int, shown: Sequence[str] | None = None) -> type[Module]:
+    """The module of a function: what follows the inputs among the parameters are its settings."""
+    parameters = list(inspect.signature(function).parameters.values())[inputs:]
+    settings = {p.name: p.default for p in parameters if p.name not in ("_stacklevel", "dtype", "out")}
+    members = {
+        "function": function,
+        "settings": settings,
+        "shown": shown if inputs == 1 else (),
+        "__doc__": function.__doc__,
+    }
+    return type(name, (_Function,), {**members, "__module__": __name__.rpartition(".")[0]})
+
+
+_FUNCTIONS = _activations.ACTIVATIONS | vars(_activations) | vars(_losses) | vars(functional)
 
 MODULES = {
-    name: _as_module(name, getattr(functional, function), settings, shown)
-    for table, shown in ((_ACTIVATIONS, True), (_IMAGES, True), (_LOSSES, False))
-    for name, (function, settings) in table.items()
+    **{
+        name: _module(name, _FUNCTIONS[name.lower()], 1)
+        for name in [
+            "CELU",
+            "ELU",
+            "GELU",
+            "GLU",
+            "Hardshrink",
+            "Hardsigmoid",
+            "Hardswish",
+            "Hardtanh",
+            "LogSigmoid",
+            "Mish",
+            "ReLU",
+            "ReLU6",
+            "SELU",
+            "SiLU",
+            "Sigmoid",
+            "Softmax",
+            "Softmin",
+            "Softplus",
+            "Softshrink",
+            "Softsign",
+            "Tanh",
+            "Tanhshrink",
+            "Threshold",
+        ]
+    },
+    **{
+        name: _module(name, _FUNCTIONS[function], inputs)
+        for name, function, inputs in (
+            ("LeakyReLU", "leaky_relu", 1),
+            ("LogSoftmax", "log_softmax", 1),
+            ("BCELoss", "binary_cross_entropy", 2),
+            ("BCEWithLogitsLoss", "binary_cross_entropy_with_logits", 2),
+            ("CosineSimilarity", "cosine_similarity", 2),
+            ("CrossEntropyLoss", "cross_entropy", 2),
+            ("HuberLoss", "huber_loss", 2),
+            ("KLDivLoss", "kl_div", 2),
+            ("L1Loss", "l1_loss", 2),
+            ("MSELoss", "mse_loss", 2),
+            ("NLLLoss", "nll_loss", 2),
+            ("PairwiseDistance", "pairwise_distance", 2),
+            ("SmoothL1Loss", "smooth_l1_loss", 2),
+        )
+    },
+    "AdaptiveAvgPool2d": _module("AdaptiveAvgPool2d", _images.adaptive_avg_pool2d, 1),
+    "AdaptiveMaxPool2d": _module("AdaptiveMaxPool2d", _images.adaptive_max_pool2d, 1, ("output_size",)),
 }
-"""Every module that is a function with settings."""
+"""The modules that are a function with settings."""

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from app.compat.torch._device import check_device
-from app.compat.torch._dtype import dtype
+from app.compat.torch._dtype import dtype as types
+from app.compat.torch.nn.parameter import Parameter
 from app.errors import AppError
 from app.nn import Layer
+from app.ops.dtype import canonical
 
 
 class StateDictError(AppError, RuntimeError):
@@ -17,7 +19,7 @@ class StateDictError(AppError, RuntimeError):
 
 
 class Keys(NamedTuple):
-    """What a state dict did not have, and what it had too much."""
+    """The missing and the unexpected keys of a state dict."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -31,8 +33,18 @@ class Keys(NamedTuple):
 class Module(Layer):
     """The base of every layer and network. Parameters and modules that are set as attributes are found by name."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self) -> None:
         super().__init__()
+
+    def _place(self, device: Any, dtype: Any) -> None:
+        """Choose where parameters are made, before the constructor of a layer makes them."""
+        check_device(device)
+        self._dtype = None if dtype is None else canonical(dtype)
+
+    def create_parameter(self, shape: Any, attr: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """A new Parameter, or None where `attr` is False."""
+        made = super().create_parameter(shape, attr, *args, **kwargs)
+        return None if made is None else Parameter(made, not made.stop_gradient)
 
     # Finding
 
@@ -64,7 +76,7 @@ class Module(Layer):
         return super().named_buffers(prefix, recurse, remove_duplicate)
 
     def get_submodule(self, target: str) -> Any:
-        """The module that a path of names leads to."""
+        """The module at a path of names."""
         found: Any = self
         for name in target.split(".") if target else ():
             if name not in found._modules:
@@ -73,18 +85,18 @@ class Module(Layer):
         return found
 
     def get_parameter(self, target: str) -> Any:
-        """The parameter that a path of names leads to."""
+        """The parameter at a path of names."""
         path, _, name = target.rpartition(".")
         return getattr(self.get_submodule(path), name)
 
     # Making
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Set a parameter by name; None leaves the place empty."""
+        """Set a parameter by name; None leaves it empty."""
         setattr(self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Set a Tensor that belongs to the module's state, and is no parameter."""
+        """Set a Tensor that is part of the module's state, but not a parameter."""
         super().register_buffer(name, tensor, persistent)
 
     def add_module(self, name: str, module: Any) -> None:
@@ -94,13 +106,13 @@ class Module(Layer):
     register_module = add_module
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(module, inputs, output)` after `forward`; what it returns, if anything, is the output."""
+        """Call `hook(module, inputs, output)` after `forward`. If it returns something, that replaces the output."""
         return self.register_forward_post_hook(hook)
 
     # State
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of every parameter, or set them to zero."""
+        """Set the gradients of every parameter to None, or to zero."""
         for parameter in self.parameters():
             if set_to_none:
                 parameter.grad = None
@@ -108,34 +120,34 @@ class Module(Layer):
                 parameter.grad = parameter.grad.detach().zero_()
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Let gradients of every parameter be computed, or not."""
+        """Choose whether gradients of every parameter are computed."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Turn the parameters to another element type."""
-        for argument in (*args, kwargs.get("dtype"), kwargs.get("device")):
-            if isinstance(argument, dtype):
-                self._convert(argument)
+    def to(
+        self,
+        *args: Any,
+        device: Any = None,
+        dtype: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
+    ) -> Any:
+        """Convert floating parameters and buffers to another element type; the only device is the CPU."""
+        for argument in (*args, device, dtype):
+            if hasattr(argument, "dtype"):
+                dtype = argument.dtype
+            elif isinstance(argument, types) or argument is dtype:
+                dtype = argument
             elif not isinstance(argument, bool):
                 check_device(argument)
+        if dtype is not None:
+            self._change_type(canonical(dtype))
         return self
-
-    def _convert(self, kind: str) -> Any:
-        for value in (*self.parameters(), *self.buffers()):
-            if value.is_floating_point():
-                value.data = value.detach().to(kind)
-        return self
-
-    def float(self) -> Any:  # type: ignore[override]
-        return self._convert(dtype("float32"))
-
-    def double(self) -> Any:
-        return self._convert(dtype("float64"))
 
     def half(self) -> Any:
-        return self._convert(dtype("float16"))
+        """Convert floating parameters and buffers to half precision."""
+        return self.to(dtype="float16")
 
     def cpu(self) -> Any:
         return self
@@ -150,7 +162,7 @@ class Module(Layer):
         return OrderedDict((path, value if keep_vars else value.detach()) for path, value in own.items())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
-        """Take over parameters and buffers by path."""
+        """Load parameters and buffers by path."""
         own = self.state_dict()
         keys = Keys([k for k in own if k not in state_dict], [k for k in state_dict if k not in own])
         problems = [
@@ -170,25 +182,21 @@ class Module(Layer):
 
     # Printing
 
-    def extra_repr(self) -> str:
-        """What `print` shows inside the parentheses."""
-        return ""
-
     def _get_name(self) -> str:
         return type(self).__name__
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        inside = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
+        inside = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
         if not inside and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + inside) + "\n)"
 
 
 class ModuleError(AppError, AttributeError):
-    """A module that is asked for something that it does not have."""
+    """A module was asked for a submodule that it does not have."""
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
     return text.replace("\n", "\n  ")

@@ -5,45 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 import app
-from app.compat.missing import missing
 from app.compat.torch._grad_fn import called
-from app.compat.torch.nn._activations import ACTIVATIONS, gelu, glu, log_softmax, softmax, softmin
-from app.compat.torch.nn._images import FUNCTIONS as OF_IMAGES
-from app.compat.torch.nn._losses import LOSSES
 from app.nn import functional
-
-globals().update(ACTIVATIONS)
-globals().update(LOSSES)
-globals().update(OF_IMAGES)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`input @ weight.T + bias`."""
-    product = app.matmul(input, weight, transpose_y=True)
-    return product if bias is None else called("Addmm", product + bias)
+    return functional.linear(input, weight, bias, outputs_first=True)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Some elements set to zero at random, the others made larger to keep the mean."""
+    """In training, set elements to 0 with probability `p`, and scale the others so that the mean stays the same."""
     result = functional.dropout(input, p, training=training)
     return input.become(result) if inplace else result
 
 
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
-    """The elements above a threshold, and `value` instead of the others."""
-    result = app.where(input > threshold, input, value)
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """In training, set channels of images to 0 with probability `p`, and scale the others."""
+    result = functional.dropout2d(input, p, training)
     return input.become(result) if inplace else result
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """A row for each class, with a one at its place."""
-    classes = int(tensor.max()) + 1 if num_classes < 0 else num_classes
-    return app.cast(functional.one_hot(tensor, classes), dtype="int64")
+    """For each class a row of integers that is 1 at the class and 0 elsewhere."""
+    return app.cast(functional.one_hot(tensor, num_classes), dtype="int64")
 
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """The rows of a table that whole numbers name."""
-    return functional.embedding(input, weight, padding_idx)
+    """The rows of `weight` at the indices `input`. No gradient reaches the row at `padding_idx`."""
+    rows = functional.embedding(input, weight)
+    if padding_idx is None:
+        return rows
+    trained = app.unsqueeze(input != padding_idx % weight.shape[0], axis=-1)
+    return app.where(trained, rows, rows.detach())
 
 
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
@@ -52,7 +46,7 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A
 
 
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05) -> Any:
-    """The last axes shifted and scaled to mean 0 and variance 1."""
+    """Normalise the last axes to mean 0 and variance 1."""
     return called("NativeLayerNorm", functional.layer_norm(input, list(normalized_shape), weight, bias, eps))
 
 
@@ -66,17 +60,11 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Any:
-    """Each feature shifted and scaled to mean 0 and variance 1, of the batch or as remembered."""
-    if not training:
-        return functional.batch_norm(input, running_mean, running_var, weight, bias, False, epsilon=eps)
-    mean, var = input.new_zeros(input.shape[1]), input.new_zeros(input.shape[1])
-    result = functional.batch_norm(input, mean, var, weight, bias, True, 0.0, eps)  # with 0.0 they become the batch's
-    if running_mean is not None:
-        with app.no_grad():
-            count = input.numel() // input.shape[1]
-            running_mean.lerp_(mean, momentum)
-            running_var.lerp_(var * (count / max(count - 1, 1)), momentum)
-    return called("NativeBatchNorm", result)
+    """Normalise each channel to mean 0 and variance 1. `momentum` is the weight of the batch in the running values."""
+    result = functional.batch_norm(
+        input, running_mean, running_var, weight, bias, training, 1 - momentum, eps, unbiased=True
+    )
+    return called("NativeBatchNorm", result) if training else result
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
@@ -86,28 +74,4 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any
 
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False) -> Any:
     """The norm of the difference along the last axis."""
-    return app.norm(x1 - x2 + eps, p, -1, keepdim)
-
-
-__all__ = [
-    *ACTIVATIONS,
-    *LOSSES,
-    *OF_IMAGES,
-    "batch_norm",
-    "cosine_similarity",
-    "dropout",
-    "embedding",
-    "gelu",
-    "glu",
-    "layer_norm",
-    "linear",
-    "log_softmax",
-    "normalize",
-    "one_hot",
-    "pairwise_distance",
-    "softmax",
-    "softmin",
-    "threshold",
-]
-
-__getattr__ = missing(__name__)
+    return functional.pairwise_distance(x1, x2, p, eps, keepdim)

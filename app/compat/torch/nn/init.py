@@ -1,106 +1,100 @@
-"""torch.nn.init"""
+"""torch.nn.init: the framework's initialisers as functions that fill a Tensor. Weights are (outputs, inputs, ...)."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import app
-from app.compat.missing import missing
+import numpy as np
 
-_GAINS = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+import app
+from app.compat.torch._random import default_generator
+from app.nn import initializer as below
+
+
+def _filled(tensor: Any, initializer: below.Initializer, generator: Any = None) -> Any:
+    with (generator or default_generator).drawing(), app.no_grad():
+        initializer(tensor)
+    return tensor
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much an activation wants its weights to be larger."""
-    if nonlinearity == "leaky_relu":
-        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
-    return _GAINS.get(nonlinearity, 1.0)
-
-
-def _unrecorded(name: str) -> Any:
-    def fill(tensor: Any, *settings: float, **named: Any) -> Any:
-        named.pop("generator", None)
-        with app.no_grad():
-            return getattr(tensor, name)(*settings, **named)
-
-    fill.__name__, fill.__doc__ = name, f"Fill a Tensor by its method `{name}`, outside the graph."
-    return fill
-
-
-_uniform, _normal = _unrecorded("uniform_"), _unrecorded("normal_")
-constant_, zeros_ = _unrecorded("fill_"), _unrecorded("zero_")
+    """The factor of the standard deviation of weights that an activation function asks for."""
+    return below.calculate_gain(nonlinearity, param if nonlinearity == "leaky_relu" else None)
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    """Random numbers, each equally likely between `a` and `b`."""
-    return _uniform(tensor, a, b)
+    """Fill a Tensor with uniformly distributed numbers from `a` to `b`."""
+    return _filled(tensor, below.Uniform(a, b), generator)
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-    """Random numbers of a normal distribution."""
-    return _normal(tensor, mean, std)
+    """Fill a Tensor with normally distributed numbers."""
+    return _filled(tensor, below.Normal(mean, std), generator)
+
+
+def trunc_normal_(
+    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Any:
+    """Fill a Tensor with normally distributed numbers between `a` and `b`."""
+    return _filled(tensor, below.TruncatedNormal(mean, std, a, b), generator)
+
+
+def constant_(tensor: Any, val: float) -> Any:
+    """Fill a Tensor with a number."""
+    return _filled(tensor, below.Constant(val))
+
+
+def zeros_(tensor: Any) -> Any:
+    """Fill a Tensor with zeros."""
+    return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Any) -> Any:
-    """Ones."""
+    """Fill a Tensor with ones."""
     return constant_(tensor, 1.0)
 
 
 def eye_(tensor: Any) -> Any:
-    """The unit matrix."""
-    with app.no_grad():
-        return tensor.copy_(app.eye(*tensor.shape))
+    """Make a Tensor the identity matrix."""
+    return _filled(tensor, below.Assign(np.eye(*tensor.shape)))
 
 
 def _fans(tensor: Any) -> tuple[int, int]:
-    """How many inputs and outputs a weight of shape (outputs, inputs, ...) has."""
     rest = math.prod(tensor.shape[2:])
     return tensor.shape[1] * rest, tensor.shape[0] * rest
 
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Glorot's uniform numbers."""
-    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
-    return uniform_(tensor, -bound, bound)
+    """Glorot's initialisation with uniformly distributed numbers."""
+    return _filled(tensor, below.XavierUniform(*_fans(tensor), gain), generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Glorot's normal numbers."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
+    """Glorot's initialisation with normally distributed numbers."""
+    return _filled(tensor, below.XavierNormal(*_fans(tensor), gain), generator)
 
 
-def _kaiming(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
-    return calculate_gain(nonlinearity, a) / math.sqrt(_fans(tensor)[("fan_in", "fan_out").index(mode)])
+def _kaiming(kind: Any, tensor: Any, a: float, mode: str, nonlinearity: str) -> below.Initializer:
+    fan = _fans(tensor)[mode == "fan_out"]
+    made: below.Initializer = kind(fan, a if nonlinearity == "leaky_relu" else 0.0, nonlinearity, mode)
+    return made
 
 
 def kaiming_uniform_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """He's uniform numbers."""
-    bound = math.sqrt(3.0) * _kaiming(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    """He's initialisation with uniformly distributed numbers."""
+    return _filled(tensor, _kaiming(below.KaimingUniform, tensor, a, mode, nonlinearity), generator)
 
 
 def kaiming_normal_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """He's normal numbers."""
-    return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity))
+    """He's initialisation with normally distributed numbers."""
+    return _filled(tensor, _kaiming(below.KaimingNormal, tensor, a, mode, nonlinearity), generator)
 
 
-__all__ = [
-    "calculate_gain",
-    "constant_",
-    "eye_",
-    "kaiming_normal_",
-    "kaiming_uniform_",
-    "normal_",
-    "ones_",
-    "uniform_",
-    "xavier_normal_",
-    "xavier_uniform_",
-    "zeros_",
-]
-
-__getattr__ = missing(__name__)
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """Make a Tensor an orthogonal matrix, times `gain`."""
+    return _filled(tensor, below.Orthogonal(gain), generator)

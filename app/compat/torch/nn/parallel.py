@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from app.compat.missing import missing
 from app.compat.torch.nn._module import Module
 from app.nn.parallel import Averaging
-
-__all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
@@ -31,6 +28,3 @@ class DistributedDataParallel(Module):
         """Within the block gradients are added up at each rank alone; the next backward pass averages all of it."""
         with self._averaging.paused():
             yield
-
-
-__getattr__ = missing(__name__)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from app.compat.missing import missing
 from app.compat.torch._tensor import Tensor
 from app.tensor import Parameter as FrameworkParameter
 
@@ -23,8 +22,3 @@ class Parameter(Tensor, FrameworkParameter):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
-
-
-__all__ = ["Parameter"]
-
-__getattr__ = missing(__name__)

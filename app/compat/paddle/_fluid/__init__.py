@@ -1,0 +1,1 @@
+"""What Paddle 1 does otherwise than Paddle 2."""

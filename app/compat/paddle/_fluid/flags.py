@@ -1,0 +1,58 @@
+"""Modes and flags of Paddle's engine."""
+
+from typing import Any
+
+import app as _package
+from app.graph import disable_static, dynamic_mode, enable_static, in_dynamic_mode
+from app.tensor import is_grad_enabled, set_grad_enabled
+
+app: Any = _package
+
+in_dygraph_mode = in_dynamic_mode
+enable_dygraph, disable_dygraph = disable_static, enable_static
+
+_flags: dict[str, Any] = {}
+
+
+def set_flags(flags: dict[str, Any]) -> None:
+    """Store flags of Paddle's own engine; they have no effect here."""
+    _flags.update(flags)
+
+
+def get_flags(flags: Any) -> dict[str, Any]:
+    """The flags that were set."""
+    names = [flags] if isinstance(flags, str) else flags
+    return {name: _flags.get(name) for name in names}
+
+
+class VarDesc:
+    """Paddle's numbers of element types, as the types themselves."""
+
+    class VarType:
+        BOOL, UINT8, INT8, INT16, INT32, INT64 = "bool", "uint8", "int8", "int16", "int32", "int64"
+        FP16, FP32, FP64 = "float16", "float32", "float64"
+
+
+class _Tracer:
+    """The recorder of eager operators in Paddle; programs switch it on and off by this attribute."""
+
+    @property
+    def _has_grad(self) -> bool:
+        return is_grad_enabled()
+
+    @_has_grad.setter
+    def _has_grad(self, on: bool) -> None:
+        set_grad_enabled(on)
+
+
+def _dygraph_tracer() -> Any:
+    return _Tracer()
+
+
+def run_check() -> None:
+    """Compute something, and print that it worked."""
+    with dynamic_mode():
+        x = app.ones([2, 2])
+        x.stop_gradient = False
+        (x @ x).sum().backward()
+    print("paddle is a façade over opsmith here, and it works.")

@@ -1,0 +1,342 @@
+"""PyTorch's optimisers: its names for settings and for what is remembered, over the framework's optimisers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import app
+from app.errors import AppError
+from app.optimizer import kinds
+from app.optimizer import optimizer as below
+from app.optimizer.groups import Group, Rule
+from app.tensor.memory import keep_freed_memory
+
+
+class OptimizerError(AppError, ValueError):
+    """An optimiser that cannot be made, or a state that does not fit it."""
+
+
+class Optimizer(below.Optimizer):
+    """The base. A step reads the settings in `param_groups`, which programs change between steps."""
+
+    attributes: Mapping[str, str] = MappingProxyType({})
+    """For each attribute of the rule's operator, the setting that it is."""
+    names: Mapping[str, str] = MappingProxyType({})
+    """PyTorch's names for what is remembered, where they differ."""
+    only: Mapping[str, Any] = MappingProxyType({})
+    """Settings that have just one value here."""
+
+    def __init__(self, params: Any, defaults: Mapping[str, Any]):
+        self.defaults = {key: value for key, value in defaults.items() if key not in ("self", "params", "__class__")}
+        for key, value in self.only.items():
+            if self.defaults[key] != value:
+                raise OptimizerError(f"{type(self).__name__}: {key} is {value} in this façade, found {defaults[key]}")
+        self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        self._learning_rate = 1.0  # each group has its own
+        given = [params] if hasattr(params, "dtype") else list(params)
+        if not given:
+            raise OptimizerError("optimizer got an empty parameter list")
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(group)
+        keep_freed_memory()
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with settings that may differ from those of the optimiser."""
+        given = param_group["params"]
+        params = [given] if hasattr(given, "dtype") else [p[1] if isinstance(p, tuple) else p for p in given]
+        for parameter in params:
+            if not hasattr(parameter, "dtype"):
+                raise OptimizerError(f"{type(self).__name__} optimises Tensors, found {type(parameter).__name__}")
+            if not parameter.is_leaf:
+                raise OptimizerError(f"{type(self).__name__} optimises leaf Tensors; an operator made one of these")
+        self.param_groups.append({**self.defaults, **param_group, "params": params})
+
+    # Steps
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient. A `closure` computes the loss and the gradients first."""
+        loss = None
+        if closure is not None:
+            with app.enable_grad():
+                loss = closure()
+        super().step()
+        return loss
+
+    @property
+    def groups(self) -> list[Group]:  # type: ignore[override]
+        """The groups of parameters as the framework's optimiser reads them."""
+        return [
+            Group(
+                group["params"],
+                self.rule_of(group),
+                float(group["lr"]),
+                None if self.is_decoupled(group) else group["weight_decay"],
+                settings={**self.rule_of(group).definition.attributes, **self.settings_of(group)},
+                dialect=group,
+            )
+            for group in self.param_groups
+        ]
+
+    def rule_of(self, group: Mapping[str, Any]) -> Rule:
+        """The rule that the settings of a group choose."""
+        return self.rule
+
+    def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes of the rule's operator, out of the settings of a group."""
+        return {name: group[key] for name, key in self.attributes.items()}
+
+    def is_decoupled(self, group: Mapping[str, Any]) -> bool:
+        """Whether weight decay shrinks the parameters themselves and does not enter their gradients."""
+        return False
+
+    def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
+        return super()._regularized(group, parameter, -gradient if group.dialect["maximize"] else gradient)
+
+    def _states_of(self, parameter: Any, group: Group) -> list[Any]:
+        return [self._remembered(parameter, name, state) for name, state in group.rule.states.items()]
+
+    def _remembered(self, parameter: Any, name: str, state: tuple[bool, float]) -> Any:
+        known, key = self.state[parameter], self.names.get(name, name)
+        if key not in known:
+            known[key] = below.first_state(parameter, *state)
+        return known[key]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradients of every parameter to None, or to zero."""
+        self.clear_grad(not set_to_none)
+
+    @property
+    def _parameter_list(self) -> list[Any]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is remembered, and the settings of each group; parameters are named by number."""
+        number = {id(parameter): i for i, parameter in enumerate(self._parameter_list)}
+        groups = [
+            {**{k: v for k, v in group.items() if k != "params"}, "params": [number[id(p)] for p in group["params"]]}
+            for group in self.param_groups
+        ]
+        state = {number[id(p)]: dict(known) for p, known in self.state.items() if known and id(p) in number}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` of an optimiser of the same class and parameters returned."""
+        groups = state_dict["param_groups"]
+        if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
+            raise OptimizerError(f"{type(self).__name__}: loaded state dict has other groups of parameters")
+        for own, group in zip(self.param_groups, groups, strict=True):
+            own.update({k: v for k, v in group.items() if k != "params"})
+        parameters = self._parameter_list
+        self.state.clear()
+        for index, known in state_dict["state"].items():
+            self.state[parameters[int(index)]] = {k: v.clone() if hasattr(v, "clone") else v for k, v in known.items()}
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for index, group in enumerate(self.param_groups):
+            lines.append(f"{chr(10) if index else ''}Parameter Group {index}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+
+class SGD(Optimizer):
+    """Steps against the gradient or, with momentum, along an exponentially weighted sum of the gradients."""
+
+    names = MappingProxyType({"velocity": "momentum_buffer"})
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise OptimizerError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, locals())
+
+    def rule_of(self, group: Mapping[str, Any]) -> Rule:
+        """With momentum, that of `Momentum`."""
+        return kinds.VELOCITY if group["momentum"] else kinds.PLAIN
+
+    def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of momentum."""
+        if not group["momentum"]:
+            return {}
+        return {"mu": float(group["momentum"]), "use_nesterov": bool(group["nesterov"])}
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient. A `closure` computes the loss and the gradients first."""
+        self._moving = {id(parameter) for parameter, known in self.state.items() if known}
+        return super().step(closure)
+
+    def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
+        gradient = super()._regularized(group, parameter, gradient)
+        dampening = group.dialect["momentum"] and group.dialect["dampening"]
+        # the first gradient starts the velocity undamped
+        return gradient * (1 - dampening) if dampening and id(parameter) in self._moving else gradient
+
+
+class Adam(Optimizer):
+    """Steps along the mean gradient over the root of the mean square; with `amsgrad`, of the largest one so far."""
+
+    names = MappingProxyType({"moment1": "exp_avg", "moment2": "exp_avg_sq", "moment2_max": "max_exp_avg_sq"})
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ):
+        super().__init__(params, locals())
+
+    def rule_of(self, group: Mapping[str, Any]) -> Rule:
+        """The rule without powers, which follow from the number of steps here."""
+        return (kinds.LARGEST_MOMENT if group["amsgrad"] else kinds.MOMENTS)._replace(powers={})
+
+    def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """The coefficients, and that of decoupled weight decay."""
+        beta1, beta2 = (float(beta) for beta in group["betas"])
+        coeff = float(group["weight_decay"]) if self.is_decoupled(group) else 0.0
+        return {"beta1": beta1, "beta2": beta2, "epsilon": group["eps"], "coeff": coeff}
+
+    def is_decoupled(self, group: Mapping[str, Any]) -> bool:
+        """Whether the group says so."""
+        return bool(group["decoupled_weight_decay"])
+
+    def _states_of(self, parameter: Any, group: Group) -> list[Any]:
+        known, dtype = self.state[parameter], below.remembered_as(parameter)
+        steps = float(known.get("step", 0.0)) + 1.0
+        known["step"] = parameter.result_class(np.asarray(steps, np.float32))
+        powers = dict(zip(kinds.MOMENTS.powers, group.dialect["betas"], strict=True))
+        return [
+            parameter.result_class(np.asarray(powers[name] ** steps, dtype))
+            if name in powers
+            else self._remembered(parameter, name, state)
+            for name, state in group.rule.states.items()
+        ]
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay, which shrinks the parameters themselves."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        Optimizer.__init__(self, params, {**locals(), "decoupled_weight_decay": True})
+
+
+class RMSprop(Optimizer):
+    """Steps over the root mean square of recent gradients; with `centered`, over their standard deviation."""
+
+    rule = kinds.MEAN_SQUARE
+    attributes = MappingProxyType({"rho": "alpha", "epsilon": "eps", "momentum": "momentum", "centered": "centered"})
+    names = MappingProxyType({"momentum": "momentum_buffer", "mean_square": "square_avg", "mean_grad": "grad_avg"})
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ):
+        super().__init__(params, locals())
+
+    def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """PyTorch adds `eps` to the root, not to what is under it."""
+        return {**super().settings_of(group), "outside": True}
+
+
+class Adagrad(Optimizer):
+    """Steps over the root of the sum of all squared gradients."""
+
+    attributes = MappingProxyType({"epsilon": "eps"})
+    names = MappingProxyType({"moment": "sum"})
+    only = MappingProxyType({"lr_decay": 0})
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        super().__init__(params, locals())
+
+    def rule_of(self, group: Mapping[str, Any]) -> Rule:
+        """The rule with the first value of the sum."""
+        return kinds.sum_of_squares(group["initial_accumulator_value"])
+
+
+class Adadelta(Optimizer):
+    """Steps in proportion to the root mean square of recent steps, over that of recent gradients."""
+
+    rule = kinds.MEAN_SQUARES
+    attributes = MappingProxyType({"rho": "rho", "epsilon": "eps"})
+    names = MappingProxyType({"_avg_squared_grad": "square_avg", "_avg_squared_update": "acc_delta"})
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ):
+        super().__init__(params, locals())

@@ -1,0 +1,214 @@
+"""PyTorch's schedules of learning rates: one for all groups of an optimiser, over the framework's schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.optimizer import lr
+
+
+class LRScheduler:
+    """The base: `get_lr` returns the rates of `last_epoch`, one for each group of parameters, and `step` sets them."""
+
+    def __init__(self, optimizer: Any, last_epoch: int = -1):
+        self.optimizer = optimizer
+        if last_epoch == -1:
+            for group in optimizer.param_groups:
+                group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.step()
+
+    def get_lr(self) -> list[float]:
+        """The rates of `last_epoch`; subclasses compute them."""
+        raise NotImplementedError(f"{type(self).__name__} needs a get_lr() that returns the rates of an epoch")
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self._set(self.get_lr())
+
+    def _set(self, rates: Sequence[float]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._last_lr = list(rates)
+
+    def get_last_lr(self) -> list[float]:
+        """The rates that the last step set, one for each group of parameters."""
+        return self._last_lr
+
+    def state_dict(self) -> dict[str, Any]:
+        """The epoch and the rates."""
+        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs), "_last_lr": self.get_last_lr()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` of a schedule of the same class returned."""
+        self.base_lrs, self.last_epoch = list(state_dict["base_lrs"]), state_dict["last_epoch"]
+        self._set(state_dict["_last_lr"])
+
+
+class _Schedule(LRScheduler):
+    """A schedule of the framework for each group: `make` makes it from the group's rate.
+
+    A rate that something else changed meanwhile, such as another schedule, is changed by the same factor, unless
+    rates are `absolute`.
+    """
+
+    absolute = False
+
+    def __init__(self, optimizer: Any, make: Callable[[float], lr.LRScheduler], last_epoch: int = -1):
+        self._make = make
+        self._follow([group.get("initial_lr", group["lr"]) for group in optimizer.param_groups])
+        super().__init__(optimizer, last_epoch)
+
+    def _follow(self, rates: Sequence[float]) -> None:
+        self._schedules: list[Any] = [self._make(rate) for rate in rates]
+        self._told = list(rates)
+
+    def get_lr(self) -> list[float]:
+        """The rates of `last_epoch`."""
+        before = self._told
+        for schedule in self._schedules:
+            if schedule.last_epoch != self.last_epoch:
+                schedule.step(self.last_epoch)
+        self._told = [schedule() for schedule in self._schedules]
+        now = [group["lr"] for group in self.optimizer.param_groups]
+        return [
+            told if self.absolute or rate == old or not old else rate * told / old
+            for rate, told, old in zip(now, self._told, before, strict=True)
+        ]
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` of a schedule of the same class returned."""
+        super().load_state_dict(state_dict)
+        self._follow(self.base_lrs)
+        for schedule in self._schedules:
+            schedule.step(self.last_epoch)
+        self._told = [schedule() for schedule in self._schedules]
+
+
+class LambdaLR(_Schedule):
+    """The rate times `lr_lambda(epoch)`."""
+
+    absolute = True
+
+    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1):
+        each = iter(lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * len(optimizer.param_groups))
+        super().__init__(optimizer, lambda rate: lr.LambdaDecay(rate, next(each)), last_epoch)
+
+
+class MultiplicativeLR(_Schedule):
+    """The rate times `lr_lambda(epoch)` of every epoch so far."""
+
+    def __init__(self, optimizer: Any, lr_lambda: Callable[[int], float], last_epoch: int = -1):
+        super().__init__(optimizer, lambda rate: lr.MultiplicativeDecay(rate, lr_lambda), last_epoch)
+
+
+class StepLR(_Schedule):
+    """The rate times `gamma` every `step_size` epochs."""
+
+    def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
+        super().__init__(optimizer, lambda rate: lr.StepDecay(rate, step_size, gamma), last_epoch)
+
+
+class MultiStepLR(_Schedule):
+    """The rate times `gamma` at each epoch in `milestones`."""
+
+    def __init__(self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1):
+        super().__init__(optimizer, lambda rate: lr.MultiStepDecay(rate, milestones, gamma), last_epoch)
+
+
+class ConstantLR(_Schedule):
+    """`factor` times the rate for `total_iters` epochs, then the rate itself."""
+
+    def __init__(self, optimizer: Any, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1):
+        def share(epoch: int) -> float:
+            return factor if epoch < total_iters else 1.0
+
+        super().__init__(optimizer, lambda rate: lr.LambdaDecay(rate, share), last_epoch)
+
+
+class LinearLR(_Schedule):
+    """From `start_factor` times the rate to `end_factor` times the rate along a line of `total_iters` epochs."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        start_factor: float = 1 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ):
+        super().__init__(optimizer, lambda rate: lr.LinearLR(rate, total_iters, start_factor, end_factor), last_epoch)
+
+
+class ExponentialLR(_Schedule):
+    """The rate times `gamma` every epoch."""
+
+    def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
+        super().__init__(optimizer, lambda rate: lr.ExponentialDecay(rate, gamma), last_epoch)
+
+
+class PolynomialLR(_Schedule):
+    """From the rate to zero over `total_iters` epochs along a polynomial; a line for `power` 1."""
+
+    def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
+        super().__init__(optimizer, lambda rate: lr.PolynomialDecay(rate, total_iters, 0.0, power), last_epoch)
+
+
+class CosineAnnealingLR(_Schedule):
+    """From the rate to `eta_min` along half a cosine of `T_max` epochs."""
+
+    def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
+        super().__init__(optimizer, lambda rate: lr.CosineAnnealingDecay(rate, T_max, eta_min), last_epoch)
+
+
+class ReduceLROnPlateau(_Schedule):
+    """Multiplies rates by `factor` once a figure has not improved for more than `patience` epochs."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Any = 0,
+        eps: float = 1e-8,
+    ):
+        self.optimizer = optimizer
+        least = iter(min_lr if isinstance(min_lr, (list, tuple)) else [min_lr] * len(optimizer.param_groups))
+
+        def make(rate: float) -> lr.ReduceOnPlateau:
+            return lr.ReduceOnPlateau(
+                rate, mode, factor, patience, threshold, threshold_mode, cooldown, next(least), eps
+            )
+
+        self._schedules: list[Any] = [make(group["lr"]) for group in optimizer.param_groups]
+        self._last_lr = [schedule() for schedule in self._schedules]
+
+    @property
+    def last_epoch(self) -> int:  # type: ignore[override]
+        """How many figures were given."""
+        return self._schedules[0].last_epoch
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Give the figure of an epoch."""
+        for group, schedule in zip(self.optimizer.param_groups, self._schedules, strict=True):
+            if schedule() != group["lr"]:
+                schedule.last_lr = float(group["lr"])  # something else has changed it
+            schedule.step(metrics, epoch)
+        self._set([schedule() for schedule in self._schedules])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the schedule of each group."""
+        return {"schedules": [schedule.state_dict() for schedule in self._schedules]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` of such a schedule returned."""
+        for schedule, state in zip(self._schedules, state_dict["schedules"], strict=True):
+            schedule.set_state_dict(state)
+        self._set([schedule() for schedule in self._schedules])

@@ -1,0 +1,80 @@
+"""torch.utils.data: the framework's data sets, samplers and loader with PyTorch's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from app import io
+from app.compat.torch._creation import CREATORS
+from app.io import RandomSampler
+from app.io import SequenceSampler as SequentialSampler
+from app.io.collate import as_tensors
+
+
+class TensorDataset(io.TensorDataset):
+    """Example i is row i of each of several Tensors."""
+
+    def __init__(self, *tensors: Any):
+        super().__init__(tensors)
+
+
+class BatchSampler(io.BatchSampler):
+    """Lists of `batch_size` indices from another sampler; a shorter last one can be dropped."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool):
+        super().__init__(None, sampler, False, batch_size, drop_last)
+
+
+class DataLoader(io.DataLoader):
+    """Iterating over it gives batches: fields of examples stacked, as Tensors. Batches stay in ordinary memory."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Any = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+    ):
+        sizes: dict[str, Any] = {"batch_size": batch_size}
+        self.sampler = sampler
+        if isinstance(dataset, io.IterableDataset):
+            sizes["drop_last"] = drop_last
+        elif batch_sampler is None and batch_size is not None:
+            if sampler is None:
+                self.sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+            batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
+        super().__init__(
+            dataset,
+            batch_sampler=batch_sampler,
+            **({} if batch_sampler is not None else sizes),
+            collate_fn=collate_fn or (default_convert if batch_size is None else default_collate),
+            num_workers=num_workers,
+            timeout=timeout,
+            worker_init_fn=worker_init_fn,
+            prefetch_factor=prefetch_factor or 2,
+        )
+        self.batch_size, self.drop_last = batch_size, drop_last
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Stack numbers, arrays and Tensors into a Tensor along a new first axis; put text into a list."""
+    return default_convert(io.default_collate_fn(batch))
+
+
+def default_convert(data: Any) -> Any:
+    """Turn arrays into Tensors, in whatever lists and dictionaries they are."""
+    return as_tensors(data, CREATORS["as_tensor"])

@@ -1,0 +1,203 @@
+"""An argument that a façade accepts has its effect; one that cannot have it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.compat import fluid, torch
+from app.compat.torch import nn
+from app.errors import AppError
+
+layers = fluid.layers
+
+
+def generator() -> Any:
+    return torch.Generator().manual_seed(7)
+
+
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+def test_meshgrid_takes_the_order_of_axes(indexing: str):
+    x, y = torch.arange(2), torch.arange(3)
+    wanted = np.meshgrid(x.numpy(), y.numpy(), indexing=indexing)  # type: ignore[call-overload]
+    for found, expected in zip(torch.meshgrid(x, y, indexing=indexing), wanted, strict=True):
+        assert found.tolist() == expected.tolist()
+
+
+def test_meshgrid_refuses_another_order_of_axes():
+    with pytest.raises(AppError, match="indexing is 'ij' or 'xy', not 'yx'"):
+        torch.meshgrid(torch.arange(2), torch.arange(3), indexing="yx")
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda y: layers.assign(np.array([7.0], "float32"), output=y), 7.0),
+        (lambda y: layers.fill_constant([1], "float32", 5.0, out=y), 5.0),
+        (lambda y: layers.sums([y, y, y], out=y), 6.0),
+    ],
+)
+def test_functions_of_fluid_write_into_their_output(call: Callable[[Any], Any], expected: float):
+    with fluid.dygraph.guard():
+        eager = fluid.dygraph.to_variable(np.array([2.0], "float32"))
+        assert call(eager) is eager
+        assert eager.tolist() == [expected]
+    app.enable_static()
+    try:
+        with fluid.program_guard(fluid.Program(), fluid.Program()):
+            y = layers.fill_constant([1], "float32", 2.0)
+            assert call(y) is y
+            assert fluid.Executor().run(fetch_list=[y])[0].tolist() == [expected]
+    finally:
+        app.disable_static()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda where: nn.Linear(1, 1, device=where),
+        lambda where: nn.Embedding(1, 1, device=where),
+        lambda where: nn.LayerNorm(1, device=where),
+        lambda where: nn.BatchNorm1d(1, device=where),
+        lambda where: nn.PReLU(device=where),
+        lambda where: nn.Linear(1, 1).to(device=where),
+        lambda where: nn.Linear(1, 1).to(where),
+        lambda where: app.nn.Linear(1, 1).to(device=where),
+        lambda where: app.nn.Linear(1, 1).to(where),
+    ],
+)
+def test_a_device_that_is_not_there_is_refused(make: Callable[[str], Any]):
+    make("cpu")
+    with pytest.raises(RuntimeError, match="is not there"):
+        make("cuda:0")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: app.nn.functional.embedding(app.to_tensor([0]), app.ones([2, 2]), max_norm=1.0),
+        lambda: nn.functional.embedding(torch.tensor([0]), torch.ones(2, 2), max_norm=1.0),
+        lambda: torch.zeros(2, mispelt=1),
+        lambda: torch.optim.lr_scheduler.ReduceLROnPlateau(sgd(), mispelt=1),
+        lambda: nn.Linear(1, 1, mispelt=1),
+        lambda: nn.Module(mispelt=1),
+        lambda: nn.functional.relu(torch.ones(1), mispelt=1),
+        lambda: nn.functional.mse_loss(torch.ones(1), torch.ones(1), mispelt=1),
+        lambda: fluid.optimizer.SGD(0.1, mispelt=1),
+        lambda: torch.compile(len, mispelt=1),
+        lambda: torch.ones(1).to(mispelt=1),
+        lambda: nn.Linear(1, 1).to(mispelt=1),
+    ],
+)
+def test_a_misspelt_keyword_is_an_error(call: Callable[[], Any]):
+    with pytest.raises((TypeError, ValueError), match=r"mispelt|max_norm"):
+        call()
+
+
+def sgd(rate: float = 1.0) -> Any:
+    return torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=rate)
+
+
+def test_a_plateau_goes_on_from_its_state():
+    def make() -> tuple[Any, Any]:
+        optimizer = sgd()
+        return optimizer, torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+
+    optimizer, schedule = make()
+    for figure in (1.0, 1.0, 1.0):
+        schedule.step(figure)
+    again, resumed = make()
+    resumed.load_state_dict(schedule.state_dict())
+    again.load_state_dict(optimizer.state_dict())
+    assert again.param_groups[0]["lr"] == optimizer.param_groups[0]["lr"] == pytest.approx(0.01)
+    for one in (schedule, resumed):
+        one.step(0.5)
+        one.step(0.6)
+    assert resumed.state_dict() == schedule.state_dict()
+    assert again.param_groups[0]["lr"] == optimizer.param_groups[0]["lr"] == pytest.approx(0.001)
+
+
+def test_the_gain_of_an_unknown_activation_is_refused():
+    with pytest.raises((ValueError, AppError), match="nonsense"):
+        nn.init.calculate_gain("nonsense")
+
+
+def test_without_gradients_their_norm_is_zero():
+    assert nn.utils.clip_grad_norm_([torch.ones(1, requires_grad=True)], 1.0).item() == 0.0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "uniform_",
+        "normal_",
+        "xavier_uniform_",
+        "xavier_normal_",
+        "kaiming_uniform_",
+        "kaiming_normal_",
+        "trunc_normal_",
+    ],
+)
+def test_initialisers_draw_from_the_generator_given(name: str):
+    fill = getattr(nn.init, name)
+    first, second = (fill(torch.empty(3, 2), generator=generator()) for _ in range(2))
+    assert first.tolist() == second.tolist()
+    assert fill(torch.empty(3, 2)).tolist() != first.tolist()
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda seed: layers.uniform_random([4], seed=seed),
+        lambda seed: layers.gaussian_random([4], seed=seed),
+        lambda seed: layers.dropout(layers.ones([64], "float32"), 0.5, seed=seed),
+    ],
+)
+def test_functions_of_fluid_draw_from_the_seed_given(draw: Callable[[int], Any], static: bool):
+    def numbers(seed: int) -> Any:
+        if not static:
+            with fluid.dygraph.guard():
+                return draw(seed).tolist()
+        app.enable_static()
+        try:
+            with fluid.program_guard(fluid.Program(), fluid.Program()):
+                drawn = draw(seed)
+                return fluid.Executor().run(fetch_list=[drawn])[0].tolist()
+        finally:
+            app.disable_static()
+
+    assert numbers(3) == numbers(3)
+    assert numbers(3) != numbers(4)
+    assert numbers(0) != numbers(0)
+
+
+@pytest.mark.parametrize("name", ["Uniform", "Normal", "Xavier", "MSRA", "TruncatedNormal"])
+def test_initialisers_of_fluid_draw_from_the_seed_given(name: str):
+    def numbers(seed: int) -> Any:
+        attribute = fluid.ParamAttr(initializer=getattr(fluid.initializer, name)(seed=seed))
+        return app.create_parameter([3, 2], "float32", attr=attribute).tolist()
+
+    assert numbers(3) == numbers(3)
+    assert numbers(3) != numbers(4)
+    assert numbers(0) != numbers(0)
+
+
+def test_a_padded_row_is_masked_once():
+    app.enable_static()
+    try:
+        with fluid.program_guard(fluid.Program(), fluid.Program()):
+            ids = app.static.data("ids", [None, 2], "int64")
+            app.static.nn.embedding(ids, [4, 3], padding_idx=0)
+            kinds = [op.type for op in app.static.default_main_program().global_block().ops]
+        assert kinds.count("not_equal") == 1
+    finally:
+        app.disable_static()
+
+
+def test_the_version_is_one_that_has_the_names():
+    assert tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 6)
