@@ -26,7 +26,7 @@ from app.custom.untouched import guarded
 from app.errors import OperatorError
 from app.ops.definition import OpDef, as_immutable
 from app.ops.elementwise import to_common_type
-from app.ops.form import Elementwise
+from app.ops.lowering import Elementwise
 from app.ops.spec import Spec, broadcast, spec_of
 from app.reading import parameters_of
 
@@ -68,7 +68,7 @@ class FunctionOperator(CustomOperator):
             outputs=outputs,
             prepare=_to_common_float if elementwise else None,
             broadcasts=elementwise,
-            form=_form(function, [*inputs, *settings], elementwise, None, row_by_row),
+            lowering=_form(function, [*inputs, *settings], elementwise, None, row_by_row),
             onnx=onnx,
             where=self.where,
         )
@@ -146,7 +146,7 @@ class FunctionOperator(CustomOperator):
             materialize=True,
             attributes=settings,
             kernel=over_arrays(function, takes, len(self.inputs)) if elementwise else by_name(guarded(function), takes),
-            form=_form(function, [*takes, *settings], elementwise, places, self.row_by_row),
+            lowering=_form(function, [*takes, *settings], elementwise, places, self.row_by_row),
         )
         return function
 

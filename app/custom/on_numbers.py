@@ -32,7 +32,7 @@ import numpy as np
 
 from app.custom.numba_functions import by_position, is_compiled, python_function
 from app.custom.untouched import for_any_types
-from app.ops.form import OnNumbers, Returning
+from app.ops.lowering import OnNumbers, Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
 
 Known = Callable[[str], Any]

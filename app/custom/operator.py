@@ -83,7 +83,7 @@ class CustomOperator(OpDef):
         materialize: bool,
         attributes: Sequence[str] = (),
         kernel: Callable[..., Any] | None = None,
-        form: Any = None,
+        lowering: Any = None,
     ) -> CustomOperator:
         """Let a user's function compute the gradients, from the values named in `takes`.
 
@@ -99,7 +99,7 @@ class CustomOperator(OpDef):
             works_on=self.works_on,
             inputs=[*self.inputs, *(f"value{i}" for i in range(len(takes)))],
             outputs=["d" + name for name in self.inputs],
-            form=form,
+            lowering=lowering,
             where=self.where,
         )
         gradient.declare_attributes({name: self.attributes[name] for name in attributes})

@@ -190,7 +190,7 @@ def _definition(
         inputs=x_names,
         outputs=out_names,
         effects=not outs,
-        form=returning(func, (), None, row_by_row, exact=True),
+        lowering=returning(func, (), None, row_by_row, exact=True),
         onnx=onnx,
         where=where,
     )
@@ -208,8 +208,8 @@ def _definition(
         seen = [n for i, n in enumerate([*x_names, *out_names]) if i not in skipped]
         takes = [*seen, *("d" + n for n in out_names)]
         places = tuple(range(inputs, inputs + len(takes)))
-        form = returning(backward_func, (), places, row_by_row, exact=True)
-        definition.differentiate_by(backward_func, takes, keep_type=False, materialize=False, form=form)
+        lowering = returning(backward_func, (), places, row_by_row, exact=True)
+        definition.differentiate_by(backward_func, takes, keep_type=False, materialize=False, lowering=lowering)
     return definition
 
 

@@ -18,7 +18,7 @@ from app.graph.program import Block, Body, Program
 from app.graph.variable import Variable
 from app.ops.definition import OpDef, operator
 from app.ops.dtype import is_float
-from app.ops.form import Choice, Loop
+from app.ops.lowering import Choice, Loop
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import OnnxNodes, OnnxValue
 
@@ -36,7 +36,7 @@ def _shared_spec(specs: Sequence[Spec]) -> Spec:
     return Spec(tuple(size[0] if len(set(size)) == 1 else UNKNOWN for size in sizes), specs[0].dtype)
 
 
-@operator(_specs_of_choice, many_outputs=True, optional_gradients=True, form=Choice())
+@operator(_specs_of_choice, many_outputs=True, optional_gradients=True, lowering=Choice())
 def cond(*values: RunValue, true: Body, false: Body, results: int) -> tuple[RunValue, ...]:
     """Run one of two bodies, selected by the first value, on the other values.
 
@@ -83,7 +83,7 @@ def _specs_of_loop(*values: Spec, cond: Body, body: Body, results: int, counter:
     return [*carried, *(Spec((UNKNOWN, *spec.shape), spec.dtype) for spec in outputs[results:])]
 
 
-@operator(_specs_of_loop, many_outputs=True, optional_gradients=True, form=Loop())
+@operator(_specs_of_loop, many_outputs=True, optional_gradients=True, lowering=Loop())
 def while_loop(*values: RunValue, cond: Body, body: Body, results: int, counter: int = -1) -> tuple[RunValue, ...]:
     """While `cond` of the values is true, replace the first `results` values, the carried ones, by outputs of `body`.
 

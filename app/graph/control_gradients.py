@@ -20,9 +20,9 @@ from app.graph.program import Block, Body, Operator
 from app.graph.variable import Variable
 from app.ops.arithmetic import add
 from app.ops.creation import fill_constant, zeros_like
-from app.ops.form import Loop
 from app.ops.gathering import gather
 from app.ops.logic import greater_equal
+from app.ops.lowering import Loop
 from app.ops.spec import UNKNOWN
 from app.ops.update import increment
 
@@ -213,7 +213,7 @@ def _is_constant(op: Operator) -> bool:
 
 def _is_stack(op: Operator, name: str) -> bool:
     """Whether an output of a loop has a row for each iteration."""
-    return isinstance(op.definition.form, Loop) and op.outputs.index(name) >= op.attributes["results"]
+    return isinstance(op.definition.lowering, Loop) and op.outputs.index(name) >= op.attributes["results"]
 
 
 def _refuse_random(loop: Operator, op: Operator) -> None:

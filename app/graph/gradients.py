@@ -11,7 +11,7 @@ from app.graph.program import BACKWARD, Block, Operator
 from app.graph.variable import Variable
 from app.listed import as_list
 from app.ops.creation import assign, ones_like, zeros_like
-from app.ops.form import Constant
+from app.ops.lowering import Constant
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN
 
@@ -168,7 +168,7 @@ def _check_path(block: Block, active: set[str], targets: set[str], inputs: Seque
         return
     reached = {v.name for v in inputs}
     for op in block.ops:
-        if any(name in reached for name in op.inputs) and not isinstance(op.definition.form, Constant):
+        if any(name in reached for name in op.inputs) and not isinstance(op.definition.lowering, Constant):
             reached.update(op.outputs)
     if targets & reached:
         stopping = [

@@ -24,8 +24,8 @@ from app.graph.variable import Variable
 from app.jit.variable import Memory, TracedParameter, TracedVariable
 from app.ops.creation import assign
 from app.ops.definition import OpDef, apply
-from app.ops.form import Alias
 from app.ops.indexing import index_items, put_items, take_items
+from app.ops.lowering import Alias
 from app.ops.shaping import reshape_like
 from app.ops.spec import UNKNOWN, spec_of
 from app.tensor import Parameter, Tensor
@@ -406,7 +406,7 @@ def _whole(definition: OpDef, base: Any, attributes: Mapping[str, Any]) -> Calla
     """What makes of a view's new value that of what it is a view of; None where that is not known."""
     if definition is take_items:
         return lambda part: put_items([base, part], items=attributes["items"])
-    if isinstance(definition.form, Alias):
+    if isinstance(definition.lowering, Alias):
         return lambda part: apply(reshape_like, [part, base], {})
     return None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import REGISTRY, operator
-from app.ops.form import Elementwise, Reduction
+from app.ops.lowering import Elementwise, Reduction
 from app.ops.public import public
 from app.ops.shaping import reshape
 from app.ops.size import AnySize, Shape
@@ -41,7 +41,8 @@ def _axes_to(x: Sequence[AnySize], shape: Sequence[AnySize]) -> list[int]:
 
 
 @operator(
-    _infer_sum_to, form=Reduction(lambda attributes, shapes: _axes_to(shapes[0], attributes["shape"]), lambda dtype: 0)
+    _infer_sum_to,
+    lowering=Reduction(lambda attributes, shapes: _axes_to(shapes[0], attributes["shape"]), lambda dtype: 0),
 )
 def sum_to(x: Array, *, shape: tuple[int, ...]) -> Results:
     """Sum over the axes along which `shape` broadcasts to the shape of `x`."""
@@ -63,7 +64,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...]) -> OnnxResult:
 
 @operator(
     lambda x, like: Spec(like.shape, x.dtype),
-    form=Reduction(lambda attributes, shapes: _axes_to(*shapes), lambda dtype: 0),
+    lowering=Reduction(lambda attributes, shapes: _axes_to(*shapes), lambda dtype: 0),
 )
 def sum_like(x: Array, like: Array) -> Results:
     """Sum over the axes along which `like` broadcasts to the shape of `x`; the shape of `like` may be unknown."""
@@ -106,7 +107,7 @@ def _expanded(sizes: Shape, shape: Shape) -> Shape:
 
 
 @public("broadcast_to", method=True)
-@operator(_infer_expand, form=Elementwise(_same, settings=False))
+@operator(_infer_expand, lowering=Elementwise(_same, settings=False))
 def expand(x: Array, *, shape: tuple[int, ...]) -> Results:
     """Broadcast to a shape; -1 keeps the size of an axis."""
     return np.broadcast_to(x, [int(size) for size in _expanded(x.shape, shape)])
@@ -130,7 +131,7 @@ def _infer_expand_as(x: Spec, y: Spec) -> Spec:
 
 
 @public(method=True)
-@operator(_infer_expand_as, form=Elementwise(_same, takes=(0,), settings=False))
+@operator(_infer_expand_as, lowering=Elementwise(_same, takes=(0,), settings=False))
 def expand_as(x: Array, y: Array) -> Results:
     """Broadcast `x` to the shape of `y`."""
     return np.broadcast_to(x, y.shape)

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
-from app.ops.form import ByteProduct, TransposedBytes
+from app.ops.lowering import ByteProduct, TransposedBytes
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import Array, Results
@@ -31,7 +31,7 @@ def _columns(data: Spec) -> AnySize:
     return total
 
 
-@operator(lambda data: Spec((_blocks(data.shape[0]), _columns(data), BLOCK), data.dtype), form=TransposedBytes())
+@operator(lambda data: Spec((_blocks(data.shape[0]), _columns(data), BLOCK), data.dtype), lowering=TransposedBytes())
 def transposed_bytes(data: Array) -> Results:
     """The bytes of a batch column by column, in blocks of 64 rows; the last one is filled up with zeros."""
     flat = data.reshape(len(data), -1)
@@ -46,7 +46,7 @@ def _infer_product(data: Spec, w: Spec, **numbers: float) -> Spec:
     return Spec((data.shape[0], w.shape[1]), w.dtype)
 
 
-@operator(_infer_product, form=ByteProduct())
+@operator(_infer_product, lowering=ByteProduct())
 def byte_product(data: Array, w: Array, *, scale: float, shift: float) -> Results:
     """`(scale * data + shift) @ w`, where each row of the bytes is flat."""
     return _numbers(data.reshape(len(data), -1), w.dtype, scale, shift) @ w
@@ -60,14 +60,14 @@ def _infer_transposed_product(transposed: Spec, y: Spec, **numbers: float) -> Sp
     return Spec((transposed.shape[1], y.shape[1]), y.dtype)
 
 
-@operator(_infer_transposed_product, form=ByteProduct(transposed=True))
+@operator(_infer_transposed_product, lowering=ByteProduct(transposed=True))
 def transposed_byte_product(transposed: Array, y: Array, *, scale: float, shift: float) -> Results:
     """`(scale * data + shift).T @ y` of bytes that were transposed."""
     columns = transposed.swapaxes(0, 1).reshape(transposed.shape[1], -1)[:, : len(y)]
     return _numbers(columns, y.dtype, scale, shift) @ y
 
 
-@operator(lambda c, rate, transposed, y, **numbers: c, form=ByteProduct(transposed=True, step=True))
+@operator(lambda c, rate, transposed, y, **numbers: c, lowering=ByteProduct(transposed=True, step=True))
 def transposed_byte_product_step(
     c: Array, rate: Array, transposed: Array, y: Array, *, scale: float, shift: float
 ) -> Results:

@@ -16,7 +16,7 @@ from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS
 from app.ops.elementwise import floats
-from app.ops.form import Convolution
+from app.ops.lowering import Convolution
 from app.ops.rules import Call
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import Array, Gradients, Results, Value
@@ -126,7 +126,7 @@ class _Tiles:
         return weight.reshape(self.groups, len(weight) // self.groups, self.inner)
 
 
-@operator(_infer_conv2d, prepare=floats, checked=True, form=Convolution("y"))
+@operator(_infer_conv2d, prepare=floats, checked=True, lowering=Convolution("y"))
 def conv2d(
     x: Array,
     weight: Array,
@@ -150,7 +150,7 @@ def _infer_conv2d_input(y: Spec, weight: Spec, like: Spec, **settings: Any) -> S
     return Spec(like.shape, y.dtype)
 
 
-@operator(_infer_conv2d_input, checked=True, form=Convolution("x", takes=(0, 1)))
+@operator(_infer_conv2d_input, checked=True, lowering=Convolution("x", takes=(0, 1)))
 def conv2d_input(
     y: Array,
     weight: Array,
@@ -175,7 +175,7 @@ def _infer_conv2d_weight(x: Spec, y: Spec, like: Spec, **settings: Any) -> Spec:
     return Spec(like.shape, y.dtype)
 
 
-@operator(_infer_conv2d_weight, checked=True, form=Convolution("weight", takes=(0, 1)))
+@operator(_infer_conv2d_weight, checked=True, lowering=Convolution("weight", takes=(0, 1)))
 def conv2d_weight(
     x: Array,
     y: Array,

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.ops.definition import operator, same_as_input
 from app.ops.dtype import DTypeLike
-from app.ops.form import Constant, Elementwise
+from app.ops.lowering import Constant, Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec
 from app.ops.values import (
@@ -31,7 +31,7 @@ def as_declared(*, shape: tuple[int, ...], dtype: str, **attributes: Setting) ->
     return Spec(tuple(shape), dtype)
 
 
-@operator(as_declared, form=Constant(lambda attributes: attributes["value"]))
+@operator(as_declared, lowering=Constant(lambda attributes: attributes["value"]))
 def fill_constant(*, shape: tuple[int, ...], value: float, dtype: str = "float32") -> Results:
     """A value of a given shape filled with one number."""
     return np.full(shape, value, dtype)
@@ -63,7 +63,7 @@ def assign_value(*, values: Sequence[Number], dtype: str, shape: tuple[int, ...]
 @public()
 @operator(
     lambda x, *, fill_value, dtype=None: Spec(x.shape, dtype or x.dtype),
-    form=Constant(lambda attributes: attributes["fill_value"]),
+    lowering=Constant(lambda attributes: attributes["fill_value"]),
 )
 def full_like(x: Array, *, fill_value: float, dtype: str | None = None) -> Results:
     """A value with the shape of another, filled with one number."""
@@ -114,7 +114,7 @@ def rank(input: Value) -> Applied:
 
 
 @public()
-@operator(same_as_input, form=Elementwise(lambda x: x, settings=False), onnx="Identity")
+@operator(same_as_input, lowering=Elementwise(lambda x: x, settings=False), onnx="Identity")
 def assign(x: Array) -> Results:
     """Copy of a value."""
     return np.copy(x)

@@ -15,7 +15,7 @@ import numpy as np
 from app.errors import AppError, OperatorError
 from app.ops.call_cache import CallCache, kinds_of
 from app.ops.dtype import canonical
-from app.ops.form import Accumulates, Alias
+from app.ops.lowering import Accumulates, Alias
 from app.ops.public import Public
 from app.ops.rules import Call, Reads, Rule
 from app.ops.spec import UNKNOWN, OpenSize, Spec, may_broadcast, spec_of
@@ -65,8 +65,8 @@ class OpDef:
     """Whether its attribute `training` switches between training and inference; clones for testing set it to False."""
     views: bool
     """Whether the outputs are views of the first input wherever NumPy can make them views."""
-    form: Any
-    """How the operator is compiled (see `app.ops.form`); None if compiled Programs call the kernel."""
+    lowering: Any
+    """How the operator is compiled (see `app.ops.lowering`); None if compiled Programs call the kernel."""
     onnx: str | OnnxRule | None
     """The equivalent ONNX operator, or a function that builds equivalent nodes (see `app.onnx.nodes`)."""
     accumulates: Accumulates | None = None
@@ -97,7 +97,7 @@ class OpDef:
         checked: bool = False,
         effects: bool = False,
         views: bool = False,
-        form: Any = None,
+        lowering: Any = None,
         onnx: str | OnnxRule | None = None,
         random: bool = False,
         has_training_mode: bool = False,
@@ -108,8 +108,8 @@ class OpDef:
         self.outputs = tuple(outputs)
         self.prepare, self.broadcasts, self.many_outputs = prepare, broadcasts, many_outputs
         self.optional_gradients, self.checked, self.effects = optional_gradients, checked, effects
-        self.views = views or isinstance(form, Alias)
-        self.form, self.onnx = form, onnx
+        self.views = views or isinstance(lowering, Alias)
+        self.lowering, self.onnx = lowering, onnx
         self.random, self.has_training_mode, self.where = random, has_training_mode, where
         self.call_cache = CallCache()
         self.rules, self.reads = [], Reads(())

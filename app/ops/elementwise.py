@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import DtypeError
 from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.dtype import FLOATS, INTEGERS, canonical, common, get_default_dtype
-from app.ops.form import Elementwise
+from app.ops.lowering import Elementwise
 from app.ops.spec import OpenSize, Spec, broadcast
 from app.ops.values import Applied, Element, Kernel, Setting
 
@@ -49,8 +49,8 @@ def elementwise(
         return to_common_type(values, floating)
 
     def define(kernel: Kernel) -> OpDef:
-        form = Elementwise(scalar or kernel, integers=integers, raises=raises)
-        settings = {"prepare": prepare, "broadcasts": True, "form": form, **options}
+        lowering = Elementwise(scalar or kernel, integers=integers, raises=raises)
+        settings = {"prepare": prepare, "broadcasts": True, "lowering": lowering, **options}
         return operator(infer, **settings)(kernel)
 
     return define

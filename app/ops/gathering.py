@@ -14,9 +14,9 @@ from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
 from app.ops.elementwise import to_common_type
-from app.ops.form import Filling
 from app.ops.indexing import ROWS, Items, along, index_items, on_axis, put_items, take_items
 from app.ops.logic import equal, where
+from app.ops.lowering import Filling
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import cast, cast_like, flatten, reshape
@@ -49,7 +49,7 @@ def _fill_gathered(x: Array, index: Array, out: Array, axis: int | None) -> bool
 @operator(
     _infer_gather,
     checked=True,
-    form=Filling(
+    lowering=Filling(
         _fill_gathered,
         row_by_row=False,
         problem="an index is out of bounds",

@@ -7,7 +7,7 @@ import numpy as np
 from app.errors import DtypeError, ShapeError
 from app.ops.definition import REGISTRY, operator
 from app.ops.elementwise import to_common_type
-from app.ops.form import Product
+from app.ops.lowering import Product
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
@@ -33,7 +33,7 @@ def _transposed(shape: Shape, transpose: bool) -> Shape:
 
 
 @public(method=True)
-@operator(_infer_matmul, prepare=to_common_type, form=Product(transposes=("transpose_x", "transpose_y")))
+@operator(_infer_matmul, prepare=to_common_type, lowering=Product(transposes=("transpose_x", "transpose_y")))
 def matmul(x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool = False) -> Results:
     """Matrix product, broadcast over leading axes; each matrix may be transposed first, and vectors are allowed."""
     if transpose_x and x.ndim > 1:
@@ -119,7 +119,7 @@ def _infer_step(c: Spec, scale: Spec, x: Spec, y: Spec, **attributes: bool) -> S
     return c
 
 
-@operator(_infer_step, form=Product(transposes=("transpose_x", "transpose_y"), step=True))
+@operator(_infer_step, lowering=Product(transposes=("transpose_x", "transpose_y"), step=True))
 def matmul_step(
     c: Array, scale: Array, x: Array, y: Array, *, transpose_x: bool = False, transpose_y: bool = False
 ) -> Results:

@@ -9,7 +9,7 @@ import numpy as np
 from app.ops.definition import REGISTRY, operator
 from app.ops.dtype import canonical
 from app.ops.elementwise import elementwise, to_common_type
-from app.ops.form import Elementwise
+from app.ops.lowering import Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec, broadcast
 from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
@@ -141,7 +141,7 @@ def _choose(condition: Element, x: Element, y: Element) -> Element:
 
 
 @public()
-@operator(_infer_where, prepare=_prepare_where, broadcasts=True, form=Elementwise(_choose), onnx="Where")
+@operator(_infer_where, prepare=_prepare_where, broadcasts=True, lowering=Elementwise(_choose), onnx="Where")
 def where(condition: Array, x: Array, y: Array) -> Results:
     """Elements of `x` where `condition` is true, and of `y` elsewhere."""
     return np.where(condition, x, y)

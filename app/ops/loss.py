@@ -8,7 +8,7 @@ from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import elementwise
-from app.ops.form import Filling
+from app.ops.lowering import Filling
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.rounding import clip
@@ -79,7 +79,7 @@ _LABELS = "labels must be valid classes, one for each example"
 @public()
 @operator(
     _infer_loss,
-    form=Filling(_fill_loss, row_by_row=True, problem=_LABELS),
+    lowering=Filling(_fill_loss, row_by_row=True, problem=_LABELS),
     outputs=("loss", "probability"),
     optional_gradients=True,
     checked=True,
@@ -140,7 +140,7 @@ def _fill_one_hot(label: Array, like: Array, out: Array) -> bool:
     return True
 
 
-@operator(_infer_one_hot_like, form=Filling(_fill_one_hot, row_by_row=True, problem=_LABELS), checked=True)
+@operator(_infer_one_hot_like, lowering=Filling(_fill_one_hot, row_by_row=True, problem=_LABELS), checked=True)
 def one_hot_like(label: Array, like: Array) -> Results:
     """One-hot rows for labels, with the shape and type of `like`."""
     out = np.zeros(like.shape, like.dtype)
@@ -183,7 +183,7 @@ def _fill_pick(x: Array, label: Array, out: Array) -> bool:
     return True
 
 
-@operator(_infer_pick, form=Filling(_fill_pick, row_by_row=True, problem=_LABELS), checked=True)
+@operator(_infer_pick, lowering=Filling(_fill_pick, row_by_row=True, problem=_LABELS), checked=True)
 def pick(x: Array, label: Array) -> Results:
     """The element of each row at its label."""
     return np.take_along_axis(x, _rows(x, label)[:, None], axis=1)
@@ -222,7 +222,7 @@ def _fill_accuracy(x: Array, label: Array, out: Array, k: int) -> bool:
 
 
 @public()
-@operator(_infer_accuracy, form=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
+@operator(_infer_accuracy, lowering=Filling(_fill_accuracy, row_by_row=False, problem=_LABELS), checked=True)
 def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
     """Top-k accuracy: the share of rows whose label is among the k largest values."""
     rows = _rows(x, label)

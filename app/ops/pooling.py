@@ -15,7 +15,7 @@ from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS
 from app.ops.elementwise import floats
-from app.ops.form import Pooling
+from app.ops.lowering import Pooling
 from app.ops.rules import Call
 from app.ops.spec import UNKNOWN, Spec
 from app.ops.values import Array, Gradients, Results, Value
@@ -144,7 +144,7 @@ class _Windows:
 # The greatest number of each window
 
 
-@operator(_infer_pool, prepare=floats, checked=True, form=Pooling("max"))
+@operator(_infer_pool, prepare=floats, checked=True, lowering=Pooling("max"))
 def max_pool2d(
     x: Array,
     *,
@@ -159,7 +159,7 @@ def max_pool2d(
     return windows.greatest(x)
 
 
-@operator(_infer_back, checked=True, form=Pooling("scatter", takes=(0, 1)))
+@operator(_infer_back, checked=True, lowering=Pooling("scatter", takes=(0, 1)))
 def max_pool2d_scatter(
     y: Array,
     x: Array,
@@ -178,7 +178,7 @@ def max_pool2d_scatter(
     return out
 
 
-@operator(_infer_pick, checked=True, form=Pooling("pick", takes=(0, 1)))
+@operator(_infer_pick, checked=True, lowering=Pooling("pick", takes=(0, 1)))
 def max_pool2d_pick(
     values: Array,
     x: Array,
@@ -215,7 +215,7 @@ def _(x: Value, dout: Value, call: Call) -> Gradients:
 # The mean of each window
 
 
-@operator(_infer_pool, prepare=floats, checked=True, form=Pooling("mean"))
+@operator(_infer_pool, prepare=floats, checked=True, lowering=Pooling("mean"))
 def avg_pool2d(
     x: Array,
     *,
@@ -235,7 +235,7 @@ def avg_pool2d(
     return y
 
 
-@operator(_infer_back, checked=True, form=Pooling("spread"))
+@operator(_infer_back, checked=True, lowering=Pooling("spread"))
 def avg_pool2d_spread(
     y: Array,
     like: Array,

@@ -11,8 +11,8 @@ from app.errors import ShapeError
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
 from app.ops.elementwise import to_common_type
-from app.ops.form import Reduction, Spread
 from app.ops.logic import where
+from app.ops.lowering import Reduction, Spread
 from app.ops.public import public
 from app.ops.shaping import cast_like
 from app.ops.size import AnySize, Shape
@@ -45,7 +45,7 @@ def _axes_of(attributes: Attributes, shapes: Sequence[Shape]) -> Sequence[int]:
 
 
 @public(method=True)
-@operator(_infer_sum, form=Reduction(_axes_of, lambda dtype: 0))
+@operator(_infer_sum, lowering=Reduction(_axes_of, lambda dtype: 0))
 def sum_(x: Array, *, axis: Axis = None, dtype: str | None = None, keepdim: bool = False) -> Results:
     """Sum along the given axes, or of all elements; integers and booleans are summed as int64."""
     natural = np.int64 if x.dtype.kind in "biu" else None
@@ -74,7 +74,7 @@ def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axes: Sequence[int
 @operator(
     infer_reduction,
     prepare=lambda values: to_common_type(values, floating=True),
-    form=Reduction(_axes_of, lambda dtype: 0, mean=True),
+    lowering=Reduction(_axes_of, lambda dtype: 0, mean=True),
 )
 def mean(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Mean along the given axes, or of all elements."""
@@ -99,7 +99,7 @@ def _infer_spread(y: Spec, like: Spec, *, axis: Axis = None, keepdim: bool = Fal
     return Spec(like.shape, y.dtype)
 
 
-@operator(_infer_spread, form=Spread(_axes_of, lambda attributes: attributes["share"]))
+@operator(_infer_spread, lowering=Spread(_axes_of, lambda attributes: attributes["share"]))
 def spread(y: Array, like: Array, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Results:
     """Broadcast the result of a reduction to the shape of its input; `share` divides by the number of elements."""
     if share:
@@ -142,7 +142,7 @@ def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
 
 
 @public("amax", method=True)
-@operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
+@operator(_infer_extreme, lowering=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
 def max_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Maximum along the given axes, or of all elements; ties share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
@@ -154,7 +154,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
 
 
 @public("amin", method=True)
-@operator(_infer_extreme, form=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
+@operator(_infer_extreme, lowering=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
 def min_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Minimum along the given axes, or of all elements; ties share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)

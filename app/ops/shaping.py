@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import REGISTRY, OpDef, operator
-from app.ops.form import Alias, Elementwise
+from app.ops.lowering import Alias, Elementwise
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Axis, OpenSize, Spec, count, normal_axis, reduced_axes
@@ -37,7 +37,7 @@ def _infer_cast(x: Spec, *, dtype: str) -> Spec:
 
 
 @public(method=True)
-@operator(_infer_cast, form=Elementwise(_same, settings=False))
+@operator(_infer_cast, lowering=Elementwise(_same, settings=False))
 def cast(x: Array, *, dtype: str) -> Results:
     """Cast to another element type."""
     return x.astype(dtype)
@@ -53,7 +53,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, dtype: str) -> OnnxResult:
     return onnx.Cast(x, to=dtype)
 
 
-@operator(lambda x, like: Spec(x.shape, like.dtype), form=Elementwise(_same, takes=(0,), settings=False))
+@operator(lambda x, like: Spec(x.shape, like.dtype), lowering=Elementwise(_same, takes=(0,), settings=False))
 def cast_like(x: Array, like: Array) -> Results:
     """Cast `x` to the element type of `like`."""
     return x.astype(like.dtype)
@@ -157,7 +157,7 @@ def _known_size(size: Any) -> Any:
 
 
 @public(method=True, in_place=True)
-@operator(_infer_reshape, form=Alias(), kind=TakesSizes)
+@operator(_infer_reshape, lowering=Alias(), kind=TakesSizes)
 def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
     """Reshape; -1 is the remaining size, and 0 copies the size of the axis."""
     return np.reshape(x, _reshaped(x.shape, shape))
@@ -194,7 +194,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, sizes: OnnxValue, known: tuple[int, ...]) -
     return onnx.Reshape(x, sizes)
 
 
-@operator(lambda x, like: Spec(like.shape, x.dtype), form=Alias())
+@operator(lambda x, like: Spec(like.shape, x.dtype), lowering=Alias())
 def reshape_like(x: Array, like: Array) -> Results:
     """Reshape `x` to the shape of another value."""
     return np.reshape(x, like.shape)
@@ -222,7 +222,7 @@ def _flattened(sizes: Shape, start_axis: int, stop_axis: int) -> Shape:
 
 
 @public(method=True, in_place=True)
-@operator(_infer_flatten, form=Alias())
+@operator(_infer_flatten, lowering=Alias())
 def flatten(x: Array, *, start_axis: int = 0, stop_axis: int = -1) -> Results:
     """Flatten the axes from `start_axis` to `stop_axis` into one."""
     return np.reshape(x, _flattened(x.shape, start_axis, stop_axis))
@@ -253,7 +253,7 @@ def _squeezed(shape: Shape, axis: Axis) -> set[int]:
 
 
 @public(method=True, in_place=True)
-@operator(_infer_squeeze, form=Alias())
+@operator(_infer_squeeze, lowering=Alias())
 def squeeze(x: Array, *, axis: Axis = None) -> Results:
     """Remove axes of size 1: all of them, or those in `axis`."""
     axes = _squeezed(x.shape, axis)
@@ -274,7 +274,7 @@ def _unsqueezed(shape: Shape, axis: int | tuple[int, ...]) -> Shape:
 
 
 @public(method=True, in_place=True)
-@operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), form=Alias())
+@operator(lambda x, *, axis: Spec(_unsqueezed(x.shape, axis), x.dtype), lowering=Alias())
 def unsqueeze(x: Array, *, axis: int | tuple[int, ...]) -> Results:
     """Insert axes of size 1."""
     return np.reshape(x, _unsqueezed(x.shape, axis))

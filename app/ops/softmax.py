@@ -6,7 +6,7 @@ import numpy as np
 
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
-from app.ops.form import Filling
+from app.ops.lowering import Filling
 from app.ops.math import exp
 from app.ops.public import public
 from app.ops.reduction import check_not_empty, sum_
@@ -80,7 +80,7 @@ def _filling(log: bool) -> Filling:
 
 
 @public(method=True)
-@operator(_infer_softmax, prepare=_floating, form=_filling(log=False))
+@operator(_infer_softmax, prepare=_floating, lowering=_filling(log=False))
 def softmax(x: Array, *, axis: int = -1) -> Results:
     """Softmax along an axis: exp(x) / sum(exp(x))."""
     e = np.exp(np.maximum(x - np.max(x, axis=axis, keepdims=True), x.dtype.type(-LOWEST)))
@@ -99,7 +99,7 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: int) -> OnnxResult:
 
 
 @public(method=True)
-@operator(_infer_softmax, prepare=_floating, form=_filling(log=True))
+@operator(_infer_softmax, prepare=_floating, lowering=_filling(log=True))
 def log_softmax(x: Array, *, axis: int = -1) -> Results:
     """Logarithm of softmax along an axis, accurate where softmax rounds to 0."""
     shifted = x - np.max(x, axis=axis, keepdims=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from app.ops.definition import operator
-from app.ops.form import Elementwise
+from app.ops.lowering import Elementwise
 from app.ops.spec import Spec
 from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @operator(
     lambda trained, known, *, training=True: trained,
-    form=Elementwise(lambda trained, known, training: trained if training else known),
+    lowering=Elementwise(lambda trained, known, training: trained if training else known),
     has_training_mode=True,
 )
 def in_training(trained: Array, known: Array, *, training: bool = True) -> Results:
@@ -38,7 +38,7 @@ def _update_running(running: Element, value: Element, momentum: float, training:
     return running * momentum + value * (1.0 - momentum) if training else running
 
 
-@operator(_infer_running_mean, form=Elementwise(_update_running), has_training_mode=True)
+@operator(_infer_running_mean, lowering=Elementwise(_update_running), has_training_mode=True)
 def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
     """Exponential moving average of `value` in training; `running`, unchanged, in inference."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)

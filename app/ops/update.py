@@ -9,7 +9,7 @@ from functools import wraps
 import numpy as np
 
 from app.ops.definition import OpDef, operator
-from app.ops.form import Accumulates, Elementwise
+from app.ops.lowering import Accumulates, Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec
 
@@ -44,7 +44,7 @@ def update(*remembered: str) -> Callable[[Formula], OpDef]:
             _infer,
             inputs=[p.name for p in parameters if p.default is p.empty],
             outputs=("param", *remembered) if remembered else ("out",),
-            form=Elementwise(formula),
+            lowering=Elementwise(formula),
         )
         definition = declare(kernel)
         definition.declare_attributes({p.name: p.default for p in parameters if p.default is not p.empty})
@@ -147,7 +147,7 @@ def rmsprop(
 @public(method=True, in_place=True)
 @operator(
     lambda x, *, value=1.0: x,
-    form=Elementwise(lambda x, value: x + value),
+    lowering=Elementwise(lambda x, value: x + value),
     onnx=lambda onnx, x, value: x + value,
 )
 def increment(x: Array, *, value: float = 1.0) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.ops.definition import OpDef
-from app.ops.form import InPlace
+from app.ops.lowering import InPlace
 from app.ops.spec import Spec
 from app.ranks.current import current
 from app.ranks.messages import BUCKET, in_messages
@@ -28,7 +28,7 @@ def _collective(name: str, exchange: Callable[[np.ndarray], None], changes: bool
     def infer(*x: Spec, bucket: int = BUCKET) -> tuple[Spec, ...]:
         return x if changes else ()
 
-    return OpDef(name, kernel, infer, many_outputs=True, effects=True, form=InPlace(calls))
+    return OpDef(name, kernel, infer, many_outputs=True, effects=True, lowering=InPlace(calls))
 
 
 def _average(numbers: np.ndarray) -> None:

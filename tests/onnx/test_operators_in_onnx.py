@@ -13,15 +13,15 @@ from op_calls import CALLS, Call
 
 from app.errors import AppError, ExportError
 from app.ops import REGISTRY
-from app.ops.form import Convolution, Pooling
+from app.ops.lowering import Convolution, Pooling
 
 WITHOUT = {
     "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd",  # optimisers: a network in use has none
     "poisson", "truncated_gaussian_random",  # ONNX draws no such numbers
 }  # fmt: skip
 NEED_SIZES = {"diagonal", "place_diagonal", "diag_embed"}
-OF_IMAGES = {name for name, op in REGISTRY.items() if isinstance(op.form, (Convolution, Pooling))}
-IN_FLOAT32 = {name for name, op in REGISTRY.items() if isinstance(op.form, Convolution)}
+OF_IMAGES = {name for name, op in REGISTRY.items() if isinstance(op.lowering, (Convolution, Pooling))}
+IN_FLOAT32 = {name for name, op in REGISTRY.items() if isinstance(op.lowering, Convolution)}
 """ONNX Runtime has them for float32 alone, and ONNX's reference implementation is wrong about groups."""
 NEAR = {"float16": 1e-2, "float32": 1e-5, "float64": 1e-7}  # settings such as alpha are float32 in ONNX
 

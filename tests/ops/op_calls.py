@@ -48,7 +48,7 @@ from part_calls import (
 
 from app.ops.definition import REGISTRY
 from app.ops.dtype import FLOATS, INTEGERS
-from app.ops.form import Choice, Loop
+from app.ops.lowering import Choice, Loop
 
 __all__ = ["CALLS", "Call", "an_axis"]
 
@@ -144,7 +144,7 @@ small_floats = st.floats(0, 2, width=32)
 a_dtype = st.sampled_from(ANY)
 bounds = st.none() | st.integers(0, 3) | st.floats(0, 3, width=16)
 
-OF_VALUES = {name: op for name, op in REGISTRY.items() if not isinstance(op.form, (Choice, Loop))}
+OF_VALUES = {name: op for name, op in REGISTRY.items() if not isinstance(op.lowering, (Choice, Loop))}
 """The operators that are called with values and settings alone; those of control flow have sub-blocks."""
 
 CALLS: dict[str, st.SearchStrategy[Call]] = {

@@ -17,7 +17,7 @@ from app.custom.operator import CustomOperator
 from app.engine import Executor
 from app.errors import AppError
 from app.graph.program import Operator
-from app.ops.form import Returning
+from app.ops.lowering import Returning
 from app.reading import parameters_of, place_in
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ def _what_would_help(op: Operator, lowered: Lowered) -> str:
     if definition.works_on == "Tensors":
         here = place_in(source.__code__)
         return f", {here}: {source.__name__} works on Tensors; as functions of Numba's, under custom_op, it compiles"
-    if isinstance(definition.form, Returning):  # compiled, or the verdict says why not
+    if isinstance(definition.lowering, Returning):  # compiled, or the verdict says why not
         stop = stops_on_numbers(definition.function)
         if stop is None:
             return ""
         return f"; not inlined for {place_in(source.__code__, stop[0])}: `{stop[1]}`, where other elements may matter"
-    if definition.form is None and not is_compiled(definition.function):
+    if definition.lowering is None and not is_compiled(definition.function):
         reason = _why_numba_refuses(source, _arrays_for(source, op, lowered), op)
         hint = f"Numba cannot compile it: {reason}" if reason else "it would compile as it is: put @njit above it"
         return f", {place_in(source.__code__)}; {hint}"

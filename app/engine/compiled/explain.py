@@ -8,7 +8,7 @@ from app.engine.compiled.engine import MOST_SET, compile_program
 from app.engine.compiled.program import CompiledProgram
 from app.engine.compiled.steps import Step
 from app.graph.program import Operator, Program
-from app.ops.form import Fused
+from app.ops.lowering import Fused
 
 
 def explain(program: Program, fetch: Sequence[str] = (), source: bool = True, sparse: bool = True) -> str:
@@ -75,6 +75,6 @@ def _custom(step: Step) -> list[tuple[str, str]]:
 
 def _within(op: Operator) -> list[Operator]:
     """An operator, those that were joined in it, and those of the bodies that run inside it."""
-    form = op.definition.form
-    members = list(form.body) if isinstance(form, Fused) else [op]
+    lowering = op.definition.lowering
+    members = list(lowering.body) if isinstance(lowering, Fused) else [op]
     return members + [deep for body in op.bodies.values() for inner in body.block.ops for deep in _within(inner)]

@@ -18,7 +18,7 @@ from app.engine.compiled.kinds.view import ConstantStep, lower_alias, lower_cons
 from app.engine.compiled.shapes import UnknownSizeError, is_kept_of_iterations, shapes_of
 from app.engine.compiled.steps import Lowered, Step
 from app.graph.program import Operator, Program
-from app.ops.form import (
+from app.ops.lowering import (
     Alias,
     ByteProduct,
     Choice,
@@ -66,14 +66,14 @@ def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
     lowered = Lowered(program, shapes_of(program))
 
     def lower_one(op: Operator) -> Step:
-        form = op.definition.form
-        if isinstance(form, Fused):
-            lowered.inner.update((name, dtype) for name, dtype in form.dtypes.items() if name not in op.outputs)
+        lowering = op.definition.lowering
+        if isinstance(lowering, Fused):
+            lowered.inner.update((name, dtype) for name, dtype in lowering.dtypes.items() if name not in op.outputs)
         reason = why_python(op, lowered, why_not)
         if reason:
             return PythonStep(op, lowered, reason)
         try:
-            return KINDS[type(form)](op, lowered, lower_one)
+            return KINDS[type(lowering)](op, lowered, lower_one)
         except NotNativeError as error:
             return PythonStep(op, lowered, str(error))
 
@@ -89,9 +89,9 @@ def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
 
 def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
     """Why an operator has to run as a Python call whatever its shapes are, or ''."""
-    if op.definition.form is None:
+    if op.definition.lowering is None:
         return "its function is plain Python" if op.definition.custom else "no compiled form"
-    if type(op.definition.form) not in KINDS:
+    if type(op.definition.lowering) not in KINDS:
         return "its form is not compiled"
     if any(lowered.dtype(name) in ("object", "float16") for name in (*op.inputs, *op.outputs) if name):
         return "its values are of a type that is not compiled"

@@ -17,7 +17,7 @@ from app.engine.compiled.buffers import Plan
 from app.engine.compiled.steps import Lowered, Step
 from app.errors import ShapeError
 from app.graph.scope import Scope
-from app.ops.form import Choice
+from app.ops.lowering import Choice
 
 # Buffers
 
@@ -155,7 +155,7 @@ class KeptRows:
 
 def fill_absent(step: Step, lowered: Lowered, values: dict[str, Any], n: int) -> None:
     """Give what a branch that did not run would have kept the shape that is declared; nothing reads its numbers."""
-    if isinstance(step.op.definition.form, Choice):
+    if isinstance(step.op.definition.lowering, Choice):
         for name in step.op.outputs[step.op.attributes["results"] :]:
             shape = lowered.shape_at(name, n)
             if lowered.dtype(name) != "object" and np.shape(values[name]) != shape:

@@ -17,7 +17,7 @@ from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.passes.sparse_bytes import sparse_bytes
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
-from app.ops.form import Elementwise, Reduction, Returning
+from app.ops.lowering import Elementwise, Reduction, Returning
 from app.ops.size import Shape
 
 # Inputs that only lend their shape
@@ -36,30 +36,30 @@ def drop_shape_only_inputs(program: Program, in_python: IsInPython = always, kno
         return known.of[name], block.var(name).dtype
 
     def changed(op: Operator) -> Operator:
-        form = op.definition.form
+        lowering = op.definition.lowering
         if op.bodies:
             return rewritten(
                 op, lambda name, body, kept: drop_shape_only_inputs(body, always, known.inside(op, name, open_))
             )
-        if isinstance(form, Reduction) and len(op.inputs) > 1 and len(set(map(kind, op.inputs))) == 1:
-            return Operator(assign, [op.inputs[i] for i in form.takes], op.outputs, {}, op.role)
-        if not isinstance(form, Elementwise) or form.takes is None:
+        if isinstance(lowering, Reduction) and len(op.inputs) > 1 and len(set(map(kind, op.inputs))) == 1:
+            return Operator(assign, [op.inputs[i] for i in lowering.takes], op.outputs, {}, op.role)
+        if not isinstance(lowering, Elementwise) or lowering.takes is None:
             return op
-        alike = {kind(op.inputs[place]): place for place in form.takes}
-        stands = [i if i in form.takes else alike.get(kind(name), i) for i, name in enumerate(op.inputs)]
+        alike = {kind(op.inputs[place]): place for place in lowering.takes}
+        stands = [i if i in lowering.takes else alike.get(kind(name), i) for i, name in enumerate(op.inputs)]
         kept = sorted(set(stands))
-        return op if len(kept) == len(stands) else _of_fewer(op, form, kept, [kept.index(i) for i in stands])
+        return op if len(kept) == len(stands) else _of_fewer(op, lowering, kept, [kept.index(i) for i in stands])
 
     return with_operators(program, [changed(op) for op in block.ops], block.vars)
 
 
-def _of_fewer(op: Operator, form: Elementwise, kept: Sequence[int], stands: Sequence[int]) -> Operator:
+def _of_fewer(op: Operator, lowering: Elementwise, kept: Sequence[int], stands: Sequence[int]) -> Operator:
     """The operator of the inputs that are kept: `stands` says, for each that it had, which of them will do."""
     definition = copy.copy(op.definition)
     definition.inputs = tuple(op.definition.inputs[i] for i in kept)
     definition.kernel = _given(op.definition.kernel, stands)
     definition.infer = _given(op.definition.infer, stands)
-    definition.form = replace(form, takes=tuple(stands[i] for i in form.takes or ()))
+    definition.lowering = replace(lowering, takes=tuple(stands[i] for i in lowering.takes or ()))
     return Operator(definition, [op.inputs[i] for i in kept], op.outputs, op.attributes, op.role)
 
 
@@ -76,18 +76,18 @@ def inline_array_functions(program: Program, given: Mapping[str, Shape] | None =
     known = Lowered(program, shapes_of(program, given))
 
     def inlined(op: Operator) -> Operator:
-        form = op.definition.form
+        lowering = op.definition.lowering
         if op.bodies:
             return rewritten(
                 op, lambda name, body, kept: inline_array_functions(body, shapes_inside(op, known.shapes, name))
             )
-        if not isinstance(form, Returning) or form.on_numbers is None or not known.is_uniform(op):
+        if not isinstance(lowering, Returning) or lowering.on_numbers is None or not known.is_uniform(op):
             return op
-        single = form.on_numbers
+        single = lowering.on_numbers
         if single.axes not in (None, len(known.shapes[op.outputs[0]])):
             return op
         definition = copy.copy(op.definition)
-        definition.form = Elementwise(single.function, form.takes)
+        definition.lowering = Elementwise(single.function, lowering.takes)
         elementwise = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
         tried = elementwise if single.keeps_type else op  # whose results have to be of the type that was declared
         return op if why_python(tried, known, why_not) else elementwise

@@ -24,7 +24,7 @@ from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 from app.graph.program import Program
 from app.graph.scope import Scope
-from app.ops.form import ByteProduct
+from app.ops.lowering import ByteProduct
 
 
 def _lowered(program: Program, fetch: Sequence[str], sparse: bool) -> Lowered:
@@ -43,7 +43,7 @@ class CompiledProgram:
     def __init__(self, program: Program, fetch: Sequence[str], whole: bool = True, sparse: bool = False):
         self.fetch = list(fetch)
         self.lowered = _lowered(program, fetch, sparse and whole)
-        self.is_sparse = any(isinstance(step.op.definition.form, ByteProduct) for step in self.lowered.steps)
+        self.is_sparse = any(isinstance(step.op.definition.lowering, ByteProduct) for step in self.lowered.steps)
         """Whether some product skips zero bytes."""
         schedule(self.lowered)
         missing = [name for name in fetch if name not in self.lowered.shapes]

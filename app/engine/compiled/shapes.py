@@ -16,7 +16,7 @@ from typing import NamedTuple
 from app.errors import AppError
 from app.graph.passes.rewrite import as_program
 from app.graph.program import Body, Operator, Program
-from app.ops.form import Fused, Loop
+from app.ops.lowering import Fused, Loop
 from app.ops.size import AnySize, Shape, Size, named_size, names_of
 from app.ops.spec import UNKNOWN, Spec
 
@@ -156,13 +156,13 @@ class _Inference:
                     raise UnknownSizeError(f"{made} is written more than once, in shapes that may differ")
 
     def _of(self, op: Operator) -> Sequence[Shape]:
-        form = op.definition.form
+        lowering = op.definition.lowering
         if op.bodies:
             return self._given_by_bodies(op)
-        if isinstance(form, Fused):  # of its own outputs it knows only what was declared
+        if isinstance(lowering, Fused):  # of its own outputs it knows only what was declared
             inside = dict(self.shapes)
-            for member in form.body:
-                inside.update(zip(member.outputs, self._inferred(member, inside, form.dtypes), strict=True))
+            for member in lowering.body:
+                inside.update(zip(member.outputs, self._inferred(member, inside, lowering.dtypes), strict=True))
             return [inside[name] for name in op.outputs]
         variables = [self._block.var(name) for name in (*op.inputs, *op.outputs) if name is not None]
         if not any(UNKNOWN in v.shape for v in variables):
@@ -187,15 +187,15 @@ class _Inference:
 
     def _given_by_bodies(self, op: Operator) -> list[Shape]:
         """The shapes of what control flow gives."""
-        form = op.definition.form
+        lowering = op.definition.lowering
         inside = {}
         for name, body in op.bodies.items():
             inside[name] = _Inference(as_program(body), _given(op, self.shapes, name)).shapes
-        if isinstance(form, Loop):
-            made_by, results = op.bodies[form.makes], op.attributes["results"]
-            made = [inside[form.makes][str(name)] for name in made_by.outputs]
+        if isinstance(lowering, Loop):
+            made_by, results = op.bodies[lowering.body], op.attributes["results"]
+            made = [inside[lowering.body][str(name)] for name in made_by.outputs]
             for i in range(results):
-                if made[i] != inside[form.makes][made_by.inputs[i]]:
+                if made[i] != inside[lowering.body][made_by.inputs[i]]:
                     raise UnknownSizeError(f"{op.outputs[i]} may change its shape from one iteration to the next")
             return [*made[:results], *((ITERATIONS, *shape) for shape in made[results:])]
         shapes = [

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from app.engine.compiled.shapes import N, at
 from app.graph.program import Operator, Program
-from app.ops.form import Fused
+from app.ops.lowering import Fused
 from app.ops.size import Shape, Size
 
 ROWS = "rows"
@@ -79,8 +79,8 @@ class Step:
     @property
     def members(self) -> Sequence[Operator]:
         """The operator, or those that were fused into it."""
-        form = self.op.definition.form
-        return form.body if isinstance(form, Fused) else (self.op,)
+        lowering = self.op.definition.lowering
+        return lowering.body if isinstance(lowering, Fused) else (self.op,)
 
     @property
     def bodies(self) -> Mapping[str, list[Step]]:
@@ -113,7 +113,7 @@ class Step:
     def users(self) -> list[Operator]:
         """The operators of it whose functions may raise: a user's, and those that refuse some numbers."""
         members = [op for step in self.everything for op in step.members]
-        return [op for op in members if op.definition.custom or getattr(op.definition.form, "raises", False)]
+        return [op for op in members if op.definition.custom or getattr(op.definition.lowering, "raises", False)]
 
     @property
     def reads_one_kept_row(self) -> bool:
@@ -175,7 +175,7 @@ class Step:
 
 def values_taken(op: Operator) -> list[str]:
     """The inputs that an operator's function takes."""
-    takes = getattr(op.definition.form, "takes", None)
+    takes = getattr(op.definition.lowering, "takes", None)
     return [str(n) for n in (op.inputs if takes is None else [op.inputs[i] for i in takes]) if n]
 
 

@@ -94,7 +94,7 @@ def raise_problem(lowered: Lowered, raised: list[tuple[int, BaseException]], sha
         raise OperatorError(f"{labels}: its function raised {type(error).__name__}: {error}") from error
     if shared[runtime.PROBLEM] >= 0:
         step = lowered.steps[runtime.running(shared, int(shared[runtime.PROBLEM]))]
-        problems = [getattr(part.op.definition.form, "problem", "") for part in step.everything]
+        problems = [getattr(part.op.definition.lowering, "problem", "") for part in step.everything]
         what = " or ".join(filter(None, problems)) or "it returned a shape other than the declared one"
         raise OperatorError(f"{step.op.definition.label}: {what} (at {step.op})")
 
@@ -120,7 +120,7 @@ class _Callbacks:
     def _call(self, step: int, n: int) -> Callable[[], None]:
         op = self._lowered.steps[step].op
         arrays = [self._array(str(name), n) for name in op.inputs]
-        call: Callable[[], None] = op.definition.form.calls(arrays, *op.attributes.values())
+        call: Callable[[], None] = op.definition.lowering.calls(arrays, *op.attributes.values())
         return call
 
 

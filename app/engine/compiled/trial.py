@@ -14,17 +14,17 @@ from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.read_only import array_type, only_reads, where_it_writes, why_refused
 from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
-from app.ops.form import Elementwise, Fused, Returning
+from app.ops.lowering import Elementwise, Fused, Returning
 
 
 def why_not(op: Operator, lowered: Lowered) -> str:
     """'' if everything that a user wrote for an operator compiles; else the reason in a line."""
-    form = op.definition.form
-    if isinstance(form, Fused):
-        return "; ".join(filter(None, (why_not(member, lowered) for member in form.body)))
-    if not op.definition.custom or not isinstance(form, (Elementwise, Returning)):
+    lowering = op.definition.lowering
+    if isinstance(lowering, Fused):
+        return "; ".join(filter(None, (why_not(member, lowered) for member in lowering.body)))
+    if not op.definition.custom or not isinstance(lowering, (Elementwise, Returning)):
         return ""
-    if isinstance(form, Elementwise):
+    if isinstance(lowering, Elementwise):
         return _tried(op, [_number(lowered, name) for name in values_taken(op)]).reason
     if any(not lowered.shapes[n] for n in (*values_taken(op), *op.outputs)):
         return "it works on values without axes"
@@ -64,7 +64,7 @@ def _tried(op: Operator, given: list[Any]) -> _Trial:
         signature = (*given, *map(typeof, op.attributes.values()))
     except ValueError as error:
         return _Trial(str(error))
-    function = op.definition.form.function
+    function = op.definition.lowering.function
     key = fingerprint(function, "with the line", repr(signature))
     return _Trial(*cache.remembered(key, lambda: _compile(function, signature)))
 
@@ -91,6 +91,6 @@ def _wrong_results(op: Operator, lowered: Lowered, returned: Sequence[list[Any]]
     for (dtype, axes), name in zip(returned, op.outputs, strict=True):
         if axes != len(lowered.shapes[name]):
             return f"its function returns {dtype} with {axes} axes, not an array with {len(lowered.shapes[name])}"
-        if op.definition.form.exact and dtype != lowered.dtype(name):
+        if op.definition.lowering.exact and dtype != lowered.dtype(name):
             return f"its function returns {dtype}, but {lowered.dtype(name)} was declared"
     return ""

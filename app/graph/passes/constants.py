@@ -10,7 +10,7 @@ from app.graph.passes.rewrite import is_pure, with_operators, writes
 from app.graph.program import Block, Operator, Program
 from app.ops.creation import fill_constant
 from app.ops.definition import as_immutable
-from app.ops.form import Constant
+from app.ops.lowering import Constant
 from app.ops.spec import UNKNOWN
 
 LARGEST = 64
@@ -39,9 +39,9 @@ def _value(block: Block, op: Operator, known: dict[str, np.ndarray]) -> np.ndarr
     spec = block.var(op.outputs[0]).spec
     if len(op.outputs) != 1 or not is_pure(block, op) or UNKNOWN in spec.shape:
         return None
-    if isinstance(op.definition.form, Constant):
-        return np.full(spec.shape, op.definition.form.value(op.attributes), spec.dtype)
-    if not op.inputs or not all(name in known for name in op.inputs) or op.definition.form is None or op.bodies:
+    if isinstance(op.definition.lowering, Constant):
+        return np.full(spec.shape, op.definition.lowering.value(op.attributes), spec.dtype)
+    if not op.inputs or not all(name in known for name in op.inputs) or op.definition.lowering is None or op.bodies:
         return None
     result = np.asarray(op.definition.run([known[str(name)] for name in op.inputs], op.attributes))
     uniform = 0 < result.size <= LARGEST and bool(np.all(result == result.flat[0]))

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from app.graph.passes.rewrite import is_pure, rewritten, with_operators
 from app.graph.program import Body, Operator, Program
-from app.ops.form import Loop
+from app.ops.lowering import Loop
 
 T = TypeVar("T")
 
@@ -34,9 +34,9 @@ def _without_dead_code_inside(program: Program, op: Operator, needed: Collection
 def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
     """Control flow with only the needed outputs, and the carried variables that these and the condition depend on."""
     wanted = {i for i, name in enumerate(op.outputs) if name in needed}
-    form = op.definition.form
-    if isinstance(form, Loop):
-        wanted = _carried_for(op, form, wanted)
+    lowering = op.definition.lowering
+    if isinstance(lowering, Loop):
+        wanted = _carried_for(op, lowering, wanted)
     if len(wanted) == len(op.outputs):
         return op
     kept = [i for i in range(len(op.outputs)) if i in wanted]
@@ -44,14 +44,14 @@ def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
     changed = Operator(op.definition, op.inputs, _at(op.outputs, kept), op.attributes, op.role)
     changed.attributes["results"] = sum(i < results for i in kept)
     inputs = list(range(len(op.inputs)))
-    if isinstance(form, Loop):
+    if isinstance(lowering, Loop):
         inputs = [i for i in inputs if i >= results or i in wanted]
         counter = op.attributes["counter"]
         changed.attributes["counter"] = kept.index(counter) if counter in kept else -1
         changed.inputs = _at(op.inputs, inputs)
     for name, body in op.bodies.items():
-        gives = _at(body.outputs, kept) if not isinstance(form, Loop) or name == form.makes else body.outputs
-        takes = _at(body.inputs, inputs) if isinstance(form, Loop) else body.inputs
+        gives = _at(body.outputs, kept) if not isinstance(lowering, Loop) or name == lowering.body else body.outputs
+        takes = _at(body.inputs, inputs) if isinstance(lowering, Loop) else body.inputs
         changed.attributes[name] = Body(body.block, takes, gives)
     return changed
 
@@ -59,7 +59,7 @@ def _without_unread_outputs(op: Operator, needed: Collection[str]) -> Operator:
 def _without_unread_inputs(op: Operator) -> Operator:
     """Control flow with only the inputs that its bodies read; carried variables stay."""
     bodies = op.bodies
-    fixed = op.attributes["results"] if isinstance(op.definition.form, Loop) else 0
+    fixed = op.attributes["results"] if isinstance(op.definition.lowering, Loop) else 0
     first = len(op.inputs) - len(next(iter(bodies.values())).inputs)
     read = [{n for inner in b.block.ops for n in inner.inputs} | {*b.outputs} for b in bodies.values()]
     places = range(len(op.inputs) - first)
@@ -80,9 +80,9 @@ def _at(items: Sequence[T], places: Iterable[int]) -> tuple[T, ...]:
     return tuple(items[i] for i in places)
 
 
-def _carried_for(op: Operator, form: Loop, wanted: set[int]) -> set[int]:
+def _carried_for(op: Operator, lowering: Loop, wanted: set[int]) -> set[int]:
     """The wanted outputs of a loop, and the carried variables that these depend on in other iterations."""
-    condition, body = op.attributes[form.says], op.attributes[form.makes]
+    condition, body = op.attributes[lowering.condition], op.attributes[lowering.body]
     results = op.attributes["results"]
     while True:
         read = _sources(condition, condition.outputs) | _sources(body, [body.outputs[i] for i in wanted])

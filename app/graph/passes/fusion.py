@@ -10,7 +10,7 @@ from app.graph.interpret import RunValue, run_operators
 from app.graph.passes.rewrite import reads, with_operators, writes
 from app.graph.program import Operator, Program
 from app.ops.definition import OpDef
-from app.ops.form import Elementwise, Fused
+from app.ops.lowering import Elementwise, Fused
 from app.ops.values import Kernel, Results
 
 
@@ -45,7 +45,7 @@ def fusion(
     for number, op in enumerate(block.ops):
         makers_of_inputs = [makers[name] for name in op.inputs if name in makers]
         group = None
-        if isinstance(op.definition.form, Elementwise) and joins(op):
+        if isinstance(op.definition.lowering, Elementwise) and joins(op):
             shape = shape_of(op.outputs[0]) if shape_of else block.var(op.outputs[0]).shape
             fitting = [g for g in makers_of_inputs if g.open and g.shape == shape]
             group = max(fitting, key=lambda g: g.number, default=None) or _Group(number, shape)
@@ -91,7 +91,7 @@ def _joined(program: Program, group: _Group, everywhere: Counter[str], keep: Col
         lambda *given: specs,
         inputs=[f"x{i}" for i in range(len(inputs))],
         outputs=outputs,
-        form=Fused(body, {name: block.var(name).dtype for name in made}),
+        lowering=Fused(body, {name: block.var(name).dtype for name in made}),
     )
     return Operator(definition, list(inputs), outputs, {}, body[-1].role)
 

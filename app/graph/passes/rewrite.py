@@ -43,7 +43,7 @@ def is_pure(block: Block, operator: Operator) -> bool:
     Control flow is pure if all operators in it are.
     """
     definition = operator.definition
-    opaque = definition.custom and definition.form is None  # a user's Python function may have side effects
+    opaque = definition.custom and definition.lowering is None  # a user's Python function may have side effects
     if definition.effects or opaque or definition.random or not operator.outputs:
         return False
     if not all(is_pure(body.block, inner) for body in operator.bodies.values() for inner in body.block.ops):

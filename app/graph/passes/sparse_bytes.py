@@ -16,7 +16,7 @@ from app.graph.passes.dead_code import dead_code
 from app.graph.passes.rewrite import is_pure, with_operators, writes
 from app.graph.program import Block, Operator, Program
 from app.ops.byte_products import byte_product, transposed_byte_product, transposed_bytes
-from app.ops.form import Alias, ByteProduct, Constant, Elementwise, Product, TransposedBytes
+from app.ops.lowering import Alias, ByteProduct, Constant, Elementwise, Product, TransposedBytes
 from app.ops.spec import UNKNOWN
 
 LEAST_COLUMNS = 16
@@ -46,17 +46,17 @@ def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
         if prepared is None:
             operators.append(op)
             continue
-        form: Product = op.definition.form
+        lowering: Product = op.definition.lowering
         numbers = {"scale": prepared.scale, "shift": prepared.shift}
         others = list(op.inputs[:-2])
-        if not op.attributes[form.transposes[0]]:
+        if not op.attributes[lowering.transposes[0]]:
             operators.append(Operator(byte_product, [prepared.data, op.inputs[-1]], op.outputs, numbers, op.role))
             continue
         if prepared.data not in transposed:
             transposed[prepared.data] = _unused(block, f"{prepared.data}.transposed")
             operators.append(Operator(transposed_bytes, [prepared.data], [transposed[prepared.data]], {}, op.role))
             added.append((transposed[prepared.data], operators[-1]))
-        definition = transposed_byte_product.step if form.step else transposed_byte_product
+        definition = transposed_byte_product.step if lowering.step else transposed_byte_product
         assert definition is not None
         inputs = [*others, transposed[prepared.data], op.inputs[-1]]
         operators.append(Operator(definition, inputs, op.outputs, numbers, op.role))
@@ -71,8 +71,8 @@ def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
 def _is_replaced(block: Block, keep: Collection[str]) -> bool:
     """Whether there are products of bytes, and nothing else reads what they read."""
     kinds = (ByteProduct, TransposedBytes)
-    data = {op.inputs[0] for op in block.ops if isinstance(op.definition.form, kinds)}
-    others = {name for op in block.ops if not isinstance(op.definition.form, kinds) for name in op.inputs}
+    data = {op.inputs[0] for op in block.ops if isinstance(op.definition.lowering, kinds)}
+    others = {name for op in block.ops if not isinstance(op.definition.lowering, kinds) for name in op.inputs}
     return bool(data) and data.isdisjoint(others) and data.isdisjoint(keep)
 
 
@@ -82,8 +82,8 @@ def _unused(block: Block, name: str) -> str:
 
 def _prepared_factor(op: Operator, block: Block, found: _Prepared) -> Preparation | None:
     """What the first factor of a product is made of, if the product can be one of bytes."""
-    form = op.definition.form
-    if not isinstance(form, Product) or op.attributes[form.transposes[1]]:
+    lowering = op.definition.lowering
+    if not isinstance(lowering, Product) or op.attributes[lowering.transposes[1]]:
         return None
     x, y = (block.var(str(name)) for name in op.inputs[-2:])
     if (x.dtype, len(x.shape), len(y.shape)) != ("float32", 2, 2) or x.shape[0] != UNKNOWN:
@@ -132,12 +132,12 @@ class _Prepared:
         op = self._made_by.get(name)
         if op is None or op.definition.custom or not is_pure(self._block, op) or len(op.outputs) != 1:
             return None
-        form = op.definition.form
-        if isinstance(form, Constant):
-            return "", np.asarray(form.value(op.attributes), variable.dtype)
-        if isinstance(form, Alias):
+        lowering = op.definition.lowering
+        if isinstance(lowering, Constant):
+            return "", np.asarray(lowering.value(op.attributes), variable.dtype)
+        if isinstance(lowering, Alias):
             return self._of_all_bytes(str(op.inputs[0])) if self._keeps_rows(op) else None
-        if not isinstance(form, Elementwise):
+        if not isinstance(lowering, Elementwise):
             return None
         taken = [self._of_all_bytes(str(each)) for each in op.inputs]
         data = {each[0] for each in taken if each is not None} - {""}

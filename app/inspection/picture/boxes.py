@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from app.graph.program import Block, Body, Operator
 from app.graph.variable import Parameter, Variable
-from app.inspection.picture.wording import WIDTH, attributes, form, wrapped
-from app.ops.form import Fused
+from app.inspection.picture.wording import WIDTH, attributes, spec_text, wrapped
+from app.ops.lowering import Fused
 
 COLUMN = 40
 """The operators of a part of the Program that stand in one column; more begin another, so that a long Program does
@@ -125,7 +125,7 @@ class _Drafting:
         elif isinstance(variable, Parameter):
             kind = PARAMETER
         rows = [Row("title", line) for line in wrapped(variable.name)]
-        rows += [Row("spec", line) for line in wrapped(form(variable.spec))]
+        rows += [Row("spec", line) for line in wrapped(spec_text(variable.spec))]
         return Box(kind, variable.name, rows)
 
     def _operator(self, op: Operator, away: list[str]) -> Box:
@@ -143,7 +143,7 @@ class _Drafting:
     def _output(self, name: str) -> list[Row]:
         """The lines of an output: its name, and its form beside it or, where there is no room, below."""
         variable = self.block.find_var(name)
-        said = form(variable.spec) if variable is not None else ""
+        said = spec_text(variable.spec) if variable is not None else ""
         *first, last = wrapped(name)
         if len(last) + len(said) < WIDTH:
             return [*(Row("output", line) for line in first), Row("output", last, said)]
@@ -158,5 +158,5 @@ def _about(name: str, body: Body) -> list[str]:
 
 def _members(op: Operator) -> tuple[Operator, ...]:
     """The operators that run in this one: several where a pass joined them."""
-    form = op.definition.form
-    return form.body if isinstance(form, Fused) else (op,)
+    lowering = op.definition.lowering
+    return lowering.body if isinstance(lowering, Fused) else (op,)

@@ -18,7 +18,7 @@ LONGEST = 50
 """The characters of the longest value that is shown whole."""
 
 
-def form(spec: Spec) -> str:
+def spec_text(spec: Spec) -> str:
     """Type and shape; the type is left out where it is the one of most numbers, as the legend says."""
     return str(spec).removeprefix(USUAL)
 

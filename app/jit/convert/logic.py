@@ -14,7 +14,7 @@ from app.graph.program import Block, Operator
 from app.jit.convert.build import expression, statements
 from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, one_element, place_of, tracer
 from app.ops.definition import REGISTRY
-from app.ops.form import Alias, Constant, Elementwise, Reduction
+from app.ops.lowering import Alias, Constant, Elementwise, Reduction
 from app.ops.spec import UNKNOWN
 
 COMPARISONS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
@@ -158,8 +158,8 @@ def _is_harmless(block: Block, operator: Operator) -> bool:
     if operator.definition.custom or not is_pure(block, operator):
         return False
     known = all(UNKNOWN not in block.var(name).shape for name in operator.input_arg_names)
-    form = operator.definition.form
-    return isinstance(form, (Elementwise, Constant, Alias)) or (known and isinstance(form, Reduction))
+    lowering = operator.definition.lowering
+    return isinstance(lowering, (Elementwise, Constant, Alias)) or (known and isinstance(lowering, Reduction))
 
 
 def _move_up(block: Block) -> None:

@@ -10,7 +10,7 @@ from app.engine.compiled.language import ANY, Array, Negative, Number, Value
 from app.engine.compiled.steps import Lowered, Share, Step
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
-from app.ops.form import ByteProduct
+from app.ops.lowering import ByteProduct
 
 ROWS = Array("rows")
 SHARE_OF_BYTES = 4
@@ -87,7 +87,7 @@ class TransposedProductStep(_OfBytes):
     begins_part = True
 
     def __init__(self, op: Operator, lowered: Lowered):
-        self._form: ByteProduct = op.definition.form
+        self._form: ByteProduct = op.definition.lowering
         rest = ", the update in the same call" if self._form.step else ""
         rows = lowered.shapes[op.outputs[0]][0]
         super().__init__(op, lowered, f"transposed bytes, zeros skipped{rest}", int(rows))
@@ -120,7 +120,7 @@ def lower_transposed_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) 
 
 def lower_byte_product(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a product of bytes."""
-    form: ByteProduct = op.definition.form
-    kind: Any = TransposedProductStep if form.transposed else ByteProductStep
+    lowering: ByteProduct = op.definition.lowering
+    kind: Any = TransposedProductStep if lowering.transposed else ByteProductStep
     made: Step = kind(op, lowered)
     return made

@@ -8,7 +8,7 @@ from app.engine.compiled.steps import OUTSIDE, ROWS, WHOLE, Lowered, Share, Step
 from app.engine.compiled.trial import only_reads_arrays
 from app.engine.compiled.writer import HIGH, LOW, SHARED, Writer
 from app.graph.program import Operator
-from app.ops.form import Filling, Returning
+from app.ops.lowering import Filling, Returning
 
 HAS_ROWS = Infix(LOW, "<", HIGH, "bool")
 """Whether any rows of the batch are the thread's: a function need not cope with none."""
@@ -21,7 +21,7 @@ class FillingStep(NativeStep):
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
         super().__init__(op, lowered, "compiled", share)
-        self._form: Filling = op.definition.form
+        self._form: Filling = op.definition.lowering
 
     def _reads_own_rows(self, name: str) -> bool:
         return True
@@ -52,7 +52,7 @@ class ReturningStep(NativeStep):
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
         super().__init__(op, lowered, "compiled: calls your Numba function", share)
-        self._form: Returning = op.definition.form
+        self._form: Returning = op.definition.lowering
 
     def _reads_own_rows(self, name: str) -> bool:
         return True
@@ -97,16 +97,16 @@ class CallbackStep(NativeStep):
 
 def lower_filling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of an operator with a function that fills its outputs."""
-    form: Filling = op.definition.form
-    if not form.fits(op.attributes, len(lowered.shapes[str(op.inputs[0])])):
+    lowering: Filling = op.definition.lowering
+    if not lowering.fits(op.attributes, len(lowered.shapes[str(op.inputs[0])])):
         raise NotNativeError("its compiled form does not cover these attributes")
-    return FillingStep(op, lowered, lowered.share_of_rows(op) if form.row_by_row else WHOLE)
+    return FillingStep(op, lowered, lowered.share_of_rows(op) if lowering.row_by_row else WHOLE)
 
 
 def lower_returning(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of an operator with a user's function that returns its outputs."""
-    form: Returning = op.definition.form
-    return ReturningStep(op, lowered, lowered.share_of_rows(op) if form.row_by_row else WHOLE)
+    lowering: Returning = op.definition.lowering
+    return ReturningStep(op, lowered, lowered.share_of_rows(op) if lowering.row_by_row else WHOLE)
 
 
 def lower_callback(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:

@@ -20,7 +20,7 @@ from app.engine.compiled.steps import WHOLE, Lowered, Step
 from app.engine.compiled.writer import Writer
 from app.graph.program import Body, Operator
 from app.ops.creation import assign
-from app.ops.form import Alias, Choice, Constant, Elementwise, Fused, Loop
+from app.ops.lowering import Alias, Choice, Constant, Elementwise, Fused, Loop
 
 
 class ControlStep(NativeStep):
@@ -111,10 +111,10 @@ def _write_inside(steps: Sequence[Step], out: Writer) -> None:
 
 def lower_choice(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a choice between two bodies."""
-    form: Choice = op.definition.form
+    lowering: Choice = op.definition.lowering
     with _undone_if_not_native(lowered):
         inside = {}
-        for name in (form.holds, form.fails):
+        for name in (lowering.if_true, lowering.if_false):
             body = op.bodies[name]
             opened = _Opened(op, name, dict(zip(body.inputs, map(str, op.inputs[1:]), strict=True)), lowered, lower_one)
             wanted = {
@@ -144,8 +144,8 @@ def _undone_if_not_native(lowered: Lowered) -> Iterator[None]:
 
 
 def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    form: Loop = op.definition.form
-    says, makes, results = op.bodies[form.says], op.bodies[form.makes], op.attributes["results"]
+    lowering: Loop = op.definition.lowering
+    says, makes, results = op.bodies[lowering.condition], op.bodies[lowering.body], op.attributes["results"]
     inputs, states = list(map(str, op.inputs)), op.outputs[:results]
     pairs = list(zip(inputs, states, strict=False))
     for place in range(results, len(inputs)):
@@ -154,9 +154,9 @@ def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
             pairs.append((str(op.inputs[place]), inputs[place]))
     taken = [*states, *inputs[results:]]
     before = _copies(pairs, lowered, lower_one)
-    condition = _Opened(op, form.says, dict(zip(says.inputs, taken, strict=True)), lowered, lower_one)
+    condition = _Opened(op, lowering.condition, dict(zip(says.inputs, taken, strict=True)), lowered, lower_one)
     asking = condition.steps({})
-    body = _Opened(op, form.makes, dict(zip(makes.inputs, taken, strict=True)), lowered, lower_one)
+    body = _Opened(op, lowering.body, dict(zip(makes.inputs, taken, strict=True)), lowered, lower_one)
     kept = list(zip(makes.outputs[results:], op.outputs[results:], strict=True))
     lowered.kept.update(history for _, history in kept)
     direct = body.direct(dict(enumerate(states)), lambda place, inner: _is_last_use(makes, results, place, inner))
@@ -174,15 +174,15 @@ def _is_last_use(body: Body, results: int, place: int, inner: str) -> bool:
     at = next(i for i, op in enumerate(operators) if inner in op.outputs)
     if any(old in op.inputs for op in operators[at + 1 :]):
         return False
-    if any(old in op.inputs and isinstance(op.definition.form, Alias) for op in operators[:at]):
+    if any(old in op.inputs and isinstance(op.definition.lowering, Alias) for op in operators[:at]):
         return False
-    form = operators[at].definition.form
+    lowering = operators[at].definition.lowering
     if old not in operators[at].inputs or operators[at].bodies:
         return True
-    if not isinstance(form, Fused):
-        return isinstance(form, Elementwise)
-    written = next(i for i, op in enumerate(form.body) if inner in op.outputs)
-    return not any(old in op.inputs for op in form.body[written + 1 :])
+    if not isinstance(lowering, Fused):
+        return isinstance(lowering, Elementwise)
+    written = next(i for i, op in enumerate(lowering.body) if inner in op.outputs)
+    return not any(old in op.inputs for op in lowering.body[written + 1 :])
 
 
 class _Opened:
@@ -202,7 +202,7 @@ class _Opened:
             name: op
             for op in self.body.block.ops
             for name in op.outputs
-            if not isinstance(op.definition.form, (Alias, Constant))
+            if not isinstance(op.definition.lowering, (Alias, Constant))
         }
         found: dict[str, str] = {}
         for place, target in targets.items():
@@ -234,13 +234,13 @@ class _Opened:
     def _renamed(self, op: Operator) -> Operator:
         for name in op.outputs:
             self._name(name)
-        definition, form = op.definition, op.definition.form
-        if isinstance(form, Fused):
-            for name in form.dtypes:
-                self._name(name, form.dtypes[name])
+        definition, lowering = op.definition, op.definition.lowering
+        if isinstance(lowering, Fused):
+            for name in lowering.dtypes:
+                self._name(name, lowering.dtypes[name])
             definition = copy.copy(definition)
-            members = tuple(self._with_names(member) for member in form.body)
-            definition.form = Fused(members, {self.names[n]: dtype for n, dtype in form.dtypes.items()})
+            members = tuple(self._with_names(member) for member in lowering.body)
+            definition.lowering = Fused(members, {self.names[n]: dtype for n, dtype in lowering.dtypes.items()})
         renamed = self._with_names(op)
         renamed.definition = definition
         return renamed

@@ -12,7 +12,7 @@ from app.engine.compiled.steps import WHOLE, Lowered, Share, Step
 from app.engine.compiled.vectors import lanes_of_machine
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
-from app.ops.form import Convolution, Pooling
+from app.ops.lowering import Convolution, Pooling
 from app.ops.windows import padding_along
 
 VERDICT = "compiled: {} images at once"
@@ -72,9 +72,9 @@ def _operations(n: int, windows: Windows, weight: Weight | None) -> int:
 
 def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of a convolution, or of one of its gradients."""
-    form: Convolution = op.definition.form
+    lowering: Convolution = op.definition.lowering
     one, other, made = str(op.inputs[0]), str(op.inputs[1]), op.outputs[0]
-    x, weight, y = {"y": (one, other, made), "x": (made, other, one), "weight": (one, made, other)}[form.gives]
+    x, weight, y = {"y": (one, other, made), "x": (made, other, one), "weight": (one, made, other)}[lowering.gives]
     _require_single_precision(op, lowered)
     (channels, *sizes), counts = _known(lowered, x)[1:], _known(lowered, y)[2:]
     outputs, inputs, *last = lowered.shapes[weight]
@@ -83,34 +83,34 @@ def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> St
     before = [padding_along(settings["padding"], a, sizes[a], kernel[a], stride[a], dilation[a])[0] for a in (0, 1)]
     windows = Windows(channels, _pair(sizes), _pair(counts), kernel, stride, _pair(before), dilation)
     of = Weight(int(outputs), int(inputs), groups, kernel)
-    if form.gives == "x" and not convolutions.has_input_code(windows):
+    if lowering.gives == "x" and not convolutions.has_input_code(windows):
         raise NotNativeError("its windows reach over more padding than they have elements")
-    room = convolutions.convolution_room(windows, of, form.gives, lanes_of_machine())
+    room = convolutions.convolution_room(windows, of, lowering.gives, lanes_of_machine())
     _require_room(room)
-    if form.gives == "weight":
+    if lowering.gives == "weight":
         return WeightStep(op, lowered, windows, of)
-    return OverImagesStep(op, lowered, form.gives, windows, of)
+    return OverImagesStep(op, lowered, lowering.gives, windows, of)
 
 
 def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of pooling by the largest number, or of the way back."""
-    form: Pooling = op.definition.form
+    lowering: Pooling = op.definition.lowering
     settings = op.attributes
-    if form.does not in KINDS:
+    if lowering.does not in KINDS:
         raise NotNativeError("of pooling, the largest number of windows is compiled, and its gradient")
     if settings["output_size"] is not None:
         raise NotNativeError("windows that divide images into parts are not compiled")
     _require_single_precision(op, lowered)
     ends = str(op.inputs[0]), op.outputs[0]
-    x, y = ends if form.does == "max" else reversed(ends)
+    x, y = ends if lowering.does == "max" else reversed(ends)
     (channels, *sizes), counts = _known(lowered, x)[1:], _known(lowered, y)[2:]
     kernel, stride = settings["kernel"], settings["stride"]
     before = [padding_along(settings["padding"], a, sizes[a], kernel[a], stride[a])[0] for a in (0, 1)]
     windows = Windows(channels, _pair(sizes), _pair(counts), _pair(kernel), stride, _pair(before))
-    if form.does == "scatter" and windows.padded != windows.sizes:
+    if lowering.does == "scatter" and windows.padded != windows.sizes:
         raise NotNativeError("the gradient of windows with padding is not compiled")
     _require_room(convolutions.pooling_room(windows, lanes_of_machine()))
-    return OverImagesStep(op, lowered, form.does, windows, None)
+    return OverImagesStep(op, lowered, lowering.does, windows, None)
 
 
 def _require_single_precision(op: Operator, lowered: Lowered) -> None:

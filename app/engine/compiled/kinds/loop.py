@@ -11,7 +11,7 @@ from app.engine.compiled.steps import Lowered, Share, Step, values_taken
 from app.engine.compiled.writer import Writer, index
 from app.graph.program import Operator
 from app.ops.dtype import INTEGERS
-from app.ops.form import Constant, Fused, Spread
+from app.ops.lowering import Constant, Fused, Spread
 from app.ops.size import AnySize, Shape
 
 
@@ -19,21 +19,21 @@ class LoopStep(NativeStep):
     """Each element of the outputs from the elements at its place, in one loop over all of them."""
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
-        others = len(op.definition.form.body) - 1 if isinstance(op.definition.form, Fused) else 0
+        others = len(op.definition.lowering.body) - 1 if isinstance(op.definition.lowering, Fused) else 0
         with_others = f" with {others} other{'s' * (others > 1)}" if others else ""
         super().__init__(op, lowered, f"inlined: in a loop{with_others}", share)
-        self.picks_rows = not isinstance(op.definition.form, Spread)
+        self.picks_rows = not isinstance(op.definition.lowering, Spread)
 
     takes_constants = True
 
     def _reads_own_rows(self, name: str) -> bool:
         same_rank = len(self.lowered.shapes[name]) == len(self.lowered.shapes[self.op.outputs[0]])
-        return same_rank and (not isinstance(self.op.definition.form, Spread) or self.op.inputs[0] == name)
+        return same_rank and (not isinstance(self.op.definition.lowering, Spread) or self.op.inputs[0] == name)
 
     def may_overwrite(self, output: str, dying: str) -> bool:
         lowered = self.lowered
         same = {n for n in self.op.inputs if n and lowered.root(n) == dying}
-        if isinstance(self.op.definition.form, (Spread, Constant)) or same != {dying}:
+        if isinstance(self.op.definition.lowering, (Spread, Constant)) or same != {dying}:
             return False
         if lowered.shapes[dying] != lowered.shapes[output]:
             return False
@@ -70,30 +70,30 @@ class LoopStep(NativeStep):
 
 def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], out: Writer) -> Value:
     """What one operator gives for one element. `local` holds the variables that stay inside the loop."""
-    form = op.definition.form
-    if isinstance(form, Constant):
-        return Number(form.value(op.attributes), out.lowered.dtype(op.outputs[0]))
-    if isinstance(form, Spread):
-        return _spread(op, form, shape, out)
+    lowering = op.definition.lowering
+    if isinstance(lowering, Constant):
+        return Number(lowering.value(op.attributes), out.lowered.dtype(op.outputs[0]))
+    if isinstance(lowering, Spread):
+        return _spread(op, lowering, shape, out)
     taken = values_taken(op)
     values: list[Value] = [local.get(name) or stretched(name, shape, out) for name in taken]
-    if not form.settings and len(values) == 1:
+    if not lowering.settings and len(values) == 1:
         return values[0]
-    for_integers = form.integers is not None and out.lowered.dtype(taken[0]) in INTEGERS
-    function = out.called(form.integers if for_integers else form.function, op.type, on_numbers=True)
-    return Call(function, (*values, *(out.settings(op) if form.settings else [])))
+    for_integers = lowering.integers is not None and out.lowered.dtype(taken[0]) in INTEGERS
+    function = out.called(lowering.integers if for_integers else lowering.function, op.type, on_numbers=True)
+    return Call(function, (*values, *(out.settings(op) if lowering.settings else [])))
 
 
-def _spread(op: Operator, form: Spread, shape: Shape, out: Writer) -> Value:
+def _spread(op: Operator, lowering: Spread, shape: Shape, out: Writer) -> Value:
     """The element of a reduced value that stands for an element of the whole."""
     reduced = str(op.inputs[0])
-    axes = form.axes(op.attributes, [shape])
+    axes = lowering.axes(op.attributes, [shape])
     value = out.number(reduced)
     if reduced not in out.lowered.constants:
         keeps_axes = len(out.lowered.shapes[reduced]) == len(shape)
         places = [a for a in range(len(shape)) if keeps_axes or a not in axes]
         value = out.element(reduced, [Number(0, COUNT) if a in axes else index(a) for a in places])
-    if not form.share(op.attributes):
+    if not lowering.share(op.attributes):
         return value
     dtype = out.lowered.dtype(op.outputs[0])
     return Infix(value, "/", Cast(Extent(product_of([shape[a] for a in sorted(axes)])), dtype), dtype)

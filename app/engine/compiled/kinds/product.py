@@ -9,7 +9,7 @@ from app.engine.compiled.language import ANY, Negative, Number, Value
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
-from app.ops.form import Product
+from app.ops.lowering import Product
 
 
 class ProductStep(NativeStep):
@@ -18,7 +18,7 @@ class ProductStep(NativeStep):
     begins_part = True
 
     def __init__(self, op: Operator, lowered: Lowered):
-        self._form: Product = op.definition.form
+        self._form: Product = op.definition.lowering
         verdict = "compiled: BLAS" + (", the update in the same call" if self._form.step else "")
         super().__init__(op, lowered, verdict, lowered.share_of_rows(op))
 

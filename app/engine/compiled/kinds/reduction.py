@@ -12,7 +12,7 @@ from app.engine.compiled.shapes import UnknownSizeError
 from app.engine.compiled.steps import Lowered, Step
 from app.engine.compiled.writer import Ranges, Writer, index
 from app.graph.program import Operator
-from app.ops.form import Reduction
+from app.ops.lowering import Reduction
 from app.ops.size import Shape
 
 
@@ -23,7 +23,7 @@ class ReductionStep(NativeStep):
 
     def __init__(self, op: Operator, lowered: Lowered):
         super().__init__(op, lowered, "inlined: in a loop", lowered.share_of_rows(op))
-        self._form: Reduction = op.definition.form
+        self._form: Reduction = op.definition.lowering
 
     @property
     def _axes(self) -> set[int]:
@@ -86,9 +86,9 @@ class _Folding:
     back at the end: such a loop waits for one addition after the other in any case, so that this takes no longer.
     """
 
-    def __init__(self, out: Writer, form: Reduction, dtype: str):
-        self._out, self._combine, self._dtype = out, form.combine, dtype
-        self.start = Number(form.start(dtype), dtype)
+    def __init__(self, out: Writer, lowering: Reduction, dtype: str):
+        self._out, self._combine, self._dtype = out, lowering.combine, dtype
+        self.start = Number(lowering.start(dtype), dtype)
 
     def combined(self, folded: Value, element: Value) -> Value:
         """A value and one more."""

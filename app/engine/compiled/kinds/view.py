@@ -63,5 +63,5 @@ def lower_constant(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     """The step of an operator that gives one number everywhere."""
     if lowered.persists(op.outputs[0]):
         return LoopStep(op, lowered, lowered.share_of_rows(op))
-    lowered.constants[op.outputs[0]] = op.definition.form.value(op.attributes)
+    lowered.constants[op.outputs[0]] = op.definition.lowering.value(op.attributes)
     return ConstantStep(op, lowered)

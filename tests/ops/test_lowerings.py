@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from op_calls import CALLS, Call
 
 from app.ops import REGISTRY, OpDef
-from app.ops.form import Constant, Elementwise, Filling, Reduction
+from app.ops.lowering import Constant, Elementwise, Filling, Reduction
 from app.ops.spec import Spec, spec_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -21,7 +21,7 @@ NOT_FINITE = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5, 90.0, -90.
 
 
 def names_of(kind: type) -> list[str]:
-    return sorted(name for name, op in REGISTRY.items() if isinstance(op.form, kind))
+    return sorted(name for name, op in REGISTRY.items() if isinstance(op.lowering, kind))
 
 
 def of_form(kind: type) -> Any:
@@ -42,13 +42,13 @@ def results_of(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str
 
 def one_by_one(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any], outs: list[Spec]) -> list[Any]:
     """What the function of an elementwise form gives for each element."""
-    form, arrays = definition.form, [np.empty(spec.shape, spec.dtype) for spec in outs]
-    taken = inputs if form.takes is None else [inputs[i] for i in form.takes]
+    lowering, arrays = definition.lowering, [np.empty(spec.shape, spec.dtype) for spec in outs]
+    taken = inputs if lowering.takes is None else [inputs[i] for i in lowering.takes]
     spread = [np.broadcast_to(x, outs[0].shape) for x in taken]
-    whole = form.integers is not None and taken[0].dtype.kind in "iu"
-    function = form.integers if whole else form.function
+    whole = lowering.integers is not None and taken[0].dtype.kind in "iu"
+    function = lowering.integers if whole else lowering.function
     for place in np.ndindex(outs[0].shape):
-        found = function(*(x[place] for x in spread), *(attributes.values() if form.settings else ()))
+        found = function(*(x[place] for x in spread), *(attributes.values() if lowering.settings else ()))
         for array, number in zip(arrays, found if isinstance(found, tuple) else (found,), strict=True):
             array[place] = number.astype(array.dtype) if whole else number  # as compiled code does, without a check
     return arrays
@@ -97,7 +97,7 @@ def test_constant(name: str):
     @calls(name)
     def check(call: Call) -> None:
         inputs, attributes, (out,) = prepared(REGISTRY[name], call)
-        found = np.full(out.shape, REGISTRY[name].form.value(attributes), out.dtype)
+        found = np.full(out.shape, REGISTRY[name].lowering.value(attributes), out.dtype)
         assert_same([found], results_of(REGISTRY[name], inputs, attributes))
 
     check()
@@ -105,13 +105,13 @@ def test_constant(name: str):
 
 def folded(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, Any], out: Spec) -> np.ndarray:
     """What a reduction's form gives: each element folded, from the start, out of those along the axes."""
-    x, form = inputs[0], definition.form
-    axes = tuple(form.axes(attributes, [array.shape for array in inputs]))
-    result = np.full([1 if i in axes else n for i, n in enumerate(x.shape)], form.start(x.dtype.name), out.dtype)
+    x, lowering = inputs[0], definition.lowering
+    axes = tuple(lowering.axes(attributes, [array.shape for array in inputs]))
+    result = np.full([1 if i in axes else n for i, n in enumerate(x.shape)], lowering.start(x.dtype.name), out.dtype)
     for place in np.ndindex(x.shape):
         into = tuple(0 if i in axes else n for i, n in enumerate(place))
-        result[into] = x[place] + result[into] if form.combine is None else form.combine(result[into], x[place])
-    if form.mean:
+        result[into] = x[place] + result[into] if lowering.combine is None else lowering.combine(result[into], x[place])
+    if lowering.mean:
         result = result / (x.size / max(result.size, 1))
     return result.reshape(out.shape)
 
@@ -143,7 +143,7 @@ def filled(definition: OpDef, inputs: list[np.ndarray], attributes: dict[str, An
     """The outputs that a filling form's function writes; None where it says that it cannot."""
     _, _, outs = prepared(definition, Call(inputs, attributes))
     arrays = [np.empty(spec.shape, spec.dtype) for spec in outs]
-    return arrays if definition.form.function(*inputs, *arrays, *attributes.values()) else None
+    return arrays if definition.lowering.function(*inputs, *arrays, *attributes.values()) else None
 
 
 @of_form(Filling)
@@ -153,7 +153,7 @@ def test_filling(name: str):
     @calls(name)
     def check(call: Call) -> None:
         inputs, attributes, _ = prepared(definition, call)
-        if definition.form.fits(attributes, inputs[0].ndim):
+        if definition.lowering.fits(attributes, inputs[0].ndim):
             assert_same(filled(definition, inputs, attributes), results_of(definition, inputs, attributes))
 
     check()
@@ -179,4 +179,4 @@ def test_filling_says_that_there_are_too_many_or_too_few_labels(name: str, count
     outs = [np.zeros((3, 1), "float32"), np.zeros((3, 3), "float32")]
     outs = outs if name == "softmax_with_cross_entropy" else outs[1:] if name == "one_hot_like" else [np.zeros(())]
     inputs = inputs[::-1] if name == "one_hot_like" else inputs
-    assert not definition.form.function(*inputs, *outs, *definition.attributes.values())
+    assert not definition.lowering.function(*inputs, *outs, *definition.attributes.values())

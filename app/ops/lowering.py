@@ -152,8 +152,8 @@ class Returning:
 class Choice:
     """The first input selects which of two bodies runs on the other inputs; the fields name the attributes."""
 
-    holds: str = "true"
-    fails: str = "false"
+    if_true: str = "true"
+    if_false: str = "false"
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Loop:
     The other outputs of the loop body are stacked, one row for each iteration.
     """
 
-    says: str = "cond"
-    makes: str = "body"
+    condition: str = "cond"
+    body: str = "body"
 
 
 @dataclass(frozen=True)
