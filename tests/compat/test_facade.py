@@ -63,6 +63,8 @@ def test_a_name_that_is_not_there_is_told(shelf: Any):
         (nn.Dropout, app.nn.Dropout),
         (nn.LayerNorm, app.nn.LayerNorm),
         (nn.BatchNorm1d, app.nn.BatchNorm1D),
+        (nn.BatchNorm2d, app.nn.BatchNorm2D),
+        (nn.Conv2d, app.nn.Conv2D),
         (nn.Sequential, app.nn.Sequential),
         (nn.ModuleList, app.nn.LayerList),
         (nn.ModuleDict, app.nn.LayerDict),

@@ -24,6 +24,11 @@ def _of_images(function: Callable[..., Any]) -> Callable[..., Any]:
     return of_images
 
 
+def _refuse_indices(where: str, return_indices: bool) -> None:
+    if return_indices:
+        raise OperatorError(f"{where}: the places of the greatest numbers are not given; leave return_indices out")
+
+
 @_of_images
 def conv2d(
     input: Any,
@@ -53,7 +58,8 @@ def max_pool2d(
     """The greatest number of each window of images."""
     if pair("max_pool2d", "dilation", dilation) != (1, 1):
         raise OperatorError(f"max_pool2d: dilation must be 1 in this façade, found {dilation}")
-    return functional.max_pool2d(input, kernel_size, stride, padding, return_indices, ceil_mode)
+    _refuse_indices("max_pool2d", return_indices)
+    return functional.max_pool2d(input, kernel_size, stride, padding, ceil_mode=ceil_mode)
 
 
 @_of_images
@@ -81,4 +87,5 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 @_of_images
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """The greatest numbers of as many parts of images as `output_size` says."""
-    return called("AdaptiveMaxPool2D", functional.adaptive_max_pool2d(input, output_size, return_indices))
+    _refuse_indices("adaptive_max_pool2d", return_indices)
+    return called("AdaptiveMaxPool2D", functional.adaptive_max_pool2d(input, output_size))
