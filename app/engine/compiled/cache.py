@@ -36,7 +36,7 @@ LIMIT = 512
 """The number of files of each kind that are kept; the ones that were unused for longest go first."""
 
 
-_FORMAT = "3"
+_FORMAT = "4"
 """Another one, where code that was kept before must not be used."""
 
 
@@ -116,7 +116,7 @@ def _linked(temporary: str, path: Path) -> bool:
 
 def _prune(where: Path) -> None:
     with contextlib.suppress(OSError):
-        for kind in ("program_*.bin", "function_*.bin", "note_*.txt"):
+        for kind in ("program_*.bin", "note_*.txt"):
             for path in sorted(where.glob(kind), key=_last_used)[:-LIMIT]:
                 path.unlink(missing_ok=True)
 

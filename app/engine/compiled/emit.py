@@ -96,6 +96,7 @@ def native(
     )  # fmt: skip
     library = context.codegen().create_library(name)
     library.enable_object_caching()
+    _hide_other_functions(library, {description.llvm_func_name, description.llvm_cpython_wrapper_name})
     module = library.create_ir_module(name)
     with context.push_code_library(library):
         body = context.declare_function(module, description)
@@ -111,6 +112,23 @@ def native(
             context.create_cpython_wrapper(library, description, environment, helper, release_gil=True)
     library.finalize()
     return Native(description, library, environment)
+
+
+def _hide_other_functions(library: Any, names: set[str]) -> None:
+    """Let nothing outside of a library see its functions but these.
+
+    Numba numbers functions anew in each process. Code from disk would otherwise call another function of the same name
+    and number that this process has loaded before.
+    """
+    optimise = library._optimize_final_module
+
+    def hide_and_optimise() -> None:
+        for function in library._final_module.functions:
+            if not function.is_declaration and function.name not in names:
+                function.linkage = "internal"
+        optimise()
+
+    library._optimize_final_module = hide_and_optimise
 
 
 def _description(function: loops.Function, kinds: tuple[Any, ...], name: str) -> FunctionDescriptor:

@@ -12,9 +12,6 @@ from typing import Any
 
 import numba
 from numba import _dispatcher
-from numba.core import caching
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
 from app.engine.compiled import cache, emit, runtime, stand_ins
 from app.engine.compiled.fingerprint import fingerprint
@@ -99,41 +96,8 @@ class Entry:
 
 def _compilable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function as one of Numba's. If it was none before, dividing by zero gives what NumPy gives."""
-    return function if hasattr(function, "py_func") else _with_cache(numba.jit(**stand_ins.AS_NUMPY)(function))
+    return function if hasattr(function, "py_func") else numba.jit(**stand_ins.AS_NUMPY)(function)
 
 
-class _Overloads(caching._Cache):
-    """What Numba compiled of one function, in files whose names depend on all that the function depends on.
-
-    Numba's own cache goes by the function's file alone, and would not notice another BLAS, or an edited helper.
-    """
-
-    cache_path = ""
-
-    def __init__(self, function: Any):
-        self._function = function
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        target_context.refresh()
-        data = cache.read(self._name(sig))
-        return None if data is None else CompileResult._rebuild(target_context, *pickle.loads(data))
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        if not data.library.has_dynamic_globals and not data.lifted:
-            cache.keep(self._name(sig), dumps(data._reduce()))
-
-    def _name(self, sig: Any) -> str:
-        return f"function_{fingerprint(self._function, repr(sig), cache.environment())[:32]}.bin"
-
-    def enable(self) -> None: ...
-    def disable(self) -> None: ...
-    def flush(self) -> None: ...
-
-
-def _with_cache(function: Any) -> Any:
-    function._cache = _Overloads(function)
-    return function
-
-
-_CACHED: list[Any] = [_with_cache(function) for function in runtime.CALLED]
-_RUNTIME = {function.__name__: function for function in [*_CACHED, runtime.read_only, runtime.stay_apart]}
+_FUNCTIONS: list[Any] = [*runtime.CALLED, runtime.read_only, runtime.stay_apart]
+_RUNTIME = {function.__name__: function for function in _FUNCTIONS}
