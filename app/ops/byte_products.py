@@ -12,7 +12,7 @@ from app.errors import ShapeError
 from app.ops.definition import operator
 from app.ops.lowering import ByteProduct, TransposedBytes
 from app.ops.size import AnySize
-from app.ops.spec import UNKNOWN, Spec
+from app.ops.spec import UNKNOWN, Spec, count
 from app.ops.values import Array, Results
 
 BLOCK = 64
@@ -25,10 +25,7 @@ def _blocks(rows: AnySize) -> AnySize:
 
 def _columns(data: Spec) -> AnySize:
     """How many bytes a row of the batch has."""
-    total: AnySize = 1
-    for size in data.shape[1:]:
-        total = total * size
-    return total
+    return count(data.shape[1:])
 
 
 @operator(lambda data: Spec((_blocks(data.shape[0]), _columns(data), BLOCK), data.dtype), lowering=TransposedBytes())
@@ -41,8 +38,9 @@ def transposed_bytes(data: Array) -> Results:
 
 
 def _infer_product(data: Spec, w: Spec, **numbers: float) -> Spec:
-    if _columns(data) != w.shape[0]:
-        raise ShapeError(f"the inner sizes differ: {_columns(data)} and {w.shape[0]}")
+    inner = _columns(data), w.shape[0]
+    if UNKNOWN not in inner and inner[0] != inner[1]:
+        raise ShapeError(f"the inner sizes differ: {inner[0]} and {inner[1]}")
     return Spec((data.shape[0], w.shape[1]), w.dtype)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from app.custom.lookup import find_operator, split_settings, values_taken
 from app.data.dataset import CLASSES
 from app.engine import Scope
-from app.errors import AppError, ConfigError, OperatorError
+from app.errors import AppError, ConfigError, OperatorError, ShapeError
 from app.graph import Program, names, program_guard, static_mode
 from app.nn import BatchNorm1D, Conv2D, Dropout, Layer, Linear, ParamAttr, Sequential, functional
 from app.nn.functional.convolution import padding_of, pair
@@ -204,7 +204,7 @@ class _Builder:
         """One of the layers that the configuration lists."""
         try:
             return _MAKERS[type(layer)](self, layer)
-        except AppError as error:
+        except (ConfigError, ShapeError) as error:
             raise ConfigError(f"model.layers[{number}], {layer.kind}: {error}") from error
 
     def dense(self, units: int) -> Compute:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = (_ROOT if (_ROOT / "pyproject.toml").is_file() else Path(__file__).resolve().parents[1]) / "configs"
+_CHECKOUT, _PACKAGE = Path(__file__).resolve().parents[2], Path(__file__).resolve().parents[1]
+CONFIGS = (_CHECKOUT if (_CHECKOUT / "configs" / "default.yaml").is_file() else _PACKAGE) / "configs"
 """The shipped configurations: those of the checkout, or those in the installed package."""
 DEFAULT = CONFIGS / "default.yaml"
 

@@ -84,7 +84,7 @@ def test_a_process_killed_in_the_middle_of_a_file_leaves_what_was_whole_and_the_
     fetch(files, folder, [HttpMirror(server.url, IMPATIENT)], lambda _: None)
     assert server.requests == [f"/mnist/{file.name}.gz" for file in files[2:]]
     assert {file.name: cache.read(file, folder).tobytes() for file in files} == contents
-    assert len(os.listdir(folder)) == 8
+    assert len(os.listdir(folder)) == 4
 
 
 @pytest.fixture(scope="module")

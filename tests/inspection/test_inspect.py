@@ -188,8 +188,8 @@ def test_what_each_statement_of_a_function_added_is_shown(inspect: Inspect):
 def test_what_each_statement_that_a_configuration_runs_added_is_shown(inspect: Inspect):
     shown = inspect(*SEED, "--stage", "build")
     lines = re.findall(r"^(\w+\.py):\d+  (.*)", shown, re.MULTILINE)
-    assert lines[0] == ("program.py", 'image = data("image", [None, pixels], "uint8")')
-    assert ("network.py", "x = activation(layer(x))") in lines
+    assert lines[0] == ("program.py", 'image = data("image", [None, pixels_of(image_shape)], "uint8")')
+    assert ("network.py", "x = step(x)") in lines
     assert "minimize" in lines[-1][1]
 
 

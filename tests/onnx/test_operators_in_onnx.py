@@ -18,6 +18,7 @@ from app.ops.lowering import Convolution, Pooling
 WITHOUT = {
     "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd",  # optimisers: a network in use has none
     "poisson", "truncated_gaussian_random",  # ONNX draws no such numbers
+    "byte_product", "transposed_byte_product", "transposed_byte_product_step", "transposed_bytes",  # made by a pass
 }  # fmt: skip
 NEED_SIZES = {"diagonal", "place_diagonal", "diag_embed"}
 OF_IMAGES = {name for name, op in REGISTRY.items() if isinstance(op.lowering, (Convolution, Pooling))}

@@ -81,6 +81,24 @@ def matrix_steps(draw: st.DrawFn) -> Call:
 
 
 @st.composite
+def byte_products(draw: st.DrawFn, takes: Sequence[str]) -> Call:
+    """The inputs of products with fed bytes, by name; a batch has one block of 64 rows."""
+    rows, size, columns = (draw(st.integers(1, 4)) for _ in range(3))
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    transposed = np.zeros((1, size, 64), "uint8")
+    transposed[0, :, :rows] = numbers(draw, (size, rows), "uint8")
+    made = {
+        "data": lambda: numbers(draw, (rows, size), "uint8"),
+        "transposed": lambda: transposed,
+        "w": lambda: numbers(draw, (size, columns), dtype),
+        "y": lambda: numbers(draw, (rows, columns), dtype),
+        "rate": lambda: numbers(draw, (), dtype),
+    }
+    attributes = {} if takes == ["data"] else {"scale": 0.5, "shift": -1.0}
+    return Call([made[name]() for name in takes], attributes)
+
+
+@st.composite
 def classes(draw: st.DrawFn, dtypes: Sequence[str] = FLOATS, rows: int = 0, swapped: bool = False) -> Call:
     count, width = draw(st.integers(rows, 5)), draw(st.integers(1, 4))
     scores = numbers(draw, (count, width), draw(st.sampled_from(dtypes)), 0)
@@ -231,6 +249,10 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     # products and losses
     "matmul": matrices(),
     "matmul_step": matrix_steps(),
+    "byte_product": byte_products(["data", "w"]),
+    "transposed_bytes": byte_products(["data"]),
+    "transposed_byte_product": byte_products(["transposed", "y"]),
+    "transposed_byte_product_step": byte_products(["w", "rate", "transposed", "y"]),
     "conv2d": convolving(),
     "conv2d_input": convolving("x"),
     "conv2d_weight": convolving("weight"),

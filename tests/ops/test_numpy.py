@@ -155,8 +155,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "bitwise_right_shift": np.right_shift,
     "erf": special.erf,
     "logsumexp": lambda x, axis, keepdim: (
-        np.asarray(x, float)
-        if axis == () and x.ndim
+        np.log(np.sum(np.exp(x, dtype=float), axis=axis, keepdims=keepdim))
+        if x.ndim and (axis == () or not x.size)
         else special.logsumexp(x, axis=axis if x.ndim else None, keepdims=keepdim)
     ),
     "p_norm": lambda x, p, axis, keepdim: p_norm(x, p, axis if x.ndim else None, keepdim),

@@ -5,8 +5,12 @@ Colours say what a box is, and a legend says the colours. On a dark page each of
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from itertools import count, pairwise
 from typing import Any
@@ -93,7 +97,8 @@ class _Graph:
 
     def svg(self) -> str:
         """What Graphviz makes of it."""
-        drawn: bytes = self.graph.draw(format="svg", prog="dot")
+        with _without_warnings_of_fonts():
+            drawn: bytes = self.graph.draw(format="svg", prog="dot")
         return drawn.decode()
 
     def _columns(self, around: Any, columns: Sequence[Column]) -> list[str]:
@@ -224,6 +229,23 @@ def _main_lines(column: Column) -> set[tuple[Box, Box]]:
     longest_to = {b: (a, b) for a, b in downwards if above[b] == above[a] + 1}
     longest_from = {a: (a, b) for a, b in downwards if below[a] == below[b] + 1}
     return {arrow for arrow in longest_to.values() if arrow[0].is_operator and arrow in longest_from.values()}
+
+
+@contextmanager
+def _without_warnings_of_fonts() -> Iterator[None]:
+    """Keep off standard error what pygraphviz's fontconfig finds odd in the configuration of a newer system."""
+    with tempfile.TemporaryFile() as said:
+        sys.stderr.flush()
+        before = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            said.seek(0)
+            lines = said.read().decode(errors="replace").splitlines(keepends=True)
+            sys.stderr.write("".join(line for line in lines if not line.startswith("Fontconfig warning")))
 
 
 def _graphviz() -> Any:
