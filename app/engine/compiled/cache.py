@@ -36,7 +36,7 @@ LIMIT = 512
 """The number of files of each kind that are kept; the ones that were unused for longest go first."""
 
 
-_FORMAT = "4"
+_FORMAT = "6"
 """Another one, where code that was kept before must not be used."""
 
 

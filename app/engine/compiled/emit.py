@@ -62,17 +62,23 @@ class Native:
     description: FunctionDescriptor
     library: Any
     environment: Any
+    alive: list[Any] = field(default_factory=list)
+    """What the code refers to by address."""
 
     @property
     def can_be_kept(self) -> bool:
-        """Whether the code means the same in another process: no address of this one is in it."""
-        return not self.library.has_dynamic_globals
+        """Whether the code means the same in another process: it refers to no object and no address of this one."""
+        found = map(lookup_environment, self._environments)
+        return not self.library.has_dynamic_globals and not any(each.consts for each in found if each is not None)
 
-    def kept(self) -> tuple[Any, list[Environment]]:
-        """Return what `restored` takes: the code, and what the functions that it calls raise errors with."""
-        names = [v.name for v in self.library._final_module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
-        used = [environment for environment in map(lookup_environment, names) if environment is not None]
-        return self.library.serialize_using_object_code(), [e for e in used if e.can_cache()]
+    @property
+    def _environments(self) -> list[str]:
+        """The names by which functions in the code refer to objects of Python."""
+        return [v.name for v in self.library._final_module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
+
+    def kept(self) -> tuple[Any, list[str]]:
+        """Return what `restored` takes."""
+        return self.library.serialize_using_object_code(), self._environments
 
 
 @global_compiler_lock
@@ -140,15 +146,21 @@ def _description(function: loops.Function, kinds: tuple[Any, ...], name: str) ->
 
 @global_compiler_lock
 def restored(
-    name: str, function: loops.Function, kinds: tuple[Any, ...], code: Any, environments: Sequence[Environment]
+    name: str, function: loops.Function, kinds: tuple[Any, ...], code: Any, environments: Sequence[str]
 ) -> Native:
     """Return a function whose code was kept, compiled for arguments of these types."""
     cpu_target.target_context.refresh()
     library = cpu_target.target_context.codegen().unserialize_library(code)
-    for environment in environments:
-        library.codegen.set_env(environment.env_name, environment)
     description = _description(function, kinds, name)
-    return Native(description, library, Environment.from_fndesc(description))
+    made = Native(description, library, Environment.from_fndesc(description))
+    for each in environments:
+        environment = lookup_environment(each)
+        if environment is None:
+            environment = Environment._memo[each] = Environment({})
+            environment.env_name = each
+        library.codegen.set_env(each, environment)
+        made.alive.append(environment)
+    return made
 
 
 @global_compiler_lock

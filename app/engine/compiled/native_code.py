@@ -6,6 +6,7 @@ network which is built again is not compiled again.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -59,7 +60,8 @@ class NativeCode:
         where = f"program_{self.key}_{fingerprint(name, repr(kinds))[:8]}.bin"
         data = cache.read(where)
         if data is not None:
-            return emit.restored(f"{name}_{self.key}", self._functions[name], kinds, *pickle.loads(data)), True
+            with contextlib.suppress(Exception):  # pickle fails in many ways
+                return emit.restored(f"{name}_{self.key}", self._functions[name], kinds, *pickle.loads(data)), True
         made = self.native(name, kinds)
         assert made is not None
         if made.can_be_kept:
