@@ -90,7 +90,7 @@ def _diagonal_in_onnx(onnx: OnnxNodes, x: OnnxValue, offset: int, axis1: int, ax
         raise OperatorError(f"the sizes of its axes {axis1} and {axis2} must be known, found shape {list(x.shape)}")
     last = onnx.Transpose(x, perm=[*(a for a in range(x.rank) if a not in ends), *ends])
     lines = onnx.Reshape(last, onnx.listed(onnx.Shape(last, start=0, end=-2), [rows * columns]), allowzero=1)
-    places = np.arange(length) * (columns + 1) + (offset if offset > 0 else -offset * columns)
+    places = np.arange(int(length)) * (int(columns) + 1) + (offset if offset > 0 else -offset * int(columns))
     return onnx.Gather(lines, places, axis=x.rank - 2)
 
 
