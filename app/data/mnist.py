@@ -46,9 +46,8 @@ def load(
     """MNIST, or what stands in for it.
 
     `source` is `auto` (the cache, then each of `sources` in turn), `sample` (the committed one), or a folder
-    that holds IDX files; where it is not given, the variable OPSMITH_DATA of the environment can say it. `folder`
-    is where the cache is. `say` is told of everything that takes a while or goes wrong; a load from the cache says
-    nothing.
+    that holds IDX files; without it, the environment variable OPSMITH_DATA decides. `folder` is the folder of the
+    cache. `say` is called with a line for each step that takes long or fails; a load from the cache is silent.
     """
     source = source or os.environ.get("OPSMITH_DATA") or "auto"
     if source == "sample":

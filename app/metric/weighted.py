@@ -25,7 +25,7 @@ class WeightedMean(Metric):
         """Add the value of a batch, and its weight."""
         heavy = float(np.asarray(weight).sum())
         if heavy < 0:
-            raise AppError(f"{self._name}: a weight is no less than zero, found {heavy}")
+            raise AppError(f"{self._name}: weights must be at least 0, found {heavy}")
         self._sum += float(np.asarray(value, float).mean()) * heavy
         self._weight += heavy
 

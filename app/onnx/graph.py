@@ -23,7 +23,7 @@ Values = MutableMapping[str, Value]
 
 
 class GraphNodes(FlowNodes):
-    """The nodes of a Program's operators. What cannot be exported is noted, so that all of it is told at once."""
+    """The nodes of a Program's operators. Operators without an ONNX form are collected for one error message."""
 
     def __init__(self, library: Library):
         super().__init__()

@@ -133,7 +133,7 @@ def _first_layers(folder: Path, config: Config) -> dict[str, np.ndarray]:
 def over_seeds(
     events: Iterable[Any], x: Callable[[Any], float], y: Callable[[Any], float | None]
 ) -> list[tuple[float, float, float, float]]:
-    """For each x the mean, the least and the greatest y, over the seeds; nan where y is no number."""
+    """Return x, and the mean, minimum and maximum of y over the seeds, for each x; NaN if y is not a number."""
     at: dict[float, list[float]] = defaultdict(list)
     for event in events:
         value = y(event)

@@ -166,7 +166,7 @@ class Checkpoints(Callback):
 
 
 def newest(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """The last checkpoint of a run that is whole; None if none was written yet. Damaged ones are told of."""
+    """Return the last undamaged checkpoint of a run; None if there is none. `say` reports damaged ones."""
     numbers = _numbers(run / FOLDER)
     for number in reversed(numbers):
         try:

@@ -164,7 +164,7 @@ def load_kept_config(
 ) -> Config:
     """The configuration that a run kept in its folder: its paths are absolute, or those of the command that ran it.
 
-    An earlier release may have written it. `say` is told which settings have left since.
+    An earlier release may have written it. `say` reports settings that no longer exist.
     """
     document = _read(str(path))
     if former := former_settings(document.data):
@@ -241,7 +241,7 @@ def _found_from(data: Any, folder: Path) -> Any:
 
 
 def _from(path: Any, folder: Path, must_exist: bool = False) -> Any:
-    """A path that starts from a folder, as a path from here; what is no path is left for the checks to come."""
+    """Return a path relative to `folder` as one from here; other values are left to later checks."""
     if not isinstance(path, str) or not path.strip() or path in _NO_FOLDERS or path.startswith("~"):
         return path
     if os.path.isabs(path) or folder in (Path(), Path.cwd()):

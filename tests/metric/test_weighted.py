@@ -22,5 +22,5 @@ def test_a_batch_counts_by_its_weight():
 def test_there_is_no_mean_of_nothing():
     with pytest.raises(AppError, match=r"loss: there is no mean before an update\(\)"):
         WeightedMean("loss").accumulate()
-    with pytest.raises(AppError, match="a weight is no less than zero, found -1"):
+    with pytest.raises(AppError, match="weights must be at least 0, found -1"):
         WeightedMean("loss").update(1.0, -1)

@@ -37,7 +37,7 @@ LIMIT = 512
 
 
 _FORMAT = "6"
-"""Another one, where code that was kept before must not be used."""
+"""Changed when code that was kept before must not be used."""
 
 
 @lru_cache(maxsize=1)

@@ -7,8 +7,10 @@ network which is built again is not compiled again.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -27,10 +29,20 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, C
 
     Sources with the same `pattern` differ only in the names of variables and share their code.
     """
-    key = fingerprint(pattern, *(called[name] for name in sorted(called)), cache.environment())[:32]
+    functions_called = (called[name] for name in sorted(called))
+    key = fingerprint(pattern, *functions_called, _written_by(), cache.environment())[:32]
     if key not in _loaded:
         _loaded[key] = NativeCode(key, functions, called)
     return _loaded[key]
+
+
+@lru_cache(maxsize=1)
+def _written_by() -> str:
+    """Return a hash of the code that makes machine code of a source: with another one, what is on disk is not used."""
+    try:
+        return fingerprint(inspect.getsource(emit))
+    except OSError:  # an installation without sources, which nobody edits
+        return ""
 
 
 class NativeCode:
@@ -57,7 +69,7 @@ class NativeCode:
 
     def kept(self, name: str, kinds: tuple[Any, ...]) -> tuple[emit.Native, bool]:
         """Return a function that Python calls, and whether its code came from disk."""
-        where = f"program_{self.key}_{fingerprint(name, repr(kinds))[:8]}.bin"
+        where = f"program_{self.key}_{fingerprint(name, repr(kinds))[:16]}.bin"
         data = cache.read(where)
         if data is not None:
             with contextlib.suppress(Exception):  # pickle fails in many ways

@@ -101,7 +101,7 @@ def tanh_32(x: np.float32) -> np.float32:
 
 
 _ROOT = np.uint64(0x3FE6A09E667F3BCD)
-"""The bits of the square root of one half, from which on numbers are told by their power of 2."""
+"""The bits of sqrt(1/2): the mantissa is reduced to the range from there to sqrt(2)."""
 
 
 @_quick

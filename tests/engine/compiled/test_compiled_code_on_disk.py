@@ -467,6 +467,12 @@ def test_a_network_that_is_built_again_is_not_compiled_again(kept: Path):
     assert wider.code is not first.code
 
 
+def test_an_edit_of_what_writes_machine_code_is_noticed(kept: Path, monkeypatch: pytest.MonkeyPatch):
+    before = network_of(5).code
+    monkeypatch.setattr(native_code, "_written_by", lambda: "another")
+    assert network_of(5).code.key != before.key
+
+
 def test_variables_that_swap_places_are_another_program(kept: Path):
     for swapped in (False, True):
         with static.program_guard(static.Program(), static.Program()):
