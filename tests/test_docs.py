@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+LINKING = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")), *PAGES]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
 EXTRAS = {"costs": "The operator alone", "report": "report.html"}
@@ -66,7 +67,24 @@ def test_what_a_page_says_is_so(page: Path, checkout: Path, monkeypatch: pytest.
             assert missing == [], f"{page.name} shows what is not printed"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-def test_links_of_a_page_lead_somewhere(page: Path):
-    targets = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
-    assert [t for t in targets if "://" not in t and not (page.parent / t).exists()] == []
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and mkdocs make them."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\]\(.*?\)", "", title)).strip().lower().replace(" ", "-") for title in headings
+    }
+
+
+@pytest.mark.parametrize("page", LINKING, ids=[str(page.relative_to(ROOT)) for page in LINKING])
+def test_links_lead_somewhere(page: Path):
+    text = page.read_text(encoding="utf-8")
+    missing = []
+    for target in re.findall(r'\]\(([^)\s]+)\)|(?:href|src|srcset)="([^"]+)"', text):
+        path, _, anchor = "".join(target).partition("#")
+        file = page.parent / path if path else page
+        if "://" in path or (path.startswith("mailto:")):
+            continue
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            missing.append("".join(target))
+    assert missing == []
