@@ -8,8 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -83,8 +86,35 @@ def test_links_lead_somewhere(page: Path):
     for target in re.findall(r'\]\(([^)\s]+)\)|(?:href|src|srcset)="([^"]+)"', text):
         path, _, anchor = "".join(target).partition("#")
         file = page.parent / path if path else page
-        if "://" in path or (path.startswith("mailto:")):
+        if "://" in path or path.startswith("mailto:"):
             continue
         if not file.exists() or (anchor and anchor not in anchors(file)):
             missing.append("".join(target))
     assert missing == []
+
+
+INDEX = re.findall(r"^\d+\. \[.+?\]\((.+?)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+NEXT = [*zip(["index.md", *INDEX], [*INDEX, "../CONTRIBUTING.md"], strict=True)]
+
+
+def test_the_index_lists_every_page_once():
+    assert sorted(INDEX) == sorted(page.name for page in PAGES if page.name != "index.md")
+
+
+@pytest.mark.parametrize(("page", "following"), NEXT, ids=[page for page, _ in NEXT])
+def test_a_page_ends_with_the_next_one(page: str, following: str):
+    last = (ROOT / "docs" / page).read_text(encoding="utf-8").rstrip().splitlines()[-1]
+    assert re.fullmatch(rf"Next: \[[^]]+\]\({re.escape(following)}\)", last)
+
+
+def test_the_reference_lists_every_public_module():
+    def walk(name: str, module: ModuleType) -> Iterator[str]:
+        yield name
+        for inner in module.__all__:
+            if isinstance(value := getattr(module, inner), ModuleType):
+                yield from walk(f"{name}.{inner}", value)
+
+    listed = re.findall(
+        r"^\| `(app[\w.]*)` \|", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(walk("app", app))
