@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-SIZE = {"width": 1240, "height": 1100}
+SIZE = {"width": 1240, "height": 1290}
 PICTURES = {"light": ROOT / "docs" / "report.png", "dark": ROOT / "docs" / "report-dark.png"}
 
 
