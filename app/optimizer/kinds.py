@@ -182,7 +182,7 @@ class Adadelta(Optimizer):
 
 
 class RMSProp(Optimizer):
-    """RMSProp: the gradient divided by the root mean square (with `centered`, the standard deviation) of recent gradients."""
+    """RMSProp: the gradient divided by the root mean square of recent gradients, or by their standard deviation."""
 
     rule = MEAN_SQUARE
 
