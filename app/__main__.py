@@ -52,7 +52,7 @@ COMMANDS = {
         "runs/NAME --port 0",
     ),
     "report": Command(
-        "app.report.command", "write the report of a run, one HTML page, from the run's folder", "runs/NAME"
+        "app.report.command", "make the report of a run, a page that opens anywhere, from the run's folder", "runs/NAME"
     ),
     "inspect": Command(
         "app.inspection.command",
