@@ -97,6 +97,11 @@ INDEX = re.findall(r"^\d+\. \[.+?\]\((.+?)\)", (ROOT / "docs" / "index.md").read
 NEXT = [*zip(["index.md", *INDEX], [*INDEX, "../CONTRIBUTING.md"], strict=True)]
 
 
+@pytest.mark.parametrize("name", ["benchmarks.svg", "growth.svg", "program.svg"])
+def test_a_chart_has_colours_for_dark_pages(name: str):
+    assert "prefers-color-scheme: dark" in (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
 def test_the_index_lists_every_page_once():
     assert sorted(INDEX) == sorted(page.name for page in PAGES if page.name != "index.md")
 
