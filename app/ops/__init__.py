@@ -3,7 +3,6 @@
 from app.ops import (
     activation,
     arithmetic,
-    bitwise,
     broadcasting,
     byte_products,
     convolution,
@@ -17,7 +16,6 @@ from app.ops import (
     logic,
     loss,
     math,
-    matrix,
     norms,
     pooling,
     reduction,
@@ -28,7 +26,6 @@ from app.ops import (
     sorting,
     statistics,
     training_mode,
-    trigonometry,
     update,
 )
 from app.ops.definition import REGISTRY, OpDef, apply
@@ -39,7 +36,6 @@ __all__ = [
     "activation",
     "apply",
     "arithmetic",
-    "bitwise",
     "broadcasting",
     "byte_products",
     "convolution",
@@ -53,7 +49,6 @@ __all__ = [
     "logic",
     "loss",
     "math",
-    "matrix",
     "norms",
     "pooling",
     "reduction",
@@ -64,6 +59,5 @@ __all__ = [
     "sorting",
     "statistics",
     "training_mode",
-    "trigonometry",
     "update",
 ]

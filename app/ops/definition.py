@@ -338,12 +338,15 @@ REGISTRY: dict[str, OpDef] = {}
 """Every built-in operator by name."""
 
 
-def operator(infer: Infer, *, kind: type[OpDef] = OpDef, **options: Any) -> Callable[[Kernel], OpDef]:
+def operator(
+    infer: Infer, *, kind: type[OpDef] = OpDef, gradient: GradientRule | None = None, **options: Any
+) -> Callable[[Kernel], OpDef]:
     """Define a built-in operator from the decorated NumPy function, under the name of that function."""
 
     def define(kernel: Kernel) -> OpDef:
-        name = options.pop("name", None) or kernel.__name__.rstrip("_")
-        definition = kind(name, kernel, infer, **options)
+        definition = kind(kernel.__name__.rstrip("_"), kernel, infer, **options)
+        if gradient is not None:
+            definition.gradient(gradient)
         REGISTRY[definition.name] = definition
         return definition
 
