@@ -59,6 +59,7 @@ class ValueMethods:
     __slots__ = ()
     __array_priority__ = 100.0  # operators of a value take precedence over those of an array on the left
     shape: Any
+    dtype: Any
     apply_operator: Callable[..., Applied]
 
     __add__, __radd__ = _binary("add"), _binary("add", swapped=True)

@@ -191,8 +191,7 @@ class Writer:
             (f"paddle.broadcast_to({name}, {[3, *shape]})", (3, *shape)),
         ]
         if len(shape) > 1:
-            choices.append((f"paddle.tril({name})", shape))
-            choices.append((f"paddle.triu({name}, 1)", shape))
+            choices.append((f"paddle.flip({name}, axis=[0, 1])", shape))
         self.new(*self.random.choice(choices))
 
     def lose(self, name: str, shape: Shape) -> None:
