@@ -89,6 +89,7 @@ class OpDef:
         infer: Infer,
         *,
         inputs: Sequence[str] | None = None,
+        attributes: Attributes | None = None,
         outputs: Sequence[str] = ("out",),
         prepare: Prepare | None = None,
         broadcasts: bool = False,
@@ -113,7 +114,7 @@ class OpDef:
         self.random, self.has_training_mode, self.where = random, has_training_mode, where
         self.call_cache = CallCache()
         self.rules, self.reads = [], Reads(())
-        self.attributes = {}
+        self.attributes = dict(attributes or {})
         self.inputs = tuple(self._read_signature(kernel) if inputs is None else inputs)
         self.declare_attributes(self.attributes)
 
@@ -132,7 +133,7 @@ class OpDef:
                 self.attributes[parameter.name] = parameter.default
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 self.variadic = parameter.name
-            else:
+            elif parameter.kind is not parameter.VAR_KEYWORD:  # `**settings` stands for the option `attributes`
                 names.append(parameter.name)
         return names
 
