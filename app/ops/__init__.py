@@ -24,7 +24,6 @@ from app.ops import (
     shaping,
     softmax,
     sorting,
-    statistics,
     training_mode,
     update,
 )
@@ -57,7 +56,6 @@ __all__ = [
     "shaping",
     "softmax",
     "sorting",
-    "statistics",
     "training_mode",
     "update",
 ]

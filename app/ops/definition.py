@@ -1,7 +1,9 @@
 """The definition of an operator, which every engine, autodiff, shape inference and printing share.
 
 A definition is built from a NumPy function, the kernel: its positional parameters are the inputs of the operator, and
-its keyword-only parameters are the attributes. Gradient rules are declared with decorators (see `app.ops.rules`).
+its keyword-only parameters are the attributes. Attributes that several operators share are given as `attributes=`, and
+their kernels take `**settings`. A gradient rule is given as `gradient=`, or declared with a decorator (see
+`app.ops.rules`).
 """
 
 from __future__ import annotations

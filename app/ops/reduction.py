@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import ShapeError
+from app.ops.creation import ones_like
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
-from app.ops.elementwise import to_common_type
-from app.ops.logic import where
+from app.ops.elementwise import floats
+from app.ops.logic import isclose, where
 from app.ops.lowering import Reduction, Spread
+from app.ops.math import exp, sqrt, square
 from app.ops.public import public
 from app.ops.shaping import cast
 from app.ops.size import AnySize, Shape
-from app.ops.spec import Axis, Spec, count, normal_axis, reduced_axes
+from app.ops.spec import UNKNOWN, Axis, Spec, count, normal_axis, reduced_axes
 from app.ops.values import (
+    Applied,
     Array,
     Attributes,
     Gradients,
@@ -89,7 +93,7 @@ def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axes: Sequence[int
 @public(method=True)
 @operator(
     infer_reduction,
-    prepare=lambda values: to_common_type(values, floating=True),
+    prepare=floats,
     lowering=Reduction(_axes_of, lambda dtype: 0, mean=True),
     onnx=reduces("ReduceMean"),
 )
@@ -278,3 +282,54 @@ def argmax(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: s
 def argmin(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Results:
     """Index of the minimum along an axis, or in the flattened value; the first one if there are several."""
     return np.argmin(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
+
+
+# Functions composed of reductions, and logsumexp
+
+
+def _number_of(x: Value, axis: Axis) -> Applied:
+    """The number of elements that a reduction combines; a value if it is known only at run time."""
+    number = count([x.shape[a] for a in reduced_axes(axis, len(x.shape))])
+    return sum_(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)
+
+
+@public(method=True)
+def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
+    """Variance along the given axes; with `unbiased`, divided by n - 1 instead of n."""
+    squares = square(x - mean(x, axis=axis, keepdim=True))
+    if not unbiased:
+        return mean(squares, axis=axis, keepdim=keepdim)
+    number = _number_of(x, axis)
+    left = number - 1.0 if hasattr(number, "dtype") else number - 1.0 or math.nan
+    return sum_(squares / left, axis=axis, keepdim=keepdim)
+
+
+@public(method=True)
+def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
+    """Standard deviation along the given axes; with `unbiased`, from the variance divided by n - 1."""
+    return sqrt(var(x, axis, unbiased, keepdim))
+
+
+@public(method=True)
+@operator(infer_reduction, prepare=floats, onnx=reduces("ReduceLogSumExp"))
+def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
+    """log(sum(exp(x))) along the given axes, computed without overflow."""
+    axis = axis if x.ndim else None
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, x.dtype.type(0))
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdim else np.squeeze(total, reduced_axes(axis, x.ndim))
+
+
+@logsumexp.gradient
+def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
+    share = exp(x - spread(out, x, axis=axis, keepdim=keepdim))
+    return share * spread(dout, x, axis=axis, keepdim=keepdim)
+
+
+@public(method=True)
+def allclose(
+    x: Value, y: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: str | None = None
+) -> Applied:
+    """Whether all elements are close: abs(x - y) <= atol + rtol * abs(y)."""
+    return all_(isclose(x, y, float(rtol), float(atol), equal_nan))

@@ -84,5 +84,5 @@ class OnnxNodes(Protocol):
 OnnxResult: TypeAlias = "OnnxValue | Sequence[OnnxValue | None]"
 """The ONNX values of the outputs of an operator; None for an output that nothing in the graph reads."""
 OnnxRule: TypeAlias = "Callable[..., OnnxResult]"
-"""A function that builds ONNX nodes and returns their values; its parameters are named `onnx`, or after inputs and
-attributes of the operator."""
+"""A function that builds ONNX nodes and returns their values; its parameters are named `onnx`, after inputs and
+attributes of the operator, or `attributes` for all of these."""
