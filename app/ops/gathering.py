@@ -26,6 +26,8 @@ from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, Onn
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
     if index.dtype not in INTEGERS:
         raise DtypeError(f"an index array must contain integers, found {index.dtype}")
+    if not x.shape:
+        raise ShapeError("a scalar has no axis to gather along")
     along = normal_axis(axis or 0, len(x.shape))
     return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
 

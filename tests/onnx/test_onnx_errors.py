@@ -76,7 +76,7 @@ def test_a_rule_that_asks_for_what_there_is_not_is_told_what_there_is(tmp_path: 
         return np.maximum(x, 0)
 
     x = static.data("x", [None, 2])
-    with pytest.raises(ExportError, match="its ONNX rule asks for 'y'; it can have onnx, x, out_shape"):
+    with pytest.raises(ExportError, match="its ONNX rule asks for 'y'; it can have onnx, attributes, x, out_shape"):
         app.onnx.export(static.default_main_program(), tmp_path / "m", feed=[x], fetch=[relu(x)])
 
 
