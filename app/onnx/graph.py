@@ -82,7 +82,12 @@ class GraphNodes(FlowNodes):
         if isinstance(rule, str):
             return self.append(rule, inputs, len(outputs), {})
         assert rule is not None
-        named = {"onnx": self, **dict(zip(definition.inputs, inputs, strict=False)), **operator.attributes}
+        named = {
+            "onnx": self,
+            "attributes": operator.attributes,
+            **dict(zip(definition.inputs, inputs, strict=False)),
+            **operator.attributes,
+        }
         if definition.variadic:
             named[definition.variadic] = inputs
         named.update((f"{name}_shape", o.shape) for name, o in zip(definition.outputs, outputs, strict=False))
