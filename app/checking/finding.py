@@ -14,7 +14,7 @@ from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
 from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_shelf, split_settings
 from app.custom.numba_functions import is_compiled
-from app.custom.operator import CustomOperator
+from app.custom.operator import CustomOperator, home_of
 from app.custom.pylayer import sets_up_context
 from app.errors import ConfigError
 from app.nn import Layer, functional
@@ -85,13 +85,13 @@ def all_of(module: ModuleType) -> list[Found]:
 
 
 def _is_operator(value: Any, module: ModuleType) -> bool:
-    if isinstance(value, CustomOperator):
-        return getattr(value.function, "__module__", "") == module.__name__
-    if getattr(value, "__module__", None) != module.__name__:
+    if home_of(value) != module.__name__:
         return False
     if isinstance(value, type):
         return issubclass(value, PyLayer)
-    return isinstance(value, FunctionType) and "py_func" in value.__code__.co_names
+    return isinstance(value, CustomOperator) or (
+        isinstance(value, FunctionType) and "py_func" in value.__code__.co_names
+    )
 
 
 def found(value: Any, name: str) -> Found:

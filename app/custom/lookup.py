@@ -20,6 +20,7 @@ from typing import Any
 from zlib import crc32
 
 from app.custom import shelf
+from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
 from app.errors import AppError, ConfigError, FileError, OperatorError
 from app.files import read_file
@@ -122,7 +123,7 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
     module = _run_file(file, file.stat().st_mtime_ns)
     operator = getattr(module, name, None)
     if operator is None:
-        found = [k for k, v in vars(module).items() if k != "_" and callable(v) and _made_in(module, v)]
+        found = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
         raise ConfigError(
             f"{path} has no {name!r}{_nearest(name, found)} It has {', '.join(found) or 'no functions of its own'}"
         )
@@ -133,10 +134,6 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
         )
     function: Callable[[Any], Any] = operator
     return function
-
-
-def _made_in(module: ModuleType, value: Any) -> bool:
-    return getattr(getattr(value, "function", value), "__module__", None) == module.__name__
 
 
 def module_of_file(path: str) -> ModuleType:

@@ -212,6 +212,16 @@ def _checked_gradient(
     return np.asarray(gradient.astype(x.dtype, copy=False))
 
 
+def written_as(thing: Any) -> Any:
+    """The Python function or the class that the user wrote for an operator or a Numba function."""
+    return python_function(thing.function if isinstance(thing, CustomOperator) else thing)
+
+
+def home_of(thing: Any) -> str:
+    """The name of the module that defines a function, an operator or a class."""
+    return str(getattr(written_as(thing), "__module__", None) or "")
+
+
 # Making operators again when a file is read
 
 Maker = Callable[[Mapping[str, Any], Mapping[str, Any], str], OpDef]

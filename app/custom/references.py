@@ -18,8 +18,8 @@ from app import working_folder
 from app.custom import shelf
 from app.custom.lookup import OF_FILES, SHIPPED, module_of_file
 from app.custom.numba_functions import function_name
-from app.custom.operator import HOOKS, CustomOperator
-from app.custom.source_hash import home_of, source_hash, written_as
+from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
+from app.custom.source_hash import source_hash
 from app.errors import OperatorError, ProgramError
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef

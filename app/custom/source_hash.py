@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.numba_functions import is_compiled, python_function
-from app.custom.operator import CustomOperator
+from app.custom.operator import home_of, written_as
 from app.engine.compiled.fingerprint import Walk, content_of
 from app.ops.definition import OpDef
 from app.reading import definitions_of, module_of, module_tree, too_deep
@@ -29,16 +29,6 @@ from app.reading import definitions_of, module_of, module_tree, too_deep
 def source_hash(thing: Any) -> str:
     """The hash of a function, an operator or a class; an OperatorError if its source cannot be read."""
     return _Sources(thing).hash_of([thing])
-
-
-def written_as(thing: Any) -> Any:
-    """The Python function or the class that the user wrote for an operator or a Numba function."""
-    return python_function(thing.function if isinstance(thing, CustomOperator) else thing)
-
-
-def home_of(thing: Any) -> str:
-    """The name of the module that defines a function, an operator or a class."""
-    return str(getattr(written_as(thing), "__module__", None) or "")
 
 
 class _Sources(Walk):

@@ -179,6 +179,13 @@ def test_an_error_of_numba_without_words_says_what_it_is():
     )
 
 
+def test_numbas_reason_has_the_signature_that_it_does_not_know():
+    def drawn(x):
+        return x + np.random.normal(size=x.shape)
+
+    assert "found for signature: >>> normal(size=UniTuple(int64 x 2))" in words(custom_op(drawn), "inlined")
+
+
 def test_plain_python_that_would_not_compile_says_why():
     def looks_up(x):
         return x * {"a": 2, 1: 3}["a"]
