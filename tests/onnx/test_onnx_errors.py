@@ -44,7 +44,7 @@ def test_what_is_inside_a_custom_operator_is_named_too(tmp_path: Path):
     ("model", "told", "words"),
     [
         (nn.Linear(2, 2), {}, "Linear is exported with input_spec="),
-        (nn.Linear(2, 2), {"input_spec": [3]}, "input_spec lists InputSpecs, or Tensors like what is given, found 3"),
+        (nn.Linear(2, 2), {"input_spec": [3]}, "input_spec must be a list of InputSpecs or example Tensors, found 3"),
         (static.Program(), {}, "feed= and fetch="),
         (7, {}, "a int cannot be exported; give a Layer, a function, a Program or a path"),
         (lambda x: 3, {"input_spec": [InputSpec([2])]}, "computes nothing from its arguments"),
@@ -99,5 +99,5 @@ def test_a_setting_of_an_opaque_operator_that_no_attribute_can_hold_is_named(tmp
         return np.asarray(x).cumsum() + np.float32(0 if by is None else sum(map(sum, by)))
 
     x = static.data("x", [2])
-    with pytest.raises(ExportError, match=r"its setting by=\(\(1, 2\), \(3,\)\) is of no kind that ONNX has"):
+    with pytest.raises(ExportError, match=r"its setting by=\(\(1, 2\), \(3,\)\) has a type that ONNX attributes"):
         app.onnx.export(static.default_main_program(), tmp_path / "m", feed=[x], fetch=[shifted(x, by=((1, 2), (3,)))])

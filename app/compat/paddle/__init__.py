@@ -28,9 +28,9 @@ paddle app.device CPUPlace CUDAPlace get_device is_compiled_with_cuda set_device
 paddle app.distributed DataParallel
 paddle app.limits finfo iinfo
 paddle.autograd app.autograd PyLayer backward enable_grad grad is_grad_enabled no_grad set_grad_enabled
-paddle.autograd app.custom.layer_operator PyLayerContext
+paddle.autograd app.custom.pylayer.operator PyLayerContext
 paddle.autograd.py_layer app.autograd PyLayer
-paddle.autograd.py_layer app.custom.layer_operator PyLayerContext
+paddle.autograd.py_layer app.custom.pylayer.operator PyLayerContext
 paddle.base app.compat.paddle._fluid.flags enable_dygraph disable_dygraph in_dygraph_mode
 paddle.base app.device CPUPlace CUDAPlace is_compiled_with_cuda
 paddle.base app.graph Program Variable append_backward default_main_program default_startup_program
