@@ -23,6 +23,7 @@ NAMED_FROM_BELOW = {
     "app.jit.concrete": "the gradient of a traced function knows the function that it belongs to",
     "app.tensor.tensor": "the tape, changes in place and backward passes know the Tensor",
     "app.ops.definition": "a gradient rule knows the operator that it belongs to",
+    "app.ops.methods": "the type of the values that operators take is that of Tensors and Variables",
 }
 """Files whose types are named, for the type checker alone, by files that they import, each with why."""
 

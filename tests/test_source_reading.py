@@ -336,7 +336,7 @@ def test_values_that_cannot_be_compared_are_refused_where_a_gradient_is_derived(
     def odd(x):
         return ODD(x)
 
-    with pytest.raises(AppError, match=r"calls what no slope is known of"):
+    with pytest.raises(AppError, match=r"calls something without a known slope"):
         _ = odd.gradient_source
 
 

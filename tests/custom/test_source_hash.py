@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import app
-from app.custom.source import source_hash
+from app.custom.source_hash import source_hash
 from app.reading import ChangedSourceError
 
 HEAD = "import os\nimport enum, functools\nimport numpy as np\nimport app\nfrom numba import njit\n"
@@ -193,7 +193,7 @@ SAME = """
 import enum, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
-from app.custom.source import source_hash
+from app.custom.source_hash import source_hash
 from app.engine.compiled.fingerprint import fingerprint
 import hashed_values
 for function in (hashed_values.f, hashed_values.made()):
