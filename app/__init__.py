@@ -29,6 +29,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import static as static
     from app import vision as vision
     from app.creation import arange as arange
+    from app.creation import bernoulli as bernoulli
     from app.creation import broadcast_shape as broadcast_shape
     from app.creation import clone as clone
     from app.creation import empty as empty
@@ -38,6 +39,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.creation import linspace as linspace
     from app.creation import logspace as logspace
     from app.creation import meshgrid as meshgrid
+    from app.creation import multinomial as multinomial
     from app.creation import normal as normal
     from app.creation import ones as ones
     from app.creation import rand as rand
@@ -89,8 +91,8 @@ __version__ = "0.1.0"
 _NAMES = {
     "app": "autograd device distributed errors io jit linalg metric nn onnx optimizer regularizer static vision",
     "app.creation": (
-        "arange broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid normal ones rand "
-        "randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"
+        "arange bernoulli broadcast_shape clone empty eye full is_tensor linspace logspace meshgrid multinomial normal "
+        "ones rand randint randint_like randn randperm standard_normal tolist tril_indices triu_indices uniform zeros"
     ),
     "app.custom": "custom_op",
     "app.device": "CPUPlace get_device is_compiled_with_cuda set_device",

@@ -16,8 +16,11 @@ from app.ops import drawing
 from app.ops.broadcasting import broadcast_tensors
 from app.ops.definition import REGISTRY, OpDef, apply, as_immutable
 from app.ops.dtype import canonical, get_default_dtype
+from app.ops.math import log
 from app.ops.public import public
+from app.ops.reduction import argmax
 from app.ops.shaping import sizes_of
+from app.ops.sorting import topk
 from app.ops.spec import broadcast
 from app.tensor import Tensor, to_tensor
 
@@ -193,6 +196,25 @@ def randint_like(x: Any, low: int = 0, high: int | None = None, dtype: Any = Non
 def randperm(n: int, dtype: Any = "int64", name: str | None = None) -> Any:
     """The integers from 0 to n - 1 in random order."""
     return _make(drawing.permutation, n=int(n), dtype=canonical(dtype))
+
+
+def bernoulli(x: Any, name: str | None = None) -> Any:
+    """Bernoulli samples: 1 with the probability that each element gives, else 0."""
+    return (rand(x.shape, "float64") < x).astype(x.dtype)
+
+
+def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None) -> Any:
+    """Indices drawn from each row with probabilities proportional to its elements, with or without replacement."""
+    if not isinstance(x, Tensor):
+        raise OperatorError("multinomial checks its weights, so it needs a Tensor; in a Program, use a custom operator")
+    weights = x.numpy().astype(np.float64)
+    if weights.ndim not in (1, 2) or not np.all(np.isfinite(weights) & (weights >= 0)):
+        raise OperatorError(f"multinomial needs one or two axes of finite weights >= 0, found shape {x.shape}")
+    if num_samples < 1 or np.any((weights > 0).sum(-1) < (1 if replacement else num_samples)):
+        raise OperatorError(f"multinomial: {num_samples} indices cannot be drawn: too few weights are above zero")
+    races = np.repeat(weights[..., None, :], num_samples if replacement else 1, -2) / weights.max(initial=0.0)
+    arrivals = to_tensor(races) / -log(rand(races.shape, "float64"))  # each index wins with its probability
+    return argmax(arrivals, axis=-1) if replacement else topk(arrivals, num_samples).indices.squeeze(-2)
 
 
 @public()

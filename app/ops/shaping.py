@@ -302,7 +302,7 @@ def t(input: Value, name: str | None = None) -> Applied:
     return transpose(input) if len(input.shape) == 2 else REGISTRY["assign"](input)
 
 
-@public(method=True)
+@public("swapdims", method=True)
 def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Applied:
     """Exchange two axes."""
     order = list(range(len(x.shape)))

@@ -34,6 +34,7 @@ from part_calls import (
     ordering,
     putting_items,
     reshaping,
+    sifting,
     squeezing,
     taking_items,
     transposing,
@@ -224,6 +225,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     # order
     "sorted_with_places": ordering(),
     "largest_with_places": ordering(few=True),
+    "different": sifting(),
     # products and losses
     "matmul": matrices(),
     "matmul_step": matrix_steps(),

@@ -218,6 +218,12 @@ def ordering(draw: st.DrawFn, few: bool = False) -> Call:
     return Call([x], {"axis": axis, "descending": draw(st.booleans())})
 
 
+@st.composite
+def sifting(draw: st.DrawFn) -> Call:
+    x = numbers(draw, draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=4)), "int32")
+    return Call([x], {"axis": draw(st.none() | an_axis(x.ndim))})
+
+
 # Matrices
 
 

@@ -51,7 +51,7 @@ def calls(name: str, examples: int) -> Any:
     return lambda test: quick(given(call=CALLS[name], data=st.data())(test))
 
 
-SIZED_BY_NUMBERS = {"places_of_nonzero", "take_items"}
+SIZED_BY_NUMBERS = {"different", "places_of_nonzero", "take_items"}
 """Operators whose results have as many elements as their inputs' numbers say, so that it is not known before a run."""
 
 

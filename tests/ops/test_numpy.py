@@ -156,6 +156,9 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "largest_with_places": lambda x, k, axis, largest: tuple(
         np.take(part, range(k), axis) for part in in_order(x, axis, largest)
     ),
+    "different": lambda x, axis: tuple(
+        np.ravel(v) if i else v for i, v in enumerate(np.unique(x, True, True, True, axis))
+    ),
     "shape_of": lambda x: np.array(x.shape),
     "number_of_elements": lambda x: np.array(x.size),
     "matmul": product,

@@ -81,6 +81,19 @@ CALLS: dict[str, tuple[Callable[..., Any], Any]] = {
     "label_smooth of one axis": (lambda x: F.label_smooth(x.reshape([-1])), None),
     "label_smooth, turned": (lambda x: F.label_smooth(app.transpose(x, [1, 0])), None),
     "kl_div": (lambda x: F.kl_div(x.log(), x, "batchmean"), None),
+    "tril": (app.tril, None),
+    "triu": (lambda x: app.triu(x, 1), None),
+    "diag of a row": (lambda x: app.diag(x[:, 0], 1, 0.5), None),
+    "roll along a known axis": (lambda x: app.roll(x, 1, 1), None),
+    "repeat_interleave": (lambda x: app.repeat_interleave(x, 2, 0), None),
+    "repeat_interleave of all": (lambda x: app.repeat_interleave(x, 2), None),
+    "moveaxis": (lambda x: app.moveaxis(x, 0, 1), None),
+    "hstack": (lambda x: app.hstack([x, x]), None),
+    "vstack": (lambda x: app.vstack([x, x[0]]), None),
+    "inner": (lambda x: app.inner(x, x), None),
+    "outer": (lambda x: app.outer(x, x[0]), None),
+    "unique": (app.unique, None),
+    "flip": (lambda x: app.flip(x, [0, 1]), None),
     "einsum over an open axis": (lambda x: app.einsum("bi,bj->ij", x, x), None),
     "broadcast_tensors": (lambda x: app.broadcast_tensors([x, x.mean(axis=0, keepdim=True)]), None),
     "broadcast_tensors, open alike": (lambda x: app.broadcast_tensors([x, x[0:1]]), None),
@@ -103,6 +116,24 @@ def test_functions_of_the_library_are_right_for_open_sizes(call: str):
     found = in_program(function, array, shapes=shapes)
     for one, other in zip(found, expected if isinstance(expected, list) else [expected], strict=True):
         np.testing.assert_allclose(one, other.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda x: app.roll(x, 1, 0), "roll: the size of axis 0 must be known"),
+        (lambda x: app.roll(x, 1), "roll: the size of axis 0 must be known"),
+        (app.diagonal, "diagonal: the size of axis 0 must be known"),
+        (lambda x: app.trace(x @ app.transpose(x, [1, 0])), "diagonal: the size of axis 0 must be known"),
+        (lambda x: app.gather_nd(x, app.cast(x.t(), "int64")), "gather_nd: the size of axis -1 must be known"),
+        (lambda x: app.equal_all(x, x), "is known only at run time"),
+        (lambda x: app.einsum("ii->i", x @ app.transpose(x, [1, 0])), "'i' need one known size"),
+        (app.bernoulli, "is known only when"),
+    ],
+)
+def test_what_needs_a_known_size_says_so(call: Callable[..., Any], told: str):
+    with pytest.raises(ShapeError, match=told):
+        in_program(call, X)
 
 
 @app.jit.to_static

@@ -27,6 +27,7 @@ rows(
     argmax = argmax(input, dim:axis, keepdim)
     argmin = argmin(input, dim:axis, keepdim)
     argsort = argsort(input, dim:axis, descending)
+    count_nonzero = count_nonzero(input, dim:axis)
     diff = diff(input, n, dim:axis, prepend, append)
     logsumexp = logsumexp(input, dim:axis, keepdim)
     """
@@ -148,3 +149,14 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     if p == "nuc":
         raise ValueError('norm: p is a number or "fro"; np.linalg.norm(x.numpy(), "nuc") computes the nuclear norm')
     return app.linalg.vector_norm(_typed(input, dtype), 2 if p in ("fro", None) else p, _axis(dim), keepdim)
+
+
+@register()
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """The different elements, in order; with places and numbers of each where asked for."""
+    found = app.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
+    if not return_inverse or dim is not None:
+        return found
+    return (found[0], app.view_as(found[1], input), *found[2:])
