@@ -9,7 +9,7 @@ import numpy as np
 
 from app.errors import OperatorError
 from app.graph.build import constant
-from app.graph.defaults import default_main_program, in_dynamic_mode
+from app.graph.defaults import default_main_program, dynamic_mode, in_dynamic_mode, static_mode
 from app.graph.variable import Variable
 from app.ops import creation as ops
 from app.ops import drawing
@@ -200,7 +200,8 @@ def randperm(n: int, dtype: Any = "int64", name: str | None = None) -> Any:
 
 def bernoulli(x: Any, name: str | None = None) -> Any:
     """Bernoulli samples: 1 with the probability that each element gives, else 0."""
-    return (rand(x.shape, "float64") < x).astype(x.dtype)
+    with static_mode() if isinstance(x, Variable) else dynamic_mode():
+        return (rand(x.shape, "float64") < x).astype(x.dtype)
 
 
 def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None) -> Any:
@@ -213,7 +214,8 @@ def multinomial(x: Tensor, num_samples: int = 1, replacement: bool = False, name
     if num_samples < 1 or np.any((weights > 0).sum(-1) < (1 if replacement else num_samples)):
         raise OperatorError(f"multinomial: {num_samples} indices cannot be drawn: too few weights are above zero")
     races = np.repeat(weights[..., None, :], num_samples if replacement else 1, -2) / weights.max(initial=0.0)
-    arrivals = to_tensor(races) / -log(rand(races.shape, "float64"))  # each index wins with its probability
+    with dynamic_mode():  # each index arrives first with its probability
+        arrivals = to_tensor(races) / -log(rand(races.shape, "float64"))
     return argmax(arrivals, axis=-1) if replacement else topk(arrivals, num_samples).indices.squeeze(-2)
 
 
