@@ -36,7 +36,7 @@ LIMIT = 512
 """How many files of each kind are kept; the least recently used are removed first."""
 
 
-_FORMAT = "7"
+_FORMAT = "8"
 """Changed when code that was kept before must not be used."""
 
 

@@ -43,7 +43,7 @@ _USED: dict[Any, tuple[str, ...]] = {
         "_optimize_functions",
         "_optimize_final_module",
         "_get_module_for_linking",
-        "serialize_using_object_code",
+        "_get_compiled_object",
     ),
     Dispatcher: ("get_call_template",),
     Environment: ("_memo", "from_fndesc"),
