@@ -1,7 +1,7 @@
 """The loop language as machine code: each node becomes LLVM instructions, by Numba's own rules for each operation.
 
-The types of everything are known, so Numba has no Python to read and no types to infer, which takes it most of the
-time. What the code calls (the functions of operators and of the runtime) are Numba's functions.
+All types are known, so Numba has no Python to read and no types to infer, which takes it most of the time. Functions of
+operators and of the runtime are compiled by Numba and linked (`linkable.py`).
 """
 
 from __future__ import annotations

@@ -17,10 +17,13 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 
-from app.engine.compiled import cache, stand_ins
+from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, signature
 from app.engine.compiled.read_only import only_reads
+
+AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
+"""How Numba compiles a plain function: dividing by zero gives what NumPy gives."""
 
 _known: OrderedDict[str, Linkable] = OrderedDict()
 """The functions that were used last, by key."""
@@ -72,7 +75,7 @@ def linkable(function: Any, kinds: tuple[Any, ...]) -> Linkable | None:
 
 def dispatcher_of(function: Callable[..., Any]) -> Any:
     """Return a function as one of Numba's. If it was none before, dividing by zero gives what NumPy gives."""
-    return numba.jit(**stand_ins.AS_NUMPY)(function) if isinstance(function, FunctionType) else function
+    return numba.jit(**AS_NUMPY)(function) if isinstance(function, FunctionType) else function
 
 
 def _without_wrappers(dispatcher: Any) -> Any:

@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 from numba import jit, types
 
+from app.engine.compiled.linkable import AS_NUMPY, linkable
 from app.engine.compiled.numba_api import AbstractTemplate, infer_global, lower_builtin, signature
 
 _REPLACED = frozenset({"exp", "expm1", "tanh", "log", "log1p", "erf"})
 """Functions of `numpy` and `math`; in `vector_math` their names end with the precision that they are for."""
-
-AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
-"""How Numba compiles what was not one of its functions before: dividing by zero gives what NumPy gives."""
 
 
 def on_vectors(function: Any) -> Any:
@@ -94,7 +92,7 @@ def _like(module: ModuleType) -> ModuleType:
 @lru_cache
 def _stand_in(function: Any) -> Any:
     """What Numba compiles as a quick function for floats, and as the given one for other numbers."""
-    from app.engine.compiled import linkable, vector_math  # imported late: most networks do without
+    from app.engine.compiled import vector_math  # imported late: most networks do without
 
     names = {number: f"{function.__name__}_{number.bitwidth}" for number in (types.float32, types.float64)}
     quick = {(number,): getattr(vector_math, name) for number, name in names.items() if hasattr(vector_math, name)}
@@ -118,7 +116,7 @@ def _stand_in(function: Any) -> Any:
     @lower_builtin(stand_in, types.VarArg(types.Any))
     def lower(context: Any, builder: Any, typed: Any, values: Any) -> Any:
         called = quick.get(typed.args, function)
-        linked = linkable.linkable(called, typed.args) if called is not function else None
+        linked = linkable(called, typed.args) if called is not function else None
         if linked is not None:
             return linked.call(context, builder, values)
         kind = context.typing_context.resolve_value_type(called)
