@@ -518,12 +518,17 @@ class _Emitter:
         steps = [item]
         for size in reversed(shape):
             count, steps = self.builder.mul(count, size), [self.builder.mul(steps[0], size), *steps]
-        fields = {(name,): part for name, part in (("data", data), ("nitems", count), ("itemsize", item))}
-        fields |= {("shape", axis): size for axis, size in enumerate(shape)}
-        fields |= {("strides", axis): size for axis, size in enumerate(steps[1:])}
-        model, value = self.context.data_model_manager[kind], ir.Constant(made, None)
-        for (name, *axis), part in fields.items():
-            value = self.builder.insert_value(value, part, [model.get_field_position(name), *axis])
+        place = self.context.data_model_manager[kind].get_field_position
+        fields: list[tuple[list[int], Any]] = [
+            ([place("data")], data),
+            ([place("nitems")], count),
+            ([place("itemsize")], item),
+            *(([place("shape"), axis], size) for axis, size in enumerate(shape)),
+            *(([place("strides"), axis], size) for axis, size in enumerate(steps[1:])),
+        ]
+        value: Any = ir.Constant(made, None)
+        for path, part in fields:
+            value = self.builder.insert_value(value, part, path)
         return Typed(value, kind)
 
 
