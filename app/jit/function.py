@@ -124,11 +124,9 @@ class StaticFunction:
         taken = iter(_argument_names(self._function, self._instance, len(shapes)))
         variables = []
         for tensor, shape in zip(filled.tensors, shapes, strict=True):
-            variables.append(
-                block.create_var(
-                    next(taken), shape, tensor._array.dtype.name, is_data=True, stop_gradient=tensor.stop_gradient
-                )
-            )
+            flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
+            variable: Any = block.create_var(next(taken), shape, tensor._array.dtype.name, **flags)
+            variables.append(variable.in_dialect_of(tensor))
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]

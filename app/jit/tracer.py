@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,8 +66,12 @@ class Captured:
         return self.tensor.grad if self.of_gradient else self.tensor  # type: ignore[return-value]
 
 
-Kind = tuple[str, tuple[int, ...]]
-"""The element type and the shape of a value that a loop carries from one iteration to the next."""
+class Kind(NamedTuple):
+    """What the values have in common that a branch gives, or that a loop carries from one iteration to the next."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    dialect: type[Tensor]
 
 
 class Findings:
@@ -163,6 +167,8 @@ class Tracer:
         if definition.views and not (definition is take_items and len(variables) > 1):
             for variable in outputs:
                 variable.share_memory(variables[0], _whole(definition, variables[0], attributes))
+        speaker = next((x for x in values if isinstance(x, TracedVariable)), None)
+        outputs = [variable.in_dialect_of(speaker) for variable in outputs]
         if not modes().on:
             for variable in outputs:
                 variable.stop_gradient = True
@@ -177,6 +183,12 @@ class Tracer:
         known = self.captured.get(id(tensor))
         return known.variable if known is not None else self._capture(tensor)
 
+    def constant(self, array: np.ndarray, stop_gradient: bool) -> Any:
+        """A value that is made of numbers at each run."""
+        value: Any = assign(self.program.current_block().as_variable(array))
+        value.stop_gradient = stop_gradient
+        return value
+
     def _capture(self, tensor: Tensor, of_gradient: bool = False) -> Variable:
         holder: Any = tensor.grad if of_gradient else tensor
         block = self.program.global_block()
@@ -185,14 +197,13 @@ class Tracer:
         while block.has_var(name):
             name = names.generate(name)
         spec = spec_of(holder)
-        variable: Variable
+        variable: TracedVariable
         if isinstance(holder, Parameter):
             variable = TracedParameter(block, name, spec.shape, spec.dtype, not holder.stop_gradient)
         else:
-            variable = TracedVariable(
-                block, name, spec.shape, spec.dtype, persistable=True, stop_gradient=holder.stop_gradient
-            )
-        block.vars[name] = variable
+            flags = {"persistable": True, "stop_gradient": holder.stop_gradient}
+            variable = TracedVariable(block, name, spec.shape, spec.dtype, **flags)
+        block.vars[name] = variable = variable.in_dialect_of(holder)
         self.captured[id(holder)] = Captured(tensor, variable, of_gradient)
         return variable
 
@@ -308,14 +319,24 @@ class Tracer:
             if target.stop_gradient:
                 raise GradientError(f"grad of {target.name}, which has stop_gradient=True: nothing leads to the inputs")
         before = len(block.ops)
-        given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
-        found = gradients(targets, sources, given, [self.value(x) for x in blocked])
+        found = self._gradients(targets, sources, starts, [self.value(x) for x in blocked])
         for op in block.ops[before:]:
             op.role = FORWARD  # part of what the function computes, and not of its own gradient
         return [g if g is None or create_graph else g.detach() for g in found]
 
-    def backward(self, loss: Variable, gradient: Any = None) -> None:
-        """Append the backward pass of a loss, and add to the `.grad` of what was captured."""
+    def _gradients(
+        self, outputs: Sequence[Any], sources: Sequence[Any], starts: Sequence[Any], blocked: Sequence[Any] = ()
+    ) -> list[Any]:
+        """The gradients of outputs with respect to sources, each in the dialect of its source."""
+        block = self.program.current_block()
+        given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
+        found = gradients([self.value(x) for x in outputs], sources, given, blocked)
+        return [None if g is None else g.here().in_dialect_of(v) for g, v in zip(found, sources, strict=True)]
+
+    def backward(self, outputs: Sequence[Any], starts: Sequence[Any], inputs: Any = None) -> None:
+        """Append the backward pass of some values, and add to the `.grad` of arguments and captured Tensors."""
+        if inputs is not None:
+            raise ProgramError("backward(inputs=...) in a traced function; use grad(outputs, inputs)")
         if self.program.current_block().idx:
             raise ProgramError("backward() in a branch or a loop that depends on a Tensor; call it after that")
         self.went_back = True
@@ -325,7 +346,7 @@ class Tracer:
         wanted = [*given, *(c.variable for c in known)]
         if not wanted:
             return
-        found = gradients([loss], wanted, None if gradient is None else [gradient])
+        found = self._gradients(outputs, wanted, starts)
         for variable, new in zip(given, found, strict=False):
             if new is not None:
                 variable.grad = new if variable.grad is None else variable.grad + new  # type: ignore[attr-defined]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from app.graph.variable import Variable
 from app.jit.convert.build import expression
 from app.jit.convert.state import State
-from app.ops.spec import OpenSize
+from app.jit.variable import TracedVariable
 from app.tensor.modes import modes
 
 # Rewriting
@@ -54,14 +53,4 @@ def about_to_rebind(state: State) -> None:
 
 def shape(value: Any) -> Any:
     """The shape of a value. The size of a batch that was left open cannot be computed with: it raises."""
-    if not isinstance(value, Variable):
-        return value.shape
-    return [TracedSize(*size.where) if isinstance(size, OpenSize) else size for size in value.shape]
-
-
-class TracedSize(OpenSize):
-    """An open size that cannot be compared either: a function that asks is traced for each size."""
-
-    __slots__ = ()
-
-    __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = OpenSize._refuse  # type: ignore[assignment]
+    return value.asked_shape if isinstance(value, TracedVariable) else value.shape

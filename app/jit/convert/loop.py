@@ -33,7 +33,7 @@ from app.jit.convert.state import (
     tracer,
 )
 from app.jit.tracer import Again, Findings, Kind
-from app.jit.variable import settle
+from app.jit.variable import dialect_of, settle
 from app.ops.creation import shape_of
 from app.ops.spec import UNKNOWN
 from app.static.control_flow import while_loop
@@ -247,7 +247,11 @@ class _Loop:
     def _initial(self) -> list[Any]:
         """What is carried, as it is at first."""
         carried = self._carried(self.before)
-        return [*carried, *(as_variable(tensor, *kind) for tensor, kind in self.found.tensors)]
+        return [*carried, *self._changed()]
+
+    def _changed(self) -> list[Any]:
+        """The Tensors that are changed in place, as they are now."""
+        return [as_variable(tensor, kind.dtype, kind.shape) for tensor, kind in self.found.tensors]
 
     def _carried(self, values: Sequence[Any]) -> list[Any]:
         """The leaves of the variables' values that are carried."""
@@ -255,7 +259,7 @@ class _Loop:
         for value, kinds in zip(values, self.found.kinds, strict=True):
             if any(kinds):
                 pairs = zip(Structure.of(value).leaves, kinds, strict=True)
-                carried += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
+                carried += [as_variable(leaf, kind.dtype, kind.shape) for leaf, kind in pairs if kind is not None]
         return carried
 
     def _filled(self, values: Sequence[Any]) -> list[Any]:
@@ -268,7 +272,8 @@ class _Loop:
                 continue
             structure = Structure.of(old)
             pairs = zip(structure.leaves, kinds, strict=True)
-            filled.append(structure.filled([leaf if kind is None else next(given) for leaf, kind in pairs]))
+            leaves = [leaf if kind is None else next(given).in_dialect_of(kind.dialect) for leaf, kind in pairs]
+            filled.append(structure.filled(leaves))
         return filled
 
     def _last(self, values: Sequence[Any]) -> list[Any]:
@@ -299,9 +304,9 @@ class _Loop:
             kinds = [self._carry(place, new) for place, new in enumerate(news)]
             grown = kinds != self.found.kinds
             made = [] if grown else self._carried(news)
-            made += [as_variable(tensor, *kind) for tensor, kind in self.found.tensors]
+            made += self._changed()
         known = {id(tensor) for tensor, _ in self.found.tensors}
-        more = [(t, (t.dtype, tuple(t.shape))) for key, (t, _) in changed.items() if key not in known]
+        more = [(t, Kind(*t.spec[::-1], t.stands_for)) for key, (t, _) in changed.items() if key not in known]
         if grown or more:  # what is carried is a Tensor in the body, and more may come to depend on it
             self.found.kinds = kinds
             self.found.tensors += more
@@ -341,7 +346,7 @@ class _Loop:
                 "where only Tensors and numbers can change"
             )
         dtype = dtype_of(old) if is_value(old) else common_dtype(old, new)
-        return dtype, tuple(new.shape) if is_value(new) else ()
+        return Kind(dtype, tuple(new.shape) if is_value(new) else (), dialect_of(old if is_value(old) else new))
 
 
 def _has_known_shape(value: Any) -> bool:
