@@ -55,7 +55,8 @@ class ConcreteProgram:
         written = {n for op in self.program.global_block().ops for n in op.outputs}
         self.changed = [c for c in self.captured if c.variable.name in written]
         self._guards = [(c, *c.variable.spec, c.variable.stop_gradient) for c in self.captured]
-        self._kinds = [self.program.global_block().var(name).stands_for.result_class for name in self.fetch]
+        variables: list[Any] = [self.program.global_block().var(name) for name in self.fetch]
+        self._kinds = [variable.stands_for.result_class for variable in variables]
         """What makes Tensors of the results."""
         block = self.program.global_block()
         active = active_names(block, [name for name in self.inputs if not block.var(name).stop_gradient])

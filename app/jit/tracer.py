@@ -330,7 +330,7 @@ class Tracer:
         """The gradients of outputs with respect to sources, each in the dialect of its source."""
         block = self.program.current_block()
         given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
-        found = gradients([self.value(x) for x in outputs], sources, given, blocked)
+        found: list[Any] = gradients([self.value(x) for x in outputs], sources, given, blocked)
         return [None if g is None else g.here().in_dialect_of(v) for g, v in zip(found, sources, strict=True)]
 
     def backward(self, outputs: Sequence[Any], starts: Sequence[Any], inputs: Any = None) -> None:

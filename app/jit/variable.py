@@ -14,7 +14,6 @@ from app.ops.definition import OpDef
 from app.ops.spec import OpenSize
 from app.tensor import Parameter as EagerParameter
 from app.tensor import Tensor
-from app.tensor.backward import run_backward
 from app.tensor.inplace import ChangesInPlace
 from app.tensor.modes import modes
 
@@ -125,7 +124,7 @@ class TracedVariable(ChangesInPlace, Variable):
         """Append the backward pass of this value, which adds to the `.grad` of arguments and captured Tensors."""
         if self._tracer is None:
             raise ProgramError("a Variable of a Program has no backward(); use app.static.append_backward(loss)")
-        run_backward([self], [grad_tensor], retain_graph, create_graph)
+        self._tracer.backward([self], [grad_tensor])
 
     @property
     def is_leaf(self) -> bool:
@@ -290,9 +289,9 @@ def dialect_of(value: Any) -> type[Tensor]:
 
 
 @cache
-def class_for(kind: type[Tensor], base: type[TracedVariable]) -> type[TracedVariable]:
+def class_for(kind: Any, base: type[TracedVariable]) -> type[TracedVariable]:
     """The class of the variables that stand for Tensors of a class, with the methods of its dialect."""
-    kind = next(k for k in kind.__mro__ if not issubclass(k, EagerParameter))
-    if kind.dialect is None:
+    own: Any = next(k for k in kind.__mro__ if not issubclass(k, EagerParameter))
+    if own.dialect is None:
         return base
-    return type(f"Traced{kind.__name__}", (kind.dialect, base), {"stands_for": kind})
+    return type(f"Traced{own.__name__}", (own.dialect, base), {"stands_for": own})

@@ -17,7 +17,7 @@ from app.ops.creation import assign
 from app.ops.dtype import DTypeLike, canonical, get_default_dtype, name_of
 from app.ops.joining import stack
 from app.ops.methods import ValueMethods
-from app.ops.values import Applied, Operand
+from app.ops.values import Applied
 from app.tensor import inplace
 from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied

@@ -43,7 +43,10 @@ class _Constructor(type):
         return cls.result_class(np.array(data[0], kind))
 
 
-class TensorMethods:
+_Base: Any = object  # what it is mixed into has many more attributes
+
+
+class TensorMethods(_Base):
     """What Tensors and the values that stand for them in a traced function have in common."""
 
     __slots__ = ()
@@ -52,7 +55,7 @@ class TensorMethods:
 
     @property
     def shape(self) -> Any:
-        return Size(super().shape)  # type: ignore[misc]
+        return Size(super().shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one axis."""
@@ -61,7 +64,7 @@ class TensorMethods:
 
     @property
     def dtype(self) -> Any:
-        return DTYPES[super().dtype]  # type: ignore[misc]
+        return DTYPES[super().dtype]
 
     @property
     def device(self) -> device:
@@ -110,7 +113,7 @@ class TensorMethods:
         """Ask, or stop asking, for gradients."""
         if requires_grad and not self.dtype.is_floating_point:
             raise RequiresGradError(f"only Tensors of floating point dtype can require gradients, this is {self.dtype}")
-        if not (requires_grad or self.stop_gradient or self.is_leaf):  # type: ignore[attr-defined]
+        if not (requires_grad or self.stop_gradient or self.is_leaf):
             raise RequiresGradError("requires_grad of a result cannot be switched off; take its detach()")
         if requires_grad is self.stop_gradient and getattr(self, "is_data", False):
             raise RequiresGradError("requires_grad of an argument of a traced function is set before it is called")
@@ -121,12 +124,12 @@ class TensorMethods:
         self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
         """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
-        backward([self], [gradient], create_graph if retain_graph is None else retain_graph, create_graph, inputs)  # type: ignore[list-item]
+        backward([self], [gradient], create_graph if retain_graph is None else retain_graph, create_graph, inputs)
 
     @property
     def data(self) -> Any:
         """The same numbers, out of the graph."""
-        return self.detach()  # type: ignore[attr-defined]
+        return self.detach()
 
     # Other types and places
 
@@ -152,7 +155,7 @@ class TensorMethods:
         for argument in (*args, dtype, device, other):
             if isinstance(argument, types):
                 wanted = argument
-            elif isinstance(argument, ValueMethods):
+            elif hasattr(argument, "apply_operator"):
                 wanted = named(argument.dtype)
             elif argument is not None and argument is dtype:
                 wanted = named(argument)

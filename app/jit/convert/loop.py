@@ -306,7 +306,9 @@ class _Loop:
             made = [] if grown else self._carried(news)
             made += self._changed()
         known = {id(tensor) for tensor, _ in self.found.tensors}
-        more = [(t, Kind(*t.spec[::-1], t.stands_for)) for key, (t, _) in changed.items() if key not in known]
+        more = [
+            (t, Kind(t.spec.dtype, t.spec.shape, t.stands_for)) for key, (t, _) in changed.items() if key not in known
+        ]
         if grown or more:  # what is carried is a Tensor in the body, and more may come to depend on it
             self.found.kinds = kinds
             self.found.tensors += more
