@@ -20,7 +20,7 @@ from app.jit.effects import Effects
 from app.jit.locating import with_users_line
 from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
-from app.jit.tracer import Tracer
+from app.jit.tracer import Again, Findings, Tracer
 from app.nn.layer import Layer
 from app.reading import parameters_of
 from app.static.inputs import InputSpec
@@ -119,7 +119,17 @@ class StaticFunction:
         return self._traced(arguments, exact)
 
     def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
-        tracer = Tracer(converted)
+        findings = Findings()
+        while True:
+            findings.begin()
+            try:
+                return self._traced_once(filled, shapes, Tracer(converted, findings))
+            except Again:  # with what was found out about a loop
+                continue
+
+    def _traced_once(
+        self, filled: Arguments, shapes: Sequence[tuple[int, ...]], tracer: Tracer
+    ) -> ConcreteProgram:
         block = tracer.program.global_block()
         taken = iter(_argument_names(self._function, self._instance, len(shapes)))
         variables = []
@@ -131,7 +141,7 @@ class StaticFunction:
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]
         args, kwargs = filled.fill(variables)
-        with names.guard(), tracer.active(), with_users_line(self.label):
+        with names.guard(), tracer.active(), with_users_line(self.label), tracer.attempt():
             result = converted(self.eager)(*args, **kwargs)
             effects = Effects(tracer, variables, given)
             about = _name(self._function), _where(self._function), self._backend

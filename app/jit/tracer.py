@@ -88,6 +88,9 @@ class Findings:
         """What stands for the value before the loop of variables that have none, by their place."""
         self.tensors: list[tuple[TracedVariable, Kind]] = []
         """The traced Tensors that an iteration changes in place."""
+        self.form: Literal["", "operator", "peeled"] = ""
+        """How a `for` with a `break` that depends on a Tensor is traced: as an operator, or with the first iteration
+        before it, if only that gives the variables values that can be carried."""
         self._inside: dict[tuple[str, int], Findings] = {}
         self._met: Counter[str] = Counter()
 
@@ -104,7 +107,7 @@ class Findings:
 class Tracer:
     """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
-    def __init__(self, converted: Callable[[Any], Callable[..., Any]]) -> None:
+    def __init__(self, converted: Callable[[Any], Callable[..., Any]], findings: Findings) -> None:
         self.converted = converted
         """Converts the control flow of a function that is called while tracing."""
         self.program = TracedProgram(self)
@@ -129,8 +132,8 @@ class Tracer:
         """The block of that branch or body."""
         self._undo: list[Callable[[], None]] | None = None
         """What undoes the changes of Python's objects, in order, in an attempt that may have to be made again."""
-        self.findings = Findings()
-        """What is found out about the loops of what is traced now."""
+        self.findings = findings
+        """What is known about the loops of what is traced now."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -354,7 +357,7 @@ class Tracer:
             if new is not None:
                 before = self.gradient_of(captured.tensor)
                 self.note_gradient(captured.tensor)
-                captured.tensor.grad = new if before is None else before + new  # type: ignore[assignment]
+                captured.tensor.grad = new if before is None else before + new
 
     def note_gradient(self, tensor: Tensor) -> None:
         """The function is about to change the `.grad` of a Tensor."""

@@ -80,7 +80,9 @@ class TracedVariable(ChangesInPlace, Variable):
 
     def in_dialect_of(self, other: Any) -> Any:
         """This new value, with the methods of another value or Tensor, or of a class of Tensors."""
-        kind = class_for(dialect_of(other), TracedParameter if isinstance(self, TracedParameter) else TracedVariable)
+        base: Any = TracedParameter if isinstance(self, TracedParameter) else TracedVariable
+        dialect: Any = dialect_of(other)
+        kind = class_for(dialect, base)
         if type(self) is kind:
             return self
         new = kind.__new__(kind)
@@ -289,7 +291,7 @@ def dialect_of(value: Any) -> type[Tensor]:
 
 
 @cache
-def class_for(kind: Any, base: type[TracedVariable]) -> type[TracedVariable]:
+def class_for(kind: Any, base: Any) -> type[TracedVariable]:
     """The class of the variables that stand for Tensors of a class, with the methods of its dialect."""
     own: Any = next(k for k in kind.__mro__ if not issubclass(k, EagerParameter))
     if own.dialect is None:

@@ -50,6 +50,7 @@ class TensorMethods(_Base):
     """What Tensors and the values that stand for them in a traced function have in common."""
 
     __slots__ = ()
+    stop_gradient: Any
 
     # What it is
 
@@ -169,7 +170,7 @@ class TensorMethods(_Base):
         return self
 
 
-class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):
+class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: ignore[misc]
     """An array on which operators run at once. With `requires_grad=True` they are recorded for `backward`."""
 
     __slots__ = ()

@@ -133,26 +133,55 @@ def for_(
         rows = TensorRange(0, shape_of(items)[0], 1)
         _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
         return
+    if stop is not None and isinstance(items, range) and len(items) > 1:
+        _range_with_break(items, body, state, needed, stop)
+        return
     iterator = iter(items)
-    for place, item in enumerate(iterator):
+    for item in iterator:
         body(item)
         stopped = stop() if stop is not None else False
         if is_value(stopped):
-            _go_on(items, place, iterator, body, state, needed, stop)
+            for other in iterator:
+                if_(not_(stop()), lambda other=other: body(other), lambda: None, state)  # type: ignore[misc]
             return
         if stopped:
             return
 
 
-def _go_on(items: Any, place: int, iterator: Any, body: Any, state: State, needed: Sequence[str], stop: Any) -> None:
-    """The rest of a loop that a Tensor may end: of a range as the operator, of other items each under an `if`."""
-    if isinstance(items, range):
-        rest = items[place + 1 :]
-        if len(rest):
-            _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
+def _range_with_break(items: range, body: Any, state: State, needed: Sequence[str], stop: Any) -> None:
+    """Python's `for` over a range with a `break`; if that depends on a Tensor, the operator.
+
+    That is known when the first iteration was traced. Everything is then traced again with the operator alone, so that
+    the body does not stand in the Program twice, and four times inside another such loop.
+    """
+    around = tracer().findings
+    found = around.of(place_of(body))
+    if found.form == "operator":
+        try:
+            _count(TensorRange(items.start, items.stop, items.step), body, state, needed, stop, found=found)
+        except ProgramError:
+            found.form = "peeled"
+            raise Again from None
         return
-    for item in iterator:
-        if_(not_(stop()), lambda item=item: body(item), lambda: None, state)  # type: ignore[misc]
+    for place, item in enumerate(items):
+        if place == 0:
+            found.begin()
+            tracer().findings = found
+        try:
+            body(item)
+        finally:
+            tracer().findings = around
+        stopped = stop()
+        if is_value(stopped):
+            if place == 0 and not found.form:
+                found.form = "operator"
+                raise Again
+            rest = items[place + 1 :]
+            if len(rest):
+                _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
+            return
+        if stopped:
+            return
 
 
 class TensorRange:
@@ -167,7 +196,13 @@ class TensorRange:
 
 
 def _count(
-    items: TensorRange, body: Callable[[Any], Any], state: State, needed: Sequence[str], stop: Any, where: str = ""
+    items: TensorRange,
+    body: Callable[[Any], Any],
+    state: State,
+    needed: Sequence[str],
+    stop: Any,
+    where: str = "",
+    found: Findings | None = None,
 ) -> None:
     """A loop over numbers: its counter is carried as well."""
     index = [_scalar(items.start)]
@@ -182,7 +217,7 @@ def _count(
 
     counted = state.after("the counter", lambda: index[0], lambda value: index.__setitem__(0, value))
     test = check if stop is None else lambda: and_(lambda: not_(stop()), check)
-    _Loop(test, run, counted, needed, where or place_of(body)).make()
+    _Loop(test, run, counted, needed, where or place_of(body)).make(found)
 
 
 def _scalar(value: Any) -> Any:
@@ -202,10 +237,10 @@ class _Loop:
         """Variables that have a value only inside an iteration."""
         self.found = Findings()
 
-    def make(self) -> None:
-        """Append the operator, and let the variables be what it gives."""
+    def make(self, found: Findings | None = None) -> None:
+        """Append the operator, and give the variables its results."""
         around = tracer().findings
-        self.found = tracer().findings = self._known(around.of(self.where))
+        self.found = tracer().findings = self._known(around.of(self.where) if found is None else found)
         try:
             made = self._appended()
         finally:
