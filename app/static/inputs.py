@@ -20,7 +20,7 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_lev
 
 
 class InputSpec:
-    """A shape, an element type and perhaps a name: what is said of a value that does not exist yet."""
+    """The shape, the element type and perhaps the name of an input."""
 
     def __init__(self, shape: Sequence[int | None], dtype: Any = "float32", name: str | None = None):
         self.shape = plain_sizes(shape)
@@ -31,6 +31,11 @@ class InputSpec:
     def from_tensor(cls, tensor: Any, name: str | None = None) -> InputSpec:
         """The shape and type of a Tensor or a Variable."""
         return cls(tensor.shape, tensor.dtype, name or tensor.name)
+
+    @classmethod
+    def from_numpy(cls, ndarray: np.ndarray, name: str | None = None) -> InputSpec:
+        """The shape and type of an array."""
+        return cls(ndarray.shape, ndarray.dtype, name)
 
     def __repr__(self) -> str:
         return f"InputSpec(shape={self.shape}, dtype={self.dtype}, name={self.name})"
