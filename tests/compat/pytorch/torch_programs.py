@@ -89,7 +89,7 @@ PYTHON = [
     "{1} = sum(part.sum() for part in {0}.split(1)) * {0}",
     "{1} = torch.stack([v * 2 for v in {0}.unbind(0)])",
     "{1} = {0} * float({0}.sum())",
-    "{1} = {0}.clone()\n    while {1}.abs().sum() < 4:\n        {1} = {1} * 2 + 1",
+    "{1} = {0}.clone()\n    while {1}.abs().sum() < 4:\n        {1} = {1}.abs() * 2 + 1",
     "values, places = {0}.max(-1)\n    {1} = values * places",
     "a, *rest = {0}.split(1)\n    {1} = a - sum(rest).abs()",
     "{1} = {0} if isinstance({0}, torch.Tensor) and torch.is_tensor({0}) else None",
