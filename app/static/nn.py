@@ -52,7 +52,7 @@ def fc(
         if bias_attr is not False:
             bias = names.generate(f"{scope}.b")
             out = out + create_parameter([size], inputs[0].dtype, bias_attr, is_bias=True, name=bias)
-        return _activated(out, activation)
+        return activated(out, activation)
 
 
 def conv2d(
@@ -80,7 +80,7 @@ def conv2d(
             input.shape[1], num_filters, filter_size, stride, padding, dilation, groups or 1, **settings,
             name=name or "conv2d",
         )  # fmt: skip
-        return _activated(layer(input), act)
+        return activated(layer(input), act)
 
 
 def batch_norm(
@@ -113,10 +113,11 @@ def batch_norm(
             name=name or "batch_norm", moving_mean_name=moving_mean_name, moving_variance_name=moving_variance_name,
         )  # fmt: skip
         layer.training = not is_test
-        return _activated(layer(input), act)
+        return activated(layer(input), act)
 
 
-def _activated(out: Any, activation: str | None) -> Any:
+def activated(out: Any, activation: str | None) -> Any:
+    """A value after the activation of a name; without one, itself."""
     if activation is None:
         return out
     return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)

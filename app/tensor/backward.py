@@ -235,6 +235,10 @@ def run_backward(
     inputs: Any = None,
 ) -> None:
     """`backward` for lists."""
+    tracer = modes().tracer
+    if tracer is not None:
+        tracer.backward(tensors, starts, inputs)
+        return
     if not _any_requires_gradient(tensors):
         return
     outside = len(_callbacks_of_thread()) if _callbacks else 0  # callbacks of an outer backward pass
