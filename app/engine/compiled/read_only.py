@@ -21,6 +21,8 @@ from numba import types
 from app.engine.compiled.numba_api import INPLACE_BINOPS_TO_OPERATORS
 
 _NUMBA = os.path.dirname(numba.__file__) + os.sep
+_PLAIN = re.compile(r"Untyped (?:global|freevar) name '(\w+)': Cannot determine Numba type of <class 'function'>")
+"""Numba's words about a function that is not one of Numba's."""
 _REFUSED = re.compile(
     r"Cannot modify readonly array|called with an explicit output that is read-only|setitem\(readonly array"
 )
@@ -70,6 +72,8 @@ def why_refused(error: Exception, function: Any) -> str:
     words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
     if words.endswith(":") and len(telling) > 1:  # the signature is in the next line
         words += " " + telling[1]
+    if helper := _PLAIN.match(words):
+        words += f"; put @njit above {helper[1]}"
     code = getattr(function, "py_func", function).__code__
     return words + (_place(str(error)) or _place_of(error) or _line(code.co_filename, code.co_firstlineno))
 
