@@ -150,7 +150,5 @@ def test_images_in_a_grid(tmp_path: Path):
 
 
 def test_networks_with_trained_weights_are_refused():
-    with pytest.raises(
-        AppError, match=r"torchvision.models.resnet18 is not part .* fetches no weights"
-    ):
+    with pytest.raises(AppError, match=r"torchvision.models.resnet18 is not part .* fetches no weights"):
         models.resnet18(weights=models.ResNet18_Weights.DEFAULT)

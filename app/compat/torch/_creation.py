@@ -248,3 +248,4 @@ def _new(name: str) -> Any:
 
 for _name in ("zeros", "ones", "empty", "full", "tensor"):
     METHODS[f"new_{_name}"] = _new(_name)
+METHODS["new"] = lambda self, *data: _of_kind(self._array.dtype.name)(*data)

@@ -249,6 +249,60 @@ def test_a_pickle_is_not_opened(tmp_path: Any):
         torch.load(path, map_location="cuda:0")
 
 
+def test_figures_are_written_into_a_table(tmp_path: Path):
+    with torch.utils.tensorboard.SummaryWriter(tmp_path / "run") as writer:
+        writer.add_scalar("loss", torch.tensor(0.5), 1, walltime=0.0)
+        writer.add_scalars("accuracy", {"train": 0.75}, 2)
+        with pytest.raises(AppError, match=r"SummaryWriter.add_image is not part of this façade"):
+            writer.add_image("digit", torch.zeros(1, 2, 2))
+    lines = (tmp_path / "run" / "scalars.csv").read_text().splitlines()
+    assert lines[:2] == ["tag,step,value,time", "loss,1,0.5,0.0"]
+    assert lines[2].startswith("accuracy/train,2,0.75,")
+
+
+# What programs begin with, and where they import from
+
+
+def test_preambles_of_seeds():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    torch.use_deterministic_algorithms(True)
+    torch.set_default_device("cpu")
+    assert (torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.version()) == (True, None)
+    with pytest.raises(RuntimeError, match="CPU"):
+        torch.set_default_device("cuda")
+    with pytest.raises(ValueError, match="found 'hihg'"):
+        torch.set_float32_matmul_precision("hihg")
+
+
+def test_deep_paths_lead_to_the_same_classes():
+    assert torch.nn.modules.Linear is torch.nn.modules.linear.Linear is nn.Linear
+    assert torch.nn.modules.module.Module is nn.Module
+    assert torch.nn.modules.loss.MSELoss is nn.MSELoss
+    assert torch.utils.data.sampler.SubsetRandomSampler is torch.utils.data.SubsetRandomSampler
+    assert torch.utils.data.dataset.TensorDataset is torch.utils.data.TensorDataset
+    assert issubclass(torch.optim.lr_scheduler.StepLR, torch.optim.lr_scheduler._LRScheduler)
+    assert torch.optim.optimizer.Optimizer is torch.optim.Optimizer
+
+
+def test_an_anomaly_names_the_operator():
+    x = torch.zeros(2, requires_grad=True)
+    (x.sqrt() * 0).sum().backward()
+    assert x.grad.isnan().all()
+    with (
+        torch.autograd.detect_anomaly(),
+        pytest.raises(RuntimeError, match="operator sqrt returned NaN as the gradient of its input 0"),
+    ):
+        (x.sqrt() * 0).sum().backward()
+    with torch.autograd.set_detect_anomaly(True), pytest.raises(RuntimeError, match="NaN"):
+        torch.autograd.grad((x.sqrt() * 0).sum(), x, create_graph=True)
+    (x.sqrt() * 0).sum().backward()
+
+
 # Operators by torch.library
 
 
@@ -258,7 +312,7 @@ def test_custom_op():
         return torch.from_numpy(x.numpy(force=True) ** 3)
 
     x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
-    assert not cube(x).requires_grad
+    assert cube(x).requires_grad
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs)
