@@ -107,7 +107,7 @@ def test_an_operator_is_found_under_torch_ops(double: Any):
     assert torch.ops.tests.double(torch.ones(2), factor=3).tolist() == [3.0, 3.0]
     assert torch.ops.tests.double.default is double
     with pytest.raises(
-        AttributeError, match=r"torch.ops has no operator tests::treble; registered are .*tests::double"
+        AttributeError, match=r"no operator tests::treble; registered are .*tests::double"
     ):
         torch.ops.tests.treble  # noqa: B018 - looking it up is what fails
 
