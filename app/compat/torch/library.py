@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
@@ -27,6 +28,8 @@ class CustomOpDef:
     def __init__(self, name: str, function: Callable[..., Any], mutates_args: Sequence[str]):
         self._name, self._function, self._mutates = name, function, tuple(mutates_args)
         self._fake: Callable[..., Any] | None = None
+        self._last = threading.local()
+        """The layout of what the function returned last, in each thread."""
         self._layer = self._layer_of(_no_formula(name))
         OPERATORS[name] = self
 
@@ -34,7 +37,8 @@ class CustomOpDef:
         if self._mutates:
             with app.no_grad():
                 return self._function(*args, **kwargs)
-        return _grouped(*self._layer.apply(*args, **kwargs))
+        result = self._layer.apply(*args, **kwargs)
+        return _grouped(self._last.layout, *(result if isinstance(result, tuple) else (result,)))
 
     default = property(lambda self: self)
     """The operator itself, which `torch.ops` calls an overload."""
@@ -60,18 +64,21 @@ class CustomOpDef:
             several = isinstance(result, tuple)
             parts = result if several else (result,)
             sizes = [len(part) if isinstance(part, list) else None for part in parts]
-            tensors = [tensor for part in parts for tensor in (part if isinstance(part, list) else [part])]
-            return _Layout(sizes, several), *tensors
+            self._last.layout = _Layout(sizes, several)
+            flat = tuple(tensor for part in parts for tensor in (part if isinstance(part, list) else [part]))
+            return flat if len(flat) != 1 else flat[0]
 
         def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            ctx._layout = _Layout(output[0].sizes, True)
+            sizes, several = self._last.layout
+            ctx._layout = _Layout(sizes, True)
             if setup_context is not None:
-                setup_context(ctx, inputs, _grouped(*output))
+                flat = output if isinstance(output, tuple) else (output,)
+                setup_context(ctx, inputs, _grouped(_Layout(sizes, several), *flat))
 
         members = {
             "forward": staticmethod(forward),
             "setup_context": staticmethod(keep),
-            "backward": staticmethod(lambda ctx, _, *gradients: backward(ctx, *_grouped(ctx._layout, *gradients))),
+            "backward": staticmethod(lambda ctx, *gradients: backward(ctx, *_grouped(ctx._layout, *gradients))),
         }
         return type(self._name.rpartition("::")[2], (Function,), members)
 
@@ -253,10 +260,13 @@ def _check_schema(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> N
 
 
 def _check_fake(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> None:
+    given, named = _copied(args, kwargs)
+    real = _tensors(op(*given, **named))
+    if op._fake is None and not real:
+        return  # there is nothing to say
     if op._fake is None:
         raise OpCheckError(f"it has no fake; register a function with @{op._name.rpartition('::')[2]}.register_fake")
-    given, named = _copied(args, kwargs)
-    real, fake = _tensors(op(*given, **named)), _tensors(op._fake(*given, **named))
+    fake = _tensors(op._fake(*given, **named))
     if len(real) != len(fake):
         raise OpCheckError(f"it returned {len(real)} Tensors, its fake {len(fake)}")
     for place, (one, other) in enumerate(zip(real, fake, strict=True)):

@@ -82,7 +82,9 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
             graph = any(not args[i].stop_gradient for i in wanted)
             found = gradients(value, list(points), create_graph=graph)
         answer = found[0] if isinstance(argnums, int) else tuple(found)
-        return (answer, more) if has_aux else answer
+        if not has_aux:
+            return answer
+        return answer, more.detach() if hasattr(more, "detach") and not graph else more
 
     return gradient
 
