@@ -15,10 +15,19 @@ from app.errors import OperatorError
 class SummaryWriter:
     """Writes figures into `scalars.csv` in a folder: a line for each, with its tag, step and time.
 
-    Pictures, histograms, text and graphs are refused.
+    Pictures, histograms, text and graphs are refused. What TensorBoard's own files need, from `purge_step` on, has no
+    effect.
     """
 
-    def __init__(self, log_dir: Any = None, comment: str = "", **settings: Any):
+    def __init__(
+        self,
+        log_dir: Any = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ):
         self.log_dir = str(log_dir) if log_dir else f"runs/{time.strftime('%b%d_%H-%M-%S')}_{os.getpid()}{comment}"
         path = Path(self.log_dir) / "scalars.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
