@@ -31,9 +31,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
     try:
         return saving.with_tensors(saving.load(f), _of_this_facade)
     except RecursionError as error:
-        raise FileError(
-            f"torch.load: {f} has lists or dictionaries inside themselves, or too many inside another"
-        ) from error
+        raise FileError(f"torch.load: {f} has lists or dictionaries that are nested too deeply") from error
 
 
 def _of_this_facade(value: FrameworkTensor) -> Any:
