@@ -78,12 +78,13 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
             given[place] = point
         with app.enable_grad():
             result = func(*given, **kwargs)
-            value, more = result if has_aux else (result, None)
+            value = result[0] if has_aux else result
             graph = any(not args[i].stop_gradient for i in wanted)
             found = gradients(value, list(points), create_graph=graph)
         answer = found[0] if isinstance(argnums, int) else tuple(found)
         if not has_aux:
             return answer
+        more = result[1]
         return answer, more.detach() if hasattr(more, "detach") and not graph else more
 
     return gradient
