@@ -235,7 +235,11 @@ def _copied(values: Arguments, named: dict[str, Any]) -> tuple[Arguments, dict[s
     def copied(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return type(value)(map(copied, value))
-        return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+        if not isinstance(value, Tensor):
+            return value
+        clone = value.detach().clone()
+        clone.stop_gradient = value.stop_gradient
+        return clone
 
     return tuple(map(copied, values)), {name: copied(value) for name, value in named.items()}
 
