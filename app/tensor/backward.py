@@ -27,6 +27,7 @@ from app.errors import (
 from app.graph.autodiff import Recorded, reverse_walk
 from app.listed import as_list
 from app.ops.values import Gradient
+from app.tensor.anomaly import checked, detect_anomaly
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
 
@@ -74,6 +75,8 @@ def _walk(
         calls: Iterable[Recorded] = nodes
         if create_graph:
             calls = [DifferentiableNode(node, kind) for node in nodes]
+        if detect_anomaly.on:
+            calls = checked(calls, gradients)
         reverse_walk(calls, gradients, complete)
     finally:
         reset_modes(outside)

@@ -170,10 +170,12 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None) -> Any:
 
 
 @creator
-def randint(low: int, high: Any, size: Any = None, *, dtype: Any = None) -> Any:
+def randint(low: int = 0, high: Any = None, size: Any = None, *, dtype: Any = None) -> Any:
     """Random integers from `low` (by default 0) up to, not including, `high`."""
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     return app.randint(low, high, list(size), dtype)
 
 
@@ -239,3 +241,4 @@ def _new(name: str) -> Any:
 
 for _name in ("zeros", "ones", "empty", "full", "tensor"):
     METHODS[f"new_{_name}"] = _new(_name)
+METHODS["new"] = lambda self, *data: _of_kind(self._array.dtype.name)(*data)
