@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from app.printing import escaped
+from app.printing import alarm, escaped
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.events import Epoch, Event, json_line, line
 from app.run.live import LiveLines, Progress, can_draw, columns_of
@@ -48,6 +48,10 @@ class Console(Callback):
     def warn(self, text: str) -> None:
         """Something went wrong that does not end the run."""
         self.say(text)
+
+    def alarm(self, text: str) -> None:
+        """Something is wrong that nobody should miss."""
+        alarm(text, sys.stdout)
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
@@ -181,6 +185,9 @@ class Quiet(Console):
 
     def warn(self, text: str) -> None:
         print(escaped(text), file=sys.stderr)
+
+    def alarm(self, text: str) -> None:
+        alarm(text, sys.stderr)
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
         self._ending = True

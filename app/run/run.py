@@ -32,6 +32,7 @@ from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, meas
 from app.run.events import Cost, Epoch, Event, Record, with_seed
 from app.run.finite import steps_for
 from app.run.folder import COMPARISON, RunFolder, write_sums
+from app.run.gradients import check_gradients, gradients_told
 from app.run.interruption import Interruption
 from app.run.learners import make_learner
 from app.run.loop import Start, TrainingLoop
@@ -89,6 +90,8 @@ class Run:
         if found is not None:
             check_sources(found.operators, self._sources)
         self._world = ranks_of(config)
+        self._checked = [] if found is not None else check_gradients(config, activations, self._world, console)
+        """What was found about the operators' gradients. A run that goes on was checked when it began."""
         self._dataset = self._data_set()
         begin_alike(self._world, config, self._dataset, activations, found)
         self._trained: dict[int, dict[str, Trained]] = {}
@@ -133,7 +136,7 @@ class Run:
 
     def _introduce(self, entered: Sequence[Contestant], note: str) -> None:
         ranks, seeds = ranks_told(self._world, self._config), self._seeds if self._compared else ()
-        told = introduction(self._config, self._dataset, entered, ranks, seeds)
+        told = introduction(self._config, self._dataset, entered, ranks, seeds, gradients_told(self._checked))
         self._console.say(told + (f"{note}\n" if note else ""))
 
     def _warm_up(self, entered: Sequence[Contestant]) -> None:
@@ -155,6 +158,8 @@ class Run:
 
         if self._found is None:
             record(start_event(self._dataset, first))
+            for checked in self._checked:
+                record(checked)
         if self._workers is not None:
             self._train_side_by_side(first, record)
         else:

@@ -18,11 +18,17 @@ from app.run.statistics import LEVEL, Difference, Estimate, Outcome, time_ratio
 
 
 def introduction(
-    config: Config, dataset: Dataset, entered: Sequence[Contestant], ranks: str = "", seeds: Sequence[int] = ()
+    config: Config,
+    dataset: Dataset,
+    entered: Sequence[Contestant],
+    ranks: str = "",
+    seeds: Sequence[int] = (),
+    gradients: Sequence[str] = (),
 ) -> str:
     """What is trained, on what, with which seeds if there are several.
 
-    `ranks` is a line about the ranks that share the work, if there are many.
+    `ranks` is a line about the ranks that share the work, if there are many; `gradients` are lines about the operators'
+    gradients.
     """
     train, test = len(dataset.train_images), len(dataset.test_images)
     held = ""
@@ -37,6 +43,7 @@ def introduction(
         *_sample_note(dataset),
         f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
         *([ranks] if ranks else []),
+        *gradients,
     ]
     width = max(len(contestant.operator) for contestant in entered)
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]

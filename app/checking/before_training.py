@@ -1,0 +1,221 @@
+"""Is the gradient of an operator right? Asked before a network is trained with it, and answered in a fraction of a
+second; the answer is kept in the cache under the hash of the operator's source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import lru_cache
+from inspect import Parameter
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from app import numba_cache
+from app.checking.checks.gradient import gradient
+from app.checking.examples import inputs_for
+from app.checking.finding import Found, found
+from app.checking.subject import Subject
+from app.checking.verdict import FAILED
+from app.custom.numba_functions import without_numba
+from app.custom.pylayer import PyLayer
+from app.custom.source import source_hash
+from app.errors import AppError
+from app.files import read_file, write_whole
+from app.nn import Layer
+from app.ops import random
+from app.ops.definition import OpDef
+from app.ranks.same import framework
+
+SECONDS, SECONDS_ELEMENTWISE = 1.0, 0.2
+"""How long a check may take, and one of an operator on single numbers."""
+_CALLS_FOR_EACH_ELEMENT = 6
+"""Finite differences at two sets of inputs, and a second look at kinks."""
+_PATIENCE = 20.0
+"""Seconds after which a check that does not end is given up."""
+_LARGEST = 100_000
+_SHAPE = (4, 6)
+
+
+class GradientCheck(msgspec.Struct, frozen=True):
+    """What was found about a gradient."""
+
+    state: Literal["agrees", "wrong", "surrogate", "unknown"]
+    words: str
+    """What finite differences show, in a sentence without a subject: of a wrong gradient how it is wrong, and where."""
+
+    @property
+    def wrong(self) -> bool:
+        return self.state == "wrong"
+
+
+AGREES = GradientCheck("agrees", "gradient agrees with finite differences")
+_SURROGATE = GradientCheck("surrogate", "gradient is a declared surrogate, so finite differences do not judge it")
+
+
+def check_gradient(
+    operator: Callable[..., Any], name: str, settings: Mapping[str, Any] | None = None, width: int | None = None
+) -> GradientCheck | None:
+    """Hold the gradient of a custom operator against finite differences; None for a built-in operator.
+
+    `width` is that of the layers that it stands between, for operators that fit no other. Nothing that training depends
+    on changes, and what the operator prints is not shown.
+    """
+    owner = getattr(operator, "__self__", None)
+    thing: Any = owner if isinstance(owner, type) and issubclass(owner, PyLayer) else operator
+    if isinstance(thing, OpDef) and not thing.custom:
+        return None
+    file = _kept_in(thing, settings or {}, width)
+    known = None if file is None else _read(file)
+    if known is None:
+        known = _checked(thing, name, dict(settings or {}), width)
+        if file is not None:
+            with suppress(OSError, AppError):  # a cache that cannot be written costs time alone
+                file.parent.mkdir(exist_ok=True)
+                write_whole(file, msgspec.json.encode(known))
+    return known
+
+
+def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path | None:
+    """The file that keeps the answer; None where the operator's source cannot be read, or nothing can be kept."""
+    folder = numba_cache.folder()
+    try:
+        source = source_hash(type(thing) if isinstance(thing, Layer) else thing)
+    except AppError:
+        return None
+    text = "\n".join([_framework(), np.__version__, source, repr(sorted(settings.items())), str(width)])
+    return None if folder is None else folder / "gradients" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+
+
+@lru_cache(maxsize=1)
+def _framework() -> str:
+    return framework()
+
+
+def _read(file: Path) -> GradientCheck | None:
+    try:
+        return msgspec.json.decode(read_file(file, _LARGEST), type=GradientCheck)
+    except (OSError, AppError, msgspec.DecodeError):
+        return None
+
+
+def _checked(thing: Any, name: str, settings: dict[str, Any], width: int | None) -> GradientCheck:
+    """The check in a process of its own, so that neither random streams nor what an operator remembers change here."""
+
+    def check() -> GradientCheck:
+        with _unheard(), without_numba():  # Numba's functions need not be compiled then
+            done = _by_differences(thing, name, settings, width)
+        if done.state == "unknown":  # not all that Numba knows is Python
+            with _unheard():
+                done = _by_differences(thing, name, settings, width)
+        return done
+
+    if not hasattr(os, "fork"):
+        return check()
+    answer = _in_a_copy(lambda: msgspec.json.encode(check()))
+    return msgspec.json.decode(answer, type=GradientCheck) if answer else _unknown("the check did not end")
+
+
+def _in_a_copy(work: Callable[[], bytes]) -> bytes:
+    """What a function returns in a copy of this process; nothing if it does not end in time, or ends the copy."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the copy starts none of the threads that this process has
+        copy = os.fork()
+    if not copy:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os.write(writing, work())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as answers:
+            return answers.read() if select.select([answers], [], [], _PATIENCE)[0] else b""
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(copy, signal.SIGKILL)
+        os.waitpid(copy, 0)
+
+
+def _by_differences(thing: Any, name: str, settings: dict[str, Any], width: int | None) -> GradientCheck:
+    try:
+        subject = _subject(found(thing, name), settings, width)
+        if subject.changes:
+            return _unknown("it gives other numbers each time")
+        if subject.is_surrogate:
+            return _SURROGATE
+        if not subject.has_gradient:
+            return _unknown("no gradient comes back")
+        small = _small_enough(subject)
+        if small is None:
+            return _unknown("a call takes too long; `opsmith check` takes the time")
+        wrong = [verdict.words for verdict in gradient(small) if verdict.state == FAILED]
+    except Exception as error:
+        return _unknown(str(error) if isinstance(error, AppError) else f"{type(error).__name__}: {error}")
+    return GradientCheck("wrong", _how_wrong(wrong[0], small)) if wrong else AGREES
+
+
+def _how_wrong(words: str, subject: Subject) -> str:
+    """A check's words about a wrong gradient, beginning with how it is off, where that is known."""
+    if len(subject.wanted) == 1:
+        words = words.removeprefix(f"that of {subject.wanted[0]} is ")
+    many, worst, *off = words.split("; ", 2)
+    return f"gradient is wrong: {off[0]} ({many}; {worst})" if off else f"gradient is {many}; {worst}"
+
+
+def _unknown(why: str) -> GradientCheck:
+    return GradientCheck("unknown", f"gradient was not checked: {' '.join(why.split())[:300]}")
+
+
+def _subject(one: Found, settings: dict[str, Any], width: int | None) -> Subject:
+    """The operator with inputs such as it gets between two layers."""
+    names = [p.name for p in one.parameters if p.default is Parameter.empty and p.name not in settings]
+    shapes = [_SHAPE, *([(2, width)] if width is not None else [])]
+    for place, shape in enumerate(shapes):
+        given = [(one.shapes.get(name, shape), "float64") for name in names]
+        try:
+            return inputs_for(one, given, settings)
+        except AppError:
+            if place == len(shapes) - 1:
+                raise
+    raise AssertionError("there is a shape to try")
+
+
+def _small_enough(subject: Subject) -> Subject | None:
+    """The operator on so few rows that the check ends in time; None where one row is too many."""
+    limit = SECONDS_ELEMENTWISE if subject.found.elementwise else SECONDS
+    for small in (subject, subject.with_batch(1)):
+        began = time.perf_counter()
+        small.outputs(small.arrays())
+        took = time.perf_counter() - began
+        numbers = sum(int(np.prod(one.shape)) for one in small.inputs if one.is_float)
+        if took * _CALLS_FOR_EACH_ELEMENT * numbers < limit:
+            return small
+    return None
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Without what an operator prints, and without warnings; random numbers are drawn from other streams."""
+    with (
+        random.Streams(0).drawing(),
+        redirect_stdout(io.StringIO()),
+        redirect_stderr(io.StringIO()),
+        np.errstate(all="ignore"),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield
