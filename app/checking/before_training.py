@@ -5,14 +5,9 @@ second; the answer is kept in the cache under the hash of the operator's source.
 from __future__ import annotations
 
 import hashlib
-import io
-import os
-import select
-import signal
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from inspect import Parameter
 from pathlib import Path
@@ -26,14 +21,13 @@ from app.checking.checks.gradient import gradient
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, found
 from app.checking.subject import Subject
+from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
-from app.custom.numba_functions import without_numba
 from app.custom.pylayer import PyLayer
 from app.custom.source import source_hash
 from app.errors import AppError
 from app.files import read_file, write_whole
 from app.nn import Layer
-from app.ops import random
 from app.ops.definition import OpDef
 from app.ranks.same import framework
 
@@ -71,8 +65,7 @@ def check_gradient(
     `width` is that of the layers that it stands between, for operators that fit no other. Nothing that training depends
     on changes, and what the operator prints is not shown.
     """
-    owner = getattr(operator, "__self__", None)
-    thing: Any = owner if isinstance(owner, type) and issubclass(owner, PyLayer) else operator
+    thing = as_written(operator)
     if isinstance(thing, OpDef) and not thing.custom:
         return None
     file = _kept_in(thing, settings or {}, width)
@@ -84,6 +77,12 @@ def check_gradient(
                 file.parent.mkdir(exist_ok=True)
                 write_whole(file, msgspec.json.encode(known))
     return known
+
+
+def as_written(operator: Callable[..., Any]) -> Any:
+    """What an operator was written as: the class of a PyLayer, which is used through its `apply`."""
+    owner = getattr(operator, "__self__", None)
+    return owner if isinstance(owner, type) and issubclass(owner, PyLayer) else operator
 
 
 def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path | None:
@@ -110,49 +109,20 @@ def _read(file: Path) -> GradientCheck | None:
 
 
 def _checked(thing: Any, name: str, settings: dict[str, Any], width: int | None) -> GradientCheck:
-    """The check in a process of its own, so that neither random streams nor what an operator remembers change here."""
+    def check() -> bytes:
+        return msgspec.json.encode(_by_differences(thing, name, settings, width))
 
-    def check() -> GradientCheck:
-        with _unheard(), without_numba():  # Numba's functions need not be compiled then
-            done = _by_differences(thing, name, settings, width)
-        if done.state == "unknown":  # not all that Numba knows is Python
-            with _unheard():
-                done = _by_differences(thing, name, settings, width)
-        return done
-
-    if not hasattr(os, "fork"):
-        return check()
-    answer = _in_a_copy(lambda: msgspec.json.encode(check()))
-    return msgspec.json.decode(answer, type=GradientCheck) if answer else _unknown("the check did not end")
-
-
-def _in_a_copy(work: Callable[[], bytes]) -> bytes:
-    """What a function returns in a copy of this process; nothing if it does not end in time, or ends the copy."""
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the copy starts none of the threads that this process has
-        copy = os.fork()
-    if not copy:
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            os.write(writing, work())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    try:
-        with os.fdopen(reading, "rb") as answers:
-            return answers.read() if select.select([answers], [], [], _PATIENCE)[0] else b""
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(copy, signal.SIGKILL)
-        os.waitpid(copy, 0)
+    for compiled in (False, True):  # not all that Numba knows is Python
+        answer = undisturbed(check, _PATIENCE, compiled)
+        done = msgspec.json.decode(answer, type=GradientCheck) if answer else _unknown("the check did not end")
+        if done.state != "unknown":
+            break
+    return done
 
 
 def _by_differences(thing: Any, name: str, settings: dict[str, Any], width: int | None) -> GradientCheck:
     try:
-        subject = _subject(found(thing, name), settings, width)
+        subject = between_layers(found(thing, name), settings, width)
         if subject.changes:
             return _unknown("it gives other numbers each time")
         if subject.is_surrogate:
@@ -180,7 +150,7 @@ def _unknown(why: str) -> GradientCheck:
     return GradientCheck("unknown", f"gradient was not checked: {' '.join(why.split())[:300]}")
 
 
-def _subject(one: Found, settings: dict[str, Any], width: int | None) -> Subject:
+def between_layers(one: Found, settings: dict[str, Any], width: int | None) -> Subject:
     """The operator with inputs such as it gets between two layers."""
     names = [p.name for p in one.parameters if p.default is Parameter.empty and p.name not in settings]
     shapes = [_SHAPE, *([(2, width)] if width is not None else [])]
@@ -205,17 +175,3 @@ def _small_enough(subject: Subject) -> Subject | None:
         if took * _CALLS_FOR_EACH_ELEMENT * numbers < limit:
             return small
     return None
-
-
-@contextmanager
-def _unheard() -> Iterator[None]:
-    """Without what an operator prints, and without warnings; random numbers are drawn from other streams."""
-    with (
-        random.Streams(0).drawing(),
-        redirect_stdout(io.StringIO()),
-        redirect_stderr(io.StringIO()),
-        np.errstate(all="ignore"),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield

@@ -38,6 +38,8 @@ from app.run.learners import make_learner
 from app.run.loop import Start, TrainingLoop
 from app.run.metrics import Metrics, start_event
 from app.run.network import Activation, model_for_use
+from app.run.profiles import Profile, profile
+from app.run.profiles import keep as keep_profiles
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
 from app.run.resume import check_sources, sources_of
 from app.run.statistics import Difference, Outcome, as_data, differences
@@ -332,7 +334,14 @@ class Run:
                 text += f"\nGo on with: {_resume_command(folder.path, self._activations)}"
             self._console.conclude(text, data, str(folder.path))
         if not at_once:
-            report_run(folder.path, self._dataset, lambda: self._all_scores(entered), self._console, self._writer())
+            report_run(
+                folder.path,
+                self._dataset,
+                lambda: self._all_scores(entered),
+                self._console,
+                self._writer(),
+                lambda: self._profiles(entered),
+            )
         for note in notes:
             self._console.warn(note)
 
@@ -395,6 +404,13 @@ class Run:
             return found
         return {c.operator: scores_of(c, self._dataset, self._config) for c in entered}
 
+    def _profiles(self, entered: Sequence[Contestant]) -> list[Profile]:
+        """What is known of the operators, by the networks of the first seed."""
+        of_first = self._of_first_seed()
+        if len(of_first) < len(entered) and self._workers is None:
+            return [one for contestant in entered if (one := profile(contestant, self._dataset)) is not None]
+        return [trained.profile for trained in of_first.values() if trained.profile is not None]
+
     def _writer(self) -> ReportWriter | None:
         return self._write_report if self._config.report else None
 
@@ -416,8 +432,10 @@ def report_run(
     scores: Callable[[], Mapping[str, np.ndarray]],
     console: Console,
     write: ReportWriter | None,
+    profiles: Callable[[], list[Profile]] = list,
 ) -> None:
-    """Keep the networks' answers to the test images and the hashes of all files, and write the report.
+    """Keep the networks' answers to the test images, what is known of the operators and the hashes of all files, and
+    write the report.
 
     A run whose report cannot be written has not failed, so the reason is a note. Without a writer only hashes are kept.
     """
@@ -430,6 +448,8 @@ def report_run(
                 with warnings_off():
                     if found := scores():
                         keep(answers(dataset, found), folder)
+                    if known := profiles():
+                        keep_profiles(known, folder)
             finally:
                 write_sums(folder)
             page = write(folder)

@@ -234,9 +234,11 @@ def verdicts(found: Sequence[Difference], seeds: int, tested_on: str = "test") -
 def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
     if d.identical:
         return Verdict("same", f"{d.operator} trained to the weights of {d.first}, to the last bit")
-    figures = f"{d.accuracy.mean:+.4f}{_between(d.accuracy, '+.4f')}, {_p(d.p_accuracy)}"
+    figures = f"{d.accuracy.mean:+.4f}{_between(d.accuracy, '+.4f')}, {p_value(d.p_accuracy)}"
     if d.p_accuracy > LEVEL:
-        images = f"; over the {tested_on} images alone, {_p(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
+        images = (
+            f"; over the {tested_on} images alone, {p_value(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
+        )
         return Verdict(
             "unclear", f"{_cannot(seeds)} the accuracies of {d.operator} and {d.first} apart: {figures}{images}"
         )
@@ -245,7 +247,7 @@ def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
 
 
 def _of_speed(d: Difference, seeds: int) -> Verdict:
-    figures = f"an epoch takes {d.speed.mean:.2f} times as long{_between(d.speed, '.2f')}, {_p(d.p_speed)}"
+    figures = f"an epoch takes {d.speed.mean:.2f} times as long{_between(d.speed, '.2f')}, {p_value(d.p_speed)}"
     if d.p_speed > LEVEL:
         return Verdict("unclear", f"{_cannot(seeds)} the speeds of {d.operator} and {d.first} apart: {figures}")
     than = f"{'slower' if d.speed.mean > 1 else 'faster'} than {d.first}"
@@ -275,7 +277,8 @@ def _between(estimate: Estimate, form: str) -> str:
     return f" ({estimate.low:{form}} to {estimate.high:{form}})" if math.isfinite(estimate.high) else ""
 
 
-def _p(p: float) -> str:
+def p_value(p: float) -> str:
+    """A p-value in words; never zero."""
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
 
 
