@@ -43,6 +43,11 @@ def alarm(text: str, file: TextIO) -> None:
     print(f"{RED}{text}{PLAIN}" if in_colour(file) else text, file=file, flush=True)
 
 
+def figure(value: float) -> str:
+    """A loss with four decimals, or with an exponent where it is too large for them to say anything."""
+    return f"{value:.4f}" if not abs(value) >= 1e6 else f"{value:.4g}"
+
+
 def cells(text: str) -> int:
     """How many columns a text takes: two for each wide letter of East Asia, none for a combining accent."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)

@@ -247,7 +247,7 @@ def _table(chart: Chart) -> Element:
         for at in sorted({at for column in columns for at in column})
     ]
     if not rows:
-        return tag("p", "There are too many values for a table; metrics.jsonl has them all.", class_="note")
+        return tag("p", "There are too many values for a table; the files of the run have them all.", class_="note")
     table = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0")
     return tag("details", tag("summary", "Values as a table"), table)
 

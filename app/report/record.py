@@ -90,6 +90,16 @@ class Record:
 
 def read(folder: Path) -> Record:
     """What is known of the run in a folder."""
+    record = read_events(folder)
+    record.answers = answers.read(folder)
+    record.first_layers = _first_layers(folder, record.config)
+    record.profiles = profiles.read(folder)
+    record.comparison = comparison.read(folder)
+    return record
+
+
+def read_events(folder: Path) -> Record:
+    """What the configuration and the metrics of a run tell, which is soon read."""
     found = list(events.read(folder))
     path = folder / CONFIG
     config = load_kept_config(path)
@@ -108,10 +118,6 @@ def read(folder: Path) -> Record:
             record.start = event  # of a run that was resumed the last one tells
         else:
             lists[type(event)].append(event)
-    record.answers = answers.read(folder)
-    record.first_layers = _first_layers(folder, config)
-    record.profiles = profiles.read(folder)
-    record.comparison = comparison.read(folder)
     return record
 
 

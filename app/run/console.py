@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from app.printing import alarm, escaped
+from app.printing import alarm, escaped, figure
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.events import Epoch, Event, json_line, line
 from app.run.live import LiveLines, Progress, can_draw, columns_of
@@ -105,7 +105,7 @@ class Console(Callback):
         if self._every_epoch and (self._live is None or not sys.stdout.isatty()):
             of = position.iterations
             where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
-            self.say(f"{self._head(position)}  {where}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+            self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
         if self._live is not None:
@@ -125,7 +125,7 @@ class Console(Callback):
         if self._every_epoch:
             loss = float("nan") if result.test_loss is None else result.test_loss
             of = self._tested_on
-            figures = f"{of} accuracy {result.test_accuracy:.4f}  {of} loss {loss:.4f}  {result.seconds:.3f} s"
+            figures = f"{of} accuracy {result.test_accuracy:.4f}  {of} loss {figure(loss)}  {result.seconds:.3f} s"
             self.say(f"{self._head(position)}  {figures}")
 
     def end(self) -> None:

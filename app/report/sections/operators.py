@@ -25,7 +25,7 @@ def section(record: Record) -> Section | None:
     if not known and not checked:
         return None
     charts = [
-        _chart("values", "f, the operator", "result", [(n, p.operator, p, "y") for n, p in known]),
+        _chart("values", "f, the operator itself", "result", [(n, p.operator, p, "y") for n, p in known]),
         _derivatives(known),
         _inputs(known),
     ]
@@ -51,7 +51,10 @@ def _derivatives(known: Sequence[tuple[int, Profile]]) -> Chart:
     """The derivative that backward gives, and that by finite differences where somebody wrote the backward."""
     custom = [(n, f"{p.operator}, finite differences", p, "differences") for n, p in known if p.sources]
     return _chart(
-        "slopes", "f′, its derivative", "derivative", [*custom, *((n, p.operator, p, "slope") for n, p in known)]
+        "slopes",
+        "f′ from backward; faint: by finite differences",
+        "derivative",
+        [*custom, *((n, p.operator, p, "slope") for n, p in known)],
     )
 
 

@@ -16,6 +16,9 @@ from app.report.wording import count, seconds, share
 from app.run.statistics import LEVEL
 from app.run.summary import p_value
 
+_FARTHEST = 4.0
+"""How many times as long, or as short, an interval of times is drawn at most."""
+
 
 def table(record: Record, found: Comparison) -> list[Element]:
     """The table, and how it was decided what differs."""
@@ -23,7 +26,7 @@ def table(record: Record, found: Comparison) -> list[Element]:
     ranked = sorted(found.operators, key=lambda name: -statistics.fmean(found.results[name].compared))
     differences = {difference.operator: difference for difference in found.differences}
     points = _axis([d.accuracy for d in differences.values()], 0.0, 100.0)
-    times = _axis([d.speed for d in differences.values()], 1.0, 1.0)
+    times = _axis([d.speed for d in differences.values()], 1.0, 1.0, log=True)
     at_end = any(result.validation_accuracies and result.test_accuracies for result in found.results.values())
     heads = ["", "operator", f"{of} accuracy", *(["test accuracy, at the end"] if at_end else [])]
     heads += [f"accuracy against {reference}, in points", "an epoch", f"time against {reference}, × as long"]
@@ -86,9 +89,11 @@ def _accuracy(values: Sequence[float]) -> str:
     return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
-def _axis(claims: Sequence[Claim], none: float, size: float) -> Axis:
+def _axis(claims: Sequence[Claim], none: float, size: float, log: bool = False) -> Axis:
     ends = [end for claim in claims for end in (claim.low, claim.mean, claim.high) if end is not None]
-    return around("", [size * end for end in [*ends, none] if math.isfinite(end)], margin=0.08)
+    if log:  # an interval of few seeds may go far, and is cut off
+        ends = [min(max(end, none / _FARTHEST), none * _FARTHEST) for end in ends]
+    return around("", [size * end for end in [*ends, none] if math.isfinite(end)], log=log, margin=0.08)
 
 
 def _claim(claim: Claim, gist: Gist, axis: Axis, none: float, size: float, style: int) -> Element:
@@ -105,7 +110,7 @@ def _claim(claim: Claim, gist: Gist, axis: Axis, none: float, size: float, style
 
 def _forest(claim: Claim, axis: Axis, none: float, size: float, style: int) -> Element:
     def at(value: float) -> str:
-        return f"{100 * min(1.0, max(0.0, axis.place(size * value))):.2f}%"
+        return f"{100 * min(1.0, max(0.0, axis.place(max(size * value, axis.low)))):.2f}%"
 
     parts = [tag("line", x1=at(none), x2=at(none), y1="0", y2="20", class_="none")]
     if claim.low is not None and claim.high is not None:
