@@ -143,7 +143,7 @@ def test_a_click_on_a_name_shows_its_curves_alone(visitor: Visitor, tmp_path: Pa
     page = visitor.open(reported(compared(tmp_path / "run", ("relu", "tanh", "sigmoid", "elu", "gelu", "selu"))))
     lit = "#chart-loss [data-line]:not(.off)"
     assert page.locator(lit).count() > 12
-    name = page.locator("#chart-loss .legend li >> text=sigmoid")
+    name = page.locator("#chart-loss .legend button >> text=sigmoid")
     name.click()
     assert {e.get_attribute("data-line") for e in page.locator(lit).all()} == {"2"}
     assert name.get_attribute("aria-pressed") == "true"

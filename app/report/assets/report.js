@@ -110,23 +110,19 @@ function enliven(figure, chart) {
 
   const names = [...figure.querySelectorAll("[data-key]")];
   for (const name of names.length > 1 ? names : []) {
-    const press = () => {
+    const button = made("button", "");
+    button.type = "button";
+    button.setAttribute("aria-pressed", "false");
+    button.append(...name.childNodes);
+    name.append(button);
+    button.addEventListener("click", () => {
       const colour = Number(name.dataset.key);
       alone = alone === colour ? null : colour;
-      for (const other of names) other.setAttribute("aria-pressed", Number(other.dataset.key) === alone);
+      for (const other of names) other.firstElementChild.setAttribute("aria-pressed", Number(other.dataset.key) === alone);
       for (const part of figure.querySelectorAll("[data-line], [data-key]")) {
         part.classList.toggle("off", alone !== null && Number(part.dataset.line ?? part.dataset.key) !== alone);
       }
       hide();
-    };
-    name.tabIndex = 0;
-    name.setAttribute("role", "button");
-    name.setAttribute("aria-pressed", "false");
-    name.addEventListener("click", press);
-    name.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      press();
     });
   }
 
