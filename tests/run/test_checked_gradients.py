@@ -63,6 +63,11 @@ def test_operators_that_agree_are_named_in_one_line(train: Callable[..., Run]):
     assert "custom.swish, custom.tanh: gradient agrees with finite differences" in run.out
 
 
+def test_operators_that_layers_name_are_checked_too(train: Callable[..., Run]):
+    layers = "model.layers=[{type: dense, units: 5, activation: custom.softplus}, {type: dense, units: 4}]"
+    assert "custom.relu, custom.softplus: gradient agrees" in train(layers).out
+
+
 def test_a_wrong_gradient_ends_the_run_before_it_begins(wrong: Callable[..., Run]):
     run = wrong()
     assert run.status == 1
