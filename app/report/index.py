@@ -23,6 +23,7 @@ from app.run.layers import told
 
 INDEX = "index.html"
 _COLUMNS = ("run", "begun", "network", "training", "operator", "accuracy", "time of an epoch", "accuracy by epoch")
+_NUMBERS = ("accuracy", "time of an epoch")
 _NOTE = (
     "Accuracies are those after the last epoch, the mean over the seeds. A click on the head of a column sorts by it."
 )
@@ -41,7 +42,8 @@ def write_index(folder: Path, runs: Sequence[Path]) -> Path:
             rows += _rows(read_events(run))
         except AppError as error:
             notes.append(tag("p", f"{run.name} is left out: {error}", class_="note"))
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in _COLUMNS]))
+    heads = [tag("th", name, scope="col", class_="number" if name in _NUMBERS else None) for name in _COLUMNS]
+    head = tag("thead", tag("tr", heads))
     body = tag("tbody", rows)
     table = tag("div", tag("table", head, body, class_="index"), class_="scroll", tabindex="0")
     title = f"{count(len(runs), 'run')} in {folder.resolve().name}"
@@ -65,7 +67,7 @@ def _rows(record: Record) -> list[Element]:
         times = [epoch.seconds for epoch in record.epochs_of(operator)]
         mean, median = statistics.fmean(accuracy) if accuracy else None, statistics.median(times) if times else None
         cells = [
-            tag("th", tag("a", run.name, href=link), scope="row"),
+            tag("th", tag("a", run.name, href=link) if link else run.name, scope="row"),
             tag("td", begun),
             tag("td", network),
             tag("td", training),

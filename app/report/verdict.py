@@ -11,7 +11,7 @@ import numpy as np
 from app.data.dataset import CLASSES
 from app.report.record import Record
 from app.report.sections.ranking import headline
-from app.report.wording import count, listed, number, seconds, share
+from app.report.wording import count, listed, number, seconds, share, spread
 from app.run.events import Nonfinite
 from app.run.summary import p_value
 
@@ -88,7 +88,7 @@ def _by_operator(found: list[Nonfinite]) -> dict[str, list[Nonfinite]]:
 
 
 def _accuracy(record: Record) -> Iterator[str]:
-    reached = {o: _spread(accuracies) for o in record.operators if (accuracies := _accuracies(record, o))}
+    reached = {o: spread(accuracies) for o in record.operators if (accuracies := _accuracies(record, o))}
     if not reached:
         return
     images = f"{record.tested_on} digits"
@@ -105,11 +105,6 @@ def _accuracy(record: Record) -> Iterator[str]:
 
 def _accuracies(record: Record, operator: str) -> list[float]:
     return [epoch.test_accuracy for epoch in record.last(operator) if epoch.test_accuracy is not None]
-
-
-def _spread(values: list[float]) -> str:
-    mean = share(statistics.mean(values))
-    return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
 def _disagreement(record: Record) -> Iterator[str]:
