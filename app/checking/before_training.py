@@ -72,7 +72,7 @@ def check_gradient(
     known = None if file is None else _read(file)
     if known is None:
         known = _checked(thing, name, dict(settings or {}), width)
-        if file is not None:
+        if file is not None and known.state != "unknown":  # the next time it may be known
             with suppress(OSError, AppError):  # a cache that cannot be written costs time alone
                 file.parent.mkdir(exist_ok=True)
                 write_whole(file, msgspec.json.encode(known))

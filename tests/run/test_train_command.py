@@ -81,6 +81,7 @@ def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tm
         "model.safetensors",
         "checkpoints",
         "answers.safetensors",
+        "operators.json",
         "report.html",
         "curves.png",
         "SHA256SUMS",
