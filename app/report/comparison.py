@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ from app.run.statistics import LEVEL
 _LARGEST = 10_000_000
 """Bytes of a comparison that are read."""
 
+Accuracy = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Gist = Literal["same", "differs", "cannot tell"]
 
 
@@ -50,8 +51,8 @@ class Result(msgspec.Struct, frozen=True):
     """An operator's figures, an accuracy for each seed."""
 
     seconds_per_epoch: float | None = None
-    test_accuracies: list[float] = []
-    validation_accuracies: list[float] = []
+    test_accuracies: list[Accuracy] = []
+    validation_accuracies: list[Accuracy] = []
 
     @property
     def compared(self) -> list[float]:
@@ -78,7 +79,11 @@ def read(folder: Path) -> Comparison | None:
         found = msgspec.json.decode(read_file(path, _LARGEST), type=Comparison)
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
+    if not found.seeds:
+        return None
     whole = {found.first, *found.operators, *(d.operator for d in found.differences)} <= found.results.keys()
-    if not whole or any(len(found.results[name].compared) != len(found.seeds) for name in found.operators):
+    if not (whole and found.differences) or any(
+        len(found.results[name].compared) != len(found.seeds) for name in found.operators
+    ):
         raise FileError(f"{path} is not as a comparison wrote it: an operator has no results, or not one for each seed")
-    return found if found.seeds else None
+    return found

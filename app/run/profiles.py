@@ -25,6 +25,7 @@ from app.files import read_file, write_whole
 from app.nn import Layer
 from app.ops.definition import OpDef
 from app.run.callbacks import Contestant
+from app.run.events import Index
 from app.run.folder import PROFILES
 from app.run.network import Activation
 from app.tensor import Tensor, grad
@@ -47,8 +48,8 @@ class Histogram(msgspec.Struct, frozen=True):
 
     low: float
     high: float
-    counts: list[int]
-    not_finite: int = 0
+    counts: list[Index]
+    not_finite: Index = 0
 
 
 class Curve(msgspec.Struct, frozen=True):
