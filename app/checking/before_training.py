@@ -24,7 +24,7 @@ from app.checking.subject import Subject
 from app.checking.undisturbed import undisturbed
 from app.checking.verdict import FAILED
 from app.custom.pylayer import PyLayer
-from app.custom.source import source_hash
+from app.custom.source_hash import source_hash
 from app.errors import AppError
 from app.files import read_file, write_whole
 from app.nn import Layer
