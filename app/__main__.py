@@ -52,7 +52,9 @@ COMMANDS = {
         "runs/NAME --port 0",
     ),
     "report": Command(
-        "app.report.command", "make the report of a run, a page that opens anywhere, from the run's folder", "runs/NAME"
+        "app.report.command",
+        "make the report of a run, a page that opens anywhere, from the run's folder; or an index over runs",
+        "runs/NAME",
     ),
     "inspect": Command(
         "app.inspection.command",

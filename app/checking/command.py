@@ -6,7 +6,6 @@ import argparse
 import ast
 import json
 import math
-import os
 import re
 import shutil
 import sys
@@ -20,12 +19,11 @@ from app.checking.subject import Subject
 from app.checking.verdict import FAILED, NOTE, OK, Verdict
 from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
 from app.ops.dtype import NAMES
-from app.printing import escaped, say
+from app.printing import PLAIN, RED, escaped, in_colour, say
 
 _REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
 """The checks that report an operator that must not be run."""
-_COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: "\x1b[1;31m"}
-_PLAIN = "\x1b[0m"
+_COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: RED}
 _INDENT = 25
 """The column in which the words of a line begin."""
 _SIZES = re.compile(r"\[[\d, ]*\]")
@@ -133,11 +131,11 @@ class _Lines:
         if v.failed and self._repeats(v):
             return
         text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
-        paint = _COLOURS[v.state] if _in_colour() else None
+        paint = _COLOURS[v.state] if in_colour(sys.stdout) else None
         if paint is None:
             say(text)
         else:
-            print(f"  {paint}{v.state:6}{_PLAIN}{escaped(text[8:])}", flush=True)
+            print(f"  {paint}{v.state:6}{PLAIN}{escaped(text[8:])}", flush=True)
 
     def _repeats(self, v: Verdict) -> bool:
         """Whether a failure has the reason of an earlier one, perhaps with other sizes."""
@@ -179,11 +177,6 @@ def _wrapped(text: str, indent: int) -> str:
         drop_whitespace=True,
     )
     return "\n" * begin + "\n".join(lines)
-
-
-def _in_colour() -> bool:
-    """Whether to print in colour: on a terminal, unless NO_COLOR is set (see no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _checks(text: str | None) -> list[str]:

@@ -161,6 +161,11 @@ class Network(Layer):
 
     def outputs(self, image: Any) -> list[Any]:
         """What each layer with an operator gives, after that, and then the scores of the classes."""
+        applied, scores = self.applied(image)
+        return [*(made for _, made in applied), scores]
+
+    def applied(self, image: Any) -> tuple[list[tuple[Any, Any]], Any]:
+        """What each operator between layers is given and makes, and the scores of the classes."""
         x = image.astype("float32") * self.scale + self.shift
         if len(self.first_shape) > 1:
             x = reshape(x, [-1, *self.first_shape])
@@ -168,9 +173,9 @@ class Network(Layer):
         for step, operator in zip(self.steps, self.between, strict=True):
             x = step(x)
             if operator is not None:
-                x = operator(x)
-                found.append(x)
-        return [*found, x]
+                given, x = x, operator(x)
+                found.append((given, x))
+        return found, x
 
 
 def _operator(wanted: bool | str, compared: Activation) -> Activation | None:

@@ -32,11 +32,14 @@ from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, meas
 from app.run.events import Cost, Epoch, Event, Record, with_seed
 from app.run.finite import steps_for
 from app.run.folder import COMPARISON, RunFolder, write_sums
+from app.run.gradients import check_gradients, gradients_told
 from app.run.interruption import Interruption
 from app.run.learners import make_learner
 from app.run.loop import Start, TrainingLoop
 from app.run.metrics import Metrics, start_event
 from app.run.network import Activation, model_for_use
+from app.run.profiles import Profile, profile
+from app.run.profiles import keep as keep_profiles
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
 from app.run.resume import check_sources, sources_of
 from app.run.statistics import Difference, Outcome, as_data, differences
@@ -89,6 +92,8 @@ class Run:
         if found is not None:
             check_sources(found.operators, self._sources)
         self._world = ranks_of(config)
+        self._checked = [] if found is not None else check_gradients(config, activations, self._world, console)
+        """What was found about the operators' gradients. A run that goes on was checked when it began."""
         self._dataset = self._data_set()
         begin_alike(self._world, config, self._dataset, activations, found)
         self._trained: dict[int, dict[str, Trained]] = {}
@@ -133,7 +138,7 @@ class Run:
 
     def _introduce(self, entered: Sequence[Contestant], note: str) -> None:
         ranks, seeds = ranks_told(self._world, self._config), self._seeds if self._compared else ()
-        told = introduction(self._config, self._dataset, entered, ranks, seeds)
+        told = introduction(self._config, self._dataset, entered, ranks, seeds, gradients_told(self._checked))
         self._console.say(told + (f"{note}\n" if note else ""))
 
     def _warm_up(self, entered: Sequence[Contestant]) -> None:
@@ -155,6 +160,8 @@ class Run:
 
         if self._found is None:
             record(start_event(self._dataset, first))
+            for checked in self._checked:
+                record(checked)
         if self._workers is not None:
             self._train_side_by_side(first, record)
         else:
@@ -327,7 +334,14 @@ class Run:
                 text += f"\nGo on with: {_resume_command(folder.path, self._activations)}"
             self._console.conclude(text, data, str(folder.path))
         if not at_once:
-            report_run(folder.path, self._dataset, lambda: self._all_scores(entered), self._console, self._writer())
+            report_run(
+                folder.path,
+                self._dataset,
+                lambda: self._all_scores(entered),
+                self._console,
+                self._writer(),
+                lambda: self._profiles(entered),
+            )
         for note in notes:
             self._console.warn(note)
 
@@ -390,6 +404,13 @@ class Run:
             return found
         return {c.operator: scores_of(c, self._dataset, self._config) for c in entered}
 
+    def _profiles(self, entered: Sequence[Contestant]) -> list[Profile]:
+        """What is known of the operators, by the networks of the first seed."""
+        of_first = self._of_first_seed()
+        if len(of_first) < len(entered) and self._workers is None:
+            return [one for contestant in entered if (one := profile(contestant, self._dataset)) is not None]
+        return [trained.profile for trained in of_first.values() if trained.profile is not None]
+
     def _writer(self) -> ReportWriter | None:
         return self._write_report if self._config.report else None
 
@@ -411,8 +432,10 @@ def report_run(
     scores: Callable[[], Mapping[str, np.ndarray]],
     console: Console,
     write: ReportWriter | None,
+    profiles: Callable[[], list[Profile]] = list,
 ) -> None:
-    """Keep the networks' answers to the test images and the hashes of all files, and write the report.
+    """Keep the networks' answers to the test images, what is known of the operators and the hashes of all files, and
+    write the report.
 
     A run whose report cannot be written has not failed, so the reason is a note. Without a writer only hashes are kept.
     """
@@ -425,6 +448,8 @@ def report_run(
                 with warnings_off():
                     if found := scores():
                         keep(answers(dataset, found), folder)
+                    if known := profiles():
+                        keep_profiles(known, folder)
             finally:
                 write_sums(folder)
             page = write(folder)

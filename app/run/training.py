@@ -21,6 +21,7 @@ from app.run.learners import make_learner
 from app.run.loop import TrainingLoop, overall
 from app.run.metrics import Metrics
 from app.run.network import find_activations
+from app.run.profiles import Profile, profile
 from app.run.resume import check_sources, sources_of
 from app.run.steps import warm_up, warnings_off
 from app.run.trust import Trust
@@ -42,6 +43,8 @@ class Trained:
     weights: dict[str, np.ndarray]
     """The trained weights, and the scores of the images below; empty unless they are to be kept."""
     scores: np.ndarray | None
+    profile: Profile | None = None
+    """What is known of the operator, where the weights are kept."""
     events: list[Event] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -130,6 +133,7 @@ def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool
         fingerprint(weights),
         weights if keep else {},
         scores if keep else None,
+        profile(contestant, dataset) if keep and config.report else None,
     )
 
 
