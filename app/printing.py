@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -26,6 +27,20 @@ def _harmless(character: str) -> bool:
 def say(text: str, file: TextIO | None = None) -> None:
     """Print text, by default on standard output, as `escaped` makes it."""
     print(escaped(text), file=sys.stdout if file is None else file, flush=True)
+
+
+RED, PLAIN = "\x1b[1;31m", "\x1b[0m"
+
+
+def in_colour(stream: TextIO) -> bool:
+    """Whether to print in colour: on a terminal that can, unless NO_COLOR is set (see no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def alarm(text: str, file: TextIO) -> None:
+    """Print what nobody should miss: in red where there are colours."""
+    text = escaped(text)
+    print(f"{RED}{text}{PLAIN}" if in_colour(file) else text, file=file, flush=True)
 
 
 def cells(text: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app import static
-from app.checking.finding import Found
+from app.checking.finding import Found, equivalent
 from app.custom.operator import CustomOperator
 from app.errors import OperatorError, silent_end
 from app.graph import names
@@ -75,12 +75,19 @@ class Subject:
     settings: dict[str, Any] = field(default_factory=dict)
     like: str = ""
     """The operator that should give the same, as the user names it."""
+    other: Callable[..., Any] | None = None
+    """That operator itself, where it was given and not named."""
     narrowed: str = ""
     """Why its inputs are not drawn from the usual range, where they are not."""
 
     @property
     def name(self) -> str:
         return self.found.name
+
+    @property
+    def equivalent(self) -> Callable[..., Any]:
+        """The operator that should give the same."""
+        return equivalent(self.like) if self.other is None else self.other
 
     def with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Subject:
         """The same with inputs of other shapes."""

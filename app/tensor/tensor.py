@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.device import no_gpu
+from app.display import Displayed
 from app.errors import ShapeError
 from app.graph import names
 from app.ops.creation import assign
@@ -35,7 +36,7 @@ def _in_place(name: str) -> Callable[[Any, Operand], Tensor]:
     return lambda self, other: self.become(definition(self, other))
 
 
-class Tensor(RunsOperators):
+class Tensor(RunsOperators, Displayed):
     """An array on which operators run at once; with `stop_gradient=False` they are recorded for `backward`."""
 
     __slots__ = (

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from app.checking.checks.gradient import SPECIAL
-from app.checking.finding import equivalent
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.gradcheck import worst_of
@@ -20,7 +19,7 @@ def like(subject: Subject) -> Iterator[Verdict]:
     """Results and gradients beside those of the equivalent: drawn numbers, kinks, infinities, NaN."""
     if not subject.like:
         return
-    other = equivalent(subject.like)
+    other = subject.equivalent
 
     def call(*values: object) -> list[object]:
         return as_list(other(*values))

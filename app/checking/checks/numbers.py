@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from app.checking.finding import equivalent
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 from app.listed import as_list
@@ -62,7 +61,7 @@ def _is_meant(subject: Subject, plain: Arrays) -> bool:
     arrays = [
         np.full_like(a, np.nan) if i.is_float else a for a, i in zip(subject.arrays(), subject.inputs, strict=True)
     ]
-    other = subject.run(arrays, call=lambda *values: as_list(equivalent(subject.like)(*values)))
+    other = subject.run(arrays, call=lambda *values: as_list(subject.equivalent(*values)))
     return all(np.isfinite(o).all() for o in other.outputs)
 
 
