@@ -55,7 +55,8 @@ def _shown(value: Any) -> Element | None:
 
 @_shown.register
 def _program(program: Program) -> Element | None:
-    return _box(_picture(program, "Program") or tag("pre", str(program)))
+    picture = _picture(program, "Program")
+    return _box(tag("pre", str(program)) if picture is None else picture)
 
 
 def _picture(program: Program, title: str) -> Element | None:
@@ -121,7 +122,7 @@ def _ends(size: int, most: int) -> list[int | None]:
     """The indices of the first and the last, None between them for those that are left out."""
     if size <= most:
         return list(range(size))
-    return [*range(most // 2), None, *range(size - most // 2 + 1, size)]
+    return [*range(most // 2), None, *range(size - most // 2, size)]
 
 
 def _number(value: Any) -> str:

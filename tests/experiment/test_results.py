@@ -6,6 +6,7 @@ import doctest
 import json
 import pickle
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +217,14 @@ def test_the_examples_of_help_run(name: str, tmp_path: Path, monkeypatch: pytest
     for test in doctest.DocTestFinder(recurse=False).find(function, name, globs={"app": app}):
         runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
+
+
+def test_a_notebook_shows_the_ranking_curves_and_verdicts(run: Any, comparison: Any):
+    page = run._repr_html_()
+    assert page.count("<figure") == 2
+    assert "scaled</code>" in page
+    compared = comparison._repr_html_()
+    assert compared.count('class="interval"') == 2
+    order = [compared.index(f"<code>{row['operator']}</code>") for row in comparison.table]
+    assert order == sorted(order)
+    assert all(escape(verdict, quote=False) in compared for verdict in comparison.verdicts)
