@@ -20,7 +20,7 @@ from app.run.finite import steps_for
 from app.run.learners import make_learner
 from app.run.loop import TrainingLoop, overall
 from app.run.metrics import Metrics
-from app.run.network import find_activations
+from app.run.network import Activation, find_activations
 from app.run.resume import check_sources, sources_of
 from app.run.steps import warm_up, warnings_off
 from app.run.trust import Trust
@@ -98,6 +98,16 @@ def _train_one(job: Job) -> Trained:
     found = trained(entered, dataset, config, job.keep)
     found.events, found.notes = events, notes
     return found
+
+
+def train_in_turns(config: Config, activations: Sequence[Activation], dataset: Dataset) -> list[list[Epoch]]:
+    """Train several operators, epoch by epoch in turns, and keep nothing; gives the epochs of each."""
+    shape, train = dataset.image_shape, config.train
+    entered = [Contestant(a.name, make_learner(config, a, shape), activation=a) for a in activations]
+    for contestant in entered:
+        warm_up(contestant, Batches(dataset.train_images, dataset.train_labels, None, train.batch_size)[:1])
+    TrainingLoop(config, dataset, entered, []).run()
+    return [contestant.epochs for contestant in entered]
 
 
 @lru_cache(maxsize=1)  # for the next training of this worker
