@@ -143,12 +143,15 @@ def _operator(operator: OpDef) -> Element | None:
     if not isinstance(operator, CustomOperator):
         return None
     source, derived = Activation(operator.name, operator).source, getattr(operator, "gradient_source", "")
-    plot = _plot(operator)
+    chart = _plot(operator)
+    plot = None if chart is None else draw_chart(chart)
+    if plot is not None:
+        plot.remove(plot[-1])  # the values as a table
     return _box(
         tag("p", tag("b", operator.name), f" {found(operator, operator.name).kind}", class_="about"),
         tag("pre", source) if source else None,
         tag("details", tag("summary", "The derived gradient"), tag("pre", derived), open="open") if derived else None,
-        None if plot is None else draw_chart(plot),
+        plot,
     )
 
 
@@ -253,11 +256,13 @@ def _style() -> str:
 
 
 _RULES = """
-.opsmith { %(light)s color: var(--ink); max-width: 900px; font: 14px/1.5 system-ui, sans-serif; }
+.opsmith { %(light)s color-scheme: light; color: var(--ink); max-width: 900px; font: 14px/1.5 system-ui, sans-serif; }
 @media (prefers-color-scheme: dark) {
-  body:not([data-jp-theme-light="true"]):not(.vscode-light) .opsmith { %(dark)s }
+  body:not([data-jp-theme-light="true"]):not(.vscode-light) .opsmith { %(dark)s color-scheme: dark; }
 }
-body[data-jp-theme-light="false"] .opsmith, body.vscode-dark .opsmith, html[theme="dark"] .opsmith { %(dark)s }
+body[data-jp-theme-light="false"] .opsmith, body.vscode-dark .opsmith, html[theme="dark"] .opsmith {
+  %(dark)s color-scheme: dark;
+}
 .opsmith {
   %(kept)s
   p, ul, figure { margin: 4px 0; } h3 { font-size: 1em; margin: 0; } .about { color: var(--quiet); }
