@@ -111,15 +111,14 @@ def resume(
 ) -> TrainingResult:
     """Go on with the run in a folder, which was interrupted, as if it had not been.
 
-    `operators` are those that no name leads to, such as one of a notebook's cell, defined again as they were; files of
-    operators that the run names have to be given too, as they are run.
+    `operators` are those of yours that the run needs: one in a file by its name, and one that no name leads to, such as
+    a notebook's, defined again as it was.
     """
     given = [activation_of(operator) for operator in operators]
-    named = [operator for operator in operators if isinstance(operator, str)]
     return api.resume(
         Path(folder),
         console=_console(quiet),
-        trust=Trust(named, by=str(folder)),
+        trust=Trust([a.home for a in given if a.home], by=str(folder)),
         given=[a for a in given if not a.has_name],
         keep_interrupted=is_interactive(),
     )

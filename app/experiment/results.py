@@ -38,7 +38,7 @@ class TrainedOperator:
         self.source = activation.source
         """The source of the user's function or class; '' where it cannot be read."""
         self.config, self.image = result.config, result.image
-        self.home = activation.home
+        self.home = os.path.abspath(activation.home) if activation.home else ""
         self._activation: Activation | None = activation
         self._named = activation.has_name
         self._network: Layer | None = None

@@ -7,6 +7,7 @@ nothing of an earlier version is left, and no time is spent on imports.
 from __future__ import annotations
 
 import argparse
+import importlib
 import multiprocessing
 import os
 import signal
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 
 CHECKS = ("gradient", "untouched", "repeatable")
 """What is checked: the promises that training relies on. `check` holds an operator to all of them."""
+_IMPORTED_ONCE = (
+    "numba",
+    "app.checking.checks",
+    "app.checking.examples",
+    "app.engine.compiled.engine",
+    "app.run.training",
+)
+"""What the processes that examine a version find imported already."""
 _PAUSE = 0.05
 """Seconds between two looks at the files."""
 
@@ -58,13 +67,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Watch until Ctrl-C."""
+    import msgspec
+
     from app.data import load
     from app.run.config import load_config
 
     file, name = _parted(options.operators)
     if not file.is_file():
         raise ConfigError(f"there is no file {file} to watch")
-    config = load_config(options.config, options.overrides)
+    config = msgspec.structs.replace(load_config(options.config, options.overrides), report=False)
     data = config.data
     watcher = Watcher(file, name, config, load(data.source, data.sources, data.folder))
     print(f"Watching {escaped(str(file))}; save it to see what it does. Ctrl-C ends it.", flush=True)
@@ -86,12 +97,8 @@ class Watcher:
     """Looks at a file, and at those beside it that it imports, and has each version of them examined."""
 
     def __init__(self, file: Path, name: str, config: Config, dataset: Dataset):
-        import numba  # noqa: F401 - so that no process has to import it again
-
-        from app.checking import findings  # noqa: F401
-        from app.engine.compiled import engine  # noqa: F401
-        from app.run import learners, steps  # noqa: F401
-
+        for module in _IMPORTED_ONCE:
+            importlib.import_module(module)
         self._file, self._name, self._config, self._dataset = file, name, config, dataset
         self._files = {file.resolve()}
         self._seen: Mapping[Path, int] = {}
@@ -114,7 +121,8 @@ class Watcher:
                 self._begin(stamps)
             return
         if self._answers is None or not self._answers.poll(_PAUSE):
-            time.sleep(0 if self._answers is not None else _PAUSE)
+            if self._answers is None:
+                time.sleep(_PAUSE)
             return
         try:
             answer = self._answers.recv()
@@ -126,7 +134,8 @@ class Watcher:
             return
         if isinstance(answer, Look):
             self._say(answer)
-            self._last[answer.operator] = answer if not answer.wrong else self._last.get(answer.operator, answer)
+            if not answer.wrong:
+                self._last[answer.operator] = answer
         else:
             self._files = {self._file.resolve(), *answer}
             self._seen = {**_stamps(self._files), **self._seen}
@@ -167,17 +176,15 @@ def _stamps(files: set[Path]) -> dict[Path, int]:
 
 
 def told(look: Look, last: Look | None) -> str:
-    """A line about a version: against the last one, and against the baseline."""
+    """A line about a version: against the last one that was trained, and against the baseline."""
     if look.wrong:
         return f"{look.operator}  {look.wrong}"
-    before = last is not None and not last.wrong
     accuracy, speed = [], f"epoch {look.seconds:.3f} s"
-    if before:
-        assert last is not None
+    if last is not None:
         accuracy.append(f"{look.accuracy - last.accuracy:+.4f} to the last version")
     if look.baseline:
         accuracy.append(f"{look.accuracy - look.baseline_accuracy:+.4f} to {look.baseline}")
-        was = f" (was {last.ratio:.2f})" if before and last is not None else ""
+        was = f" (was {last.ratio:.2f})" if last is not None else ""
         speed += f", {look.ratio:.2f} times {look.baseline}'s{was}"
     beside = f" ({', '.join(accuracy)})" if accuracy else ""
     return f"{look.operator}  gradient ok  accuracy {look.accuracy:.4f}{beside}  {speed}"
