@@ -55,12 +55,12 @@ class NotebookConsole(Console):
         super().__init__()
         self._live = None
         self._show = show or Display()
-        self._doing = ""
+        self._doing = self._end = ""
         self._tested_at: dict[str, str] = {}
         self._shown_at = 0.0
 
     def say(self, text: str) -> None:
-        self._doing = escaped(text).strip("\n")
+        self._doing = f"{self._end}{escaped(text)}".strip("\n")
         self._update()
 
     def warn(self, text: str) -> None:
@@ -82,6 +82,7 @@ class NotebookConsole(Console):
         self._progress = {}
         resume = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(("Stopped", "Go on with")))
         self.say(f"{resume}The run is in {folder}/")
+        self._end = f"{self._doing}\n"
 
     # As a callback
 
