@@ -60,14 +60,15 @@ def page_of(run: TrainedRun) -> str:
     icon = base64.b64encode(_asset("icon.svg").encode()).decode()
     page = _asset("index.html")
     for mark, put in {
-        r'<link rel="icon".*?>': f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">',
-        r'<link rel="stylesheet".*?>': f"<style>{style}</style>",
-        r"<script .*?</script>\n": "",
-        r"<title>": f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<title>',
-        r"</body>": f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>\n</body>',
+        '<link rel="icon"': f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">',
+        '<link rel="stylesheet"': f"<style>{style}</style>",
+        "<script ": "",
+        "<title>": f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<title>Draw a digit</title>',
+        "</body>": f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>\n</body>',
     }.items():
-        page, count = re.subn(mark, lambda found, put=put: put, page, count=1, flags=re.DOTALL)
-        assert count == 1, f"the page has no {mark}"
+        before, found, rest = page.partition(mark)
+        assert found, f"the page has no {mark}"
+        page = f"{before}{put}\n{rest.partition(chr(10))[2]}"  # in the place of the line
     return page
 
 
