@@ -68,7 +68,8 @@ def page_of(run: TrainedRun) -> str:
     }.items():
         before, found, rest = page.partition(mark)
         assert found, f"the page has no {mark}"
-        page = f"{before}{put}\n{rest.partition(chr(10))[2]}"  # in the place of the line
+        _, _, after = rest.partition("\n")  # the whole line is replaced
+        page = f"{before}{put}\n{after}"
     return page
 
 
