@@ -11,7 +11,7 @@ RUN := .venv/bin/python
 READY := .venv/made-from-pyproject.toml
 HAS := .venv/has-
 
-.PHONY: help train quick compare demo train-mpi test soak data bench lint clean
+.PHONY: help train quick compare demo train-mpi test soak data bench lint docs pictures package clean
 .DEFAULT_GOAL := help
 
 help:
@@ -53,14 +53,23 @@ lint: $(HAS)dev  ## check style, format and types
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-clean:  ## remove caches; runs/, data/ and .venv stay
+docs: $(HAS)docs  ## build the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+
+pictures: $(HAS)dev  ## make the pictures of the README again, with Chromium (ARGS=RUN for the report of that run)
+	$(RUN) tools/pictures.py $(ARGS)
+
+package: $(HAS)dev  ## build wheel and sdist into dist/, install them elsewhere, and run them
+	$(RUN) tools/package.py
+
+clean:  ## remove caches and site/; runs/, data/ and .venv stay
 	@echo 'Removing $(CACHES), and __pycache__ in $(SOURCES)'
 	@rm -rf $(CACHES)
 	@for folder in $(SOURCES); do \
 	  if test -d $$folder; then find $$folder -name __pycache__ -type d -prune -exec rm -rf {} +; fi; done
 
-CACHES := .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
-SOURCES := app benchmarks examples tests
+CACHES := .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis site
+SOURCES := app benchmarks examples tests tools
 
 # --- The set-up ---
 

@@ -1,4 +1,4 @@
-"""The door to the tools: `python -m app COMMAND`."""
+"""The command line: `python -m app COMMAND`, or `opsmith COMMAND` where it is installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.signals import ends_at_once
 
 
 class Command(NamedTuple):
-    """A command: the module whose `add_arguments` and `run` it is, a line of help, and an example of its words."""
+    """A command: the module that has its `add_arguments` and `run`, a line of help, and an example."""
 
     module: str
     help: str
@@ -24,7 +24,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "data": Command("app.data.command", "show where MNIST is and whether it is whole; fetch it", "fetch"),
+    "data": Command("app.data.command", "show where MNIST is stored and whether it is complete; download it", "fetch"),
     "check": Command(
         "app.checking.command",
         "examine custom operators: gradients, shapes, behaviour, how they are compiled",
@@ -32,7 +32,7 @@ COMMANDS = {
     ),
     "compare": Command(
         "app.experiment.compare_command",
-        "train several operators alike, over several seeds, and tell which differ",
+        "compare several operators over several seeds: accuracy, speed, and which differences are significant",
         "--with relu,my_ops.py:swish --seeds 5 train.epochs=2",
     ),
     "watch": Command(
@@ -49,11 +49,11 @@ COMMANDS = {
         "app.use.export", "write a trained network as a file that other programs run", "runs/NAME network.onnx"
     ),
     "predict": Command(
-        "app.use.predict", "say which digits image files show, by a trained network", "runs/NAME digit.png --top 2"
+        "app.use.predict", "recognise the digits in image files with a trained network", "runs/NAME digit.png --top 2"
     ),
     "demo": Command(
         "app.use.demo.command",
-        "open a page on which one draws digits, and trained networks read them",
+        "open a page on which you draw digits and trained networks read them",
         "runs/NAME --port 0",
     ),
     "report": Command(
@@ -65,18 +65,18 @@ COMMANDS = {
         "--config configs/quick.yaml",
     ),
 }
-"""The commands beside `train`, which is train.py."""
-TRAIN = "train the custom operator of a configuration beside the built-in one, as train.py does"
+"""The commands other than `train`."""
+TRAIN = "train a custom operator beside the built-in one, as train.py does"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the arguments name; gives the exit status."""
+    """Run the command that the arguments name, and return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["train"]:
         from app.experiment.train_command import main as train
 
         return train(given[1:], "opsmith train")
-    if given[:1] == ["compare"]:  # which may be one of many ranks, as training may
+    if given[:1] == ["compare"]:  # may run on many ranks, as training does
         return ending.run(lambda: _run(given))
     return run(lambda: _run(given))
 
@@ -94,20 +94,20 @@ def _run(given: Sequence[str]) -> int:
         for word, command in COMMANDS.items()
     }
     if given[:1] and given[0] in COMMANDS:
-        module = importlib.import_module(COMMANDS[given[0]].module)  # no other than the one that is run
+        module = importlib.import_module(COMMANDS[given[0]].module)  # only the command that runs
         module.add_arguments(parsers[given[0]])
         options = _options(parsers[given[0]], given[1:])
         with ends_at_once():
             return int(module.run(options))
     parser.parse_args(given)
-    raise AssertionError("what names no command is help, or a mistake")
+    raise AssertionError("arguments without a command should have ended in help or an error")
 
 
 def _options(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """What the words say; `key=value` and options may stand in any order."""
+    """Parse the arguments; `key=value` and options may be mixed."""
     try:
         return parser.parse_intermixed_args(words)
-    except TypeError:  # of a command that has commands of its own, or takes all words that follow one
+    except TypeError:  # argparse cannot mix them where a command has subcommands, or takes all remaining words
         return parser.parse_args(words)
 
 

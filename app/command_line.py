@@ -1,4 +1,4 @@
-"""What all commands share: how each way that one can end becomes a message and an exit status."""
+"""How a command ends: every error becomes one message and an exit status."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from app.printing import escaped
 
 FAILED = 1
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
-"""What shells report for a program that Ctrl-C, writing to a reader that has gone, or SIGTERM ended."""
+"""The exit statuses that shells use for Ctrl-C, a closed pipe and SIGTERM."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose messages, which repeat words of the command line, are printed like all others."""
+    """A parser that escapes its messages, because they repeat words of the command line."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        (sys.stderr if file is None else file).write(escaped(message))  # argparse itself would not mind a full disk
+        (sys.stderr if file is None else file).write(escaped(message))  # unlike argparse, raise if the disk is full
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM asked for an end."""
+    """Raised on SIGTERM."""
 
 
 def run(command: Callable[[], int]) -> int:
-    """Run a command; gives its exit status. What a user can cause ends in one line on standard error, or silently."""
+    """Run a command and return its exit status. Errors that a user can cause end in one line on standard error."""
     begin()
     try:
         return _written(command)
@@ -51,7 +51,7 @@ def run(command: Callable[[], int]) -> int:
 
 
 def _written(command: Callable[[], int]) -> int:
-    """Run a command, and write out what it printed: a disk may be full."""
+    """Run a command and flush its output, so that a full disk is an error."""
     try:
         status = command()
     except SystemExit:  # as after `--help`
@@ -62,7 +62,7 @@ def _written(command: Callable[[], int]) -> int:
 
 
 def _subject(error: OSError) -> str:
-    """What an error that names no file is about, as far as that can be found out: what was printed is still waiting."""
+    """Whether an error without a file name is about standard output, found out by flushing it."""
     try:
         if error.filename is None:
             print(end="\n" if getattr(sys.stdout, "write_through", False) else "", flush=True)
@@ -72,11 +72,11 @@ def _subject(error: OSError) -> str:
 
 
 def _without_folder() -> str:
-    """Words about a working folder that is gone, by which no file can be found."""
+    """An explanation if the working folder no longer exists."""
     try:
         os.getcwd()
     except FileNotFoundError:
-        return ". The working folder is gone: change into one that is there"
+        return ". The working folder no longer exists: change to another one"
     return ""
 
 
@@ -85,23 +85,23 @@ def _failed(message: str, status: int) -> int:
         print(escaped(message), file=sys.stderr)
     except BrokenPipeError:
         return CLOSED_PIPE
-    except OSError:  # nowhere is left to say it
+    except OSError:  # there is nowhere to print it
         pass
     return status
 
 
 def begin() -> None:
-    """Make the streams what a command expects: every text can be printed, and what a closed stream is given is lost."""
+    """Prepare the output streams: any text can be printed, and output to a closed stream is discarded."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _drain(stream: TextIO) -> None:
-    """Write out what is waiting. What cannot be written is dropped, or Python would try, and complain, as it exits."""
+    """Flush a stream. On failure discard its content, so that Python does not try again at exit."""
     try:
         stream.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Values made from nothing: constants, ranges and random numbers, eagerly or, in static mode, as operators."""
+"""Creating values: constants, ranges and random numbers. In static mode they are operators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _shape(shape: Any) -> list[int]:
 
 
 def full(shape: Any, fill_value: float, dtype: Any = None, name: str | None = None) -> Any:
-    """The same number everywhere; without a type, in the default one, as in Paddle also where it is whole."""
+    """A value filled with one number, by default of the default floating type, as in Paddle."""
     if dtype is None:
         dtype = "bool" if isinstance(fill_value, bool) else get_default_dtype()
     sizes, known = sizes_of(shape)
@@ -51,24 +51,24 @@ def full(shape: Any, fill_value: float, dtype: Any = None, name: str | None = No
 
 
 def zeros(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """Zeros."""
+    """A value filled with zeros."""
     return full(shape, 0.0, dtype or get_default_dtype())
 
 
 def ones(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """Ones."""
+    """A value filled with ones."""
     return full(shape, 1.0, dtype or get_default_dtype())
 
 
 def empty(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """A value whose numbers are to be set yet; they are zeros here."""
+    """A value to be filled later. It is filled with zeros here."""
     return zeros(shape, dtype)
 
 
 def arange(
     start: float = 0, end: float | None = None, step: float = 1, dtype: Any = None, name: str | None = None
 ) -> Any:
-    """The numbers from `start` up to, and without, `end`."""
+    """Numbers from `start` (inclusive) to `end` (exclusive), in steps of `step`."""
     start, end = (0, start) if end is None else (start, end)
     array = np.arange(start, end, step)
     kind = get_default_dtype() if array.dtype.kind == "f" else "int64"
@@ -76,7 +76,7 @@ def arange(
 
 
 def linspace(start: float, stop: float, num: int, dtype: Any = None, name: str | None = None) -> Any:
-    """`num` numbers at equal distances, the ends included."""
+    """`num` evenly spaced numbers from `start` to `stop`, both included."""
     array = np.linspace(float(start), float(stop), int(num))
     return _from_array(array.astype(canonical(dtype or get_default_dtype())))
 
@@ -84,15 +84,15 @@ def linspace(start: float, stop: float, num: int, dtype: Any = None, name: str |
 def logspace(
     start: float, stop: float, num: int, base: float = 10.0, dtype: Any = None, name: str | None = None
 ) -> Any:
-    """`num` powers of `base`, whose exponents are at equal distances."""
+    """`num` powers of `base` with evenly spaced exponents."""
     array = np.logspace(float(start), float(stop), int(num), base=float(base))
     return _from_array(array.astype(canonical(dtype or get_default_dtype())))
 
 
 def meshgrid(*args: Any, name: str | None = None, indexing: str = "ij") -> list[Any]:
-    """Coordinates of every point of a grid, from vectors of coordinates; with "xy" the first two axes are exchanged."""
+    """Coordinate matrices from coordinate vectors. With indexing "xy" the first two axes are swapped."""
     if indexing not in ("ij", "xy"):
-        raise OperatorError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
+        raise OperatorError(f"meshgrid: indexing must be 'ij' or 'xy', found {indexing!r}")
     lines = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     axes = list(range(len(lines)))
     if indexing == "xy":
@@ -102,17 +102,17 @@ def meshgrid(*args: Any, name: str | None = None, indexing: str = "ij") -> list[
 
 
 def eye(num_rows: int, num_columns: int | None = None, dtype: Any = None) -> Any:
-    """The unit matrix."""
+    """The identity matrix."""
     return _from_array(np.eye(num_rows, num_columns, dtype=canonical(dtype or get_default_dtype())))
 
 
 def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
-    """The places of the lower part of a matrix: their rows, and below these their columns."""
+    """The row and column indices of the lower triangle of a matrix, as the two rows of the result."""
     return _from_array(np.stack(np.tril_indices(row, offset, col)).astype(canonical(dtype)))
 
 
 def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: Any = "int64") -> Any:
-    """The places of the upper part of a matrix: their rows, and below these their columns."""
+    """The row and column indices of the upper triangle of a matrix, as the two rows of the result."""
     return _from_array(np.stack(np.triu_indices(row, offset, col)).astype(canonical(dtype)))
 
 
@@ -122,19 +122,19 @@ def clone(x: Any, name: str | None = None) -> Any:
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
-    """The shape that values of two shapes have together."""
+    """The shape that two shapes broadcast to."""
     return [int(size) for size in broadcast(x_shape, y_shape)]
 
 
 def tolist(x: Any) -> Any:
-    """The numbers of a Tensor, in lists."""
+    """A Tensor as nested lists of numbers."""
     return x.tolist()
 
 
 def uniform(
     shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, seed: int = 0, name: str | None = None
 ) -> Any:
-    """Random numbers, each equally likely between `min` and `max`."""
+    """Uniformly distributed random numbers between `min` and `max`."""
     return _make(
         drawing.uniform_random,
         shape=_shape(shape),
@@ -146,7 +146,7 @@ def uniform(
 
 
 def rand(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """Random numbers, each equally likely between 0 and 1."""
+    """Uniformly distributed random numbers between 0 and 1."""
     return uniform(shape, dtype, 0.0, 1.0)
 
 
@@ -170,7 +170,7 @@ def normal(
 
 
 def standard_normal(shape: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """Random numbers of the normal distribution with mean 0 and deviation 1."""
+    """Normally distributed random numbers with mean 0 and standard deviation 1."""
     return normal(0.0, 1.0, shape, dtype=dtype)
 
 
@@ -180,29 +180,29 @@ randn = standard_normal
 def randint(
     low: int = 0, high: int | None = None, shape: Any = (1,), dtype: Any = None, name: str | None = None
 ) -> Any:
-    """Random whole numbers from `low` up to, and without, `high`; from 0 where only one is given."""
+    """Random integers from `low` (inclusive) to `high` (exclusive), or from 0 to `low` if `high` is not given."""
     low, high = (0, low) if high is None else (low, high)
     return _make(drawing.integer_random, shape=_shape(shape), dtype=canonical(dtype or "int64"), low=low, high=high)
 
 
 def randint_like(x: Any, low: int = 0, high: int | None = None, dtype: Any = None, name: str | None = None) -> Any:
-    """Random whole numbers in the shape, and the element type, of another value."""
+    """Random integers with the shape and element type of `x`."""
     return randint(low, high, x.shape, "int64").astype(dtype or x.dtype)
 
 
 def randperm(n: int, dtype: Any = "int64", name: str | None = None) -> Any:
-    """The whole numbers from 0 up to, and without, `n`, in random order."""
+    """The integers from 0 to n - 1 in random order."""
     return _make(drawing.permutation, n=int(n), dtype=canonical(dtype))
 
 
 @public()
 def assign(x: Any, output: Any = None) -> Any:
-    """A copy of a value, of which a number, a list or an array becomes one; if given, `output` is changed to it."""
+    """A copy of a value, a number, a list or an array. If `output` is given, it is overwritten with the copy."""
     value = x if is_tensor(x) else _from_array(to_tensor(x)._array)
     copied = apply(ops.assign, [value], {}, None if output is None else [output])
     return copied if output is None else output
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether something is a value that operators work on."""
+    """Whether `x` is a Tensor or a Variable."""
     return isinstance(x, (Tensor, Variable))

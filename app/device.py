@@ -1,4 +1,4 @@
-"""Where values are computed, for programs that choose: there is the CPU."""
+"""Devices, for programs that choose one. Only the CPU exists here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def __dir__() -> list[str]:
 
 
 class DeviceError(AppError, RuntimeError):
-    """A device that is not there."""
+    """A device that does not exist here."""
 
 
 class CPUPlace:
@@ -39,39 +39,39 @@ class CPUPlace:
 
 
 class CUDAPlace:
-    """A GPU, which no value can be on."""
+    """A GPU: constructing one is an error."""
 
     def __init__(self, device_id: int = 0):
         raise no_gpu(f"CUDAPlace({device_id})")
 
 
 def set_device(device: Any) -> CPUPlace:
-    """Choose the device. Only the CPU is there: another one is refused."""
+    """Choose the device. Anything but the CPU is an error."""
     if device != CPUPlace() and str(device).partition(":")[0] != "cpu":
         raise no_gpu(f"device {str(device)!r}")
     return CPUPlace()
 
 
 def get_device() -> str:
-    """The name of the device that values are computed on."""
+    """The name of the device, which is `cpu`."""
     return "cpu"
 
 
 def is_compiled_with_cuda() -> bool:
-    """Whether GPUs can be used."""
+    """Whether GPUs can be used: always False."""
     return False
 
 
 def device_count() -> int:
-    """How many GPUs can be used."""
+    """The number of GPUs: 0."""
     return 0
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
-    """The places that a Program can be run on."""
+    """The places that a Program can run on."""
     return [CPUPlace()] * (device_count or 1)
 
 
 def no_gpu(wish: Any) -> DeviceError:
-    """The error to raise where a GPU is asked for."""
-    return DeviceError(f"{wish} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")
+    """The error for a program that asks for a GPU."""
+    return DeviceError(f"{wish} is not available: opsmith computes on the CPU, CPUPlace() or 'cpu'")

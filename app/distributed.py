@@ -1,7 +1,7 @@
-"""Many processes from within a program: who they are, what they send each other, a layer that they share.
+"""Several processes in one program: ranks, collective operations and a layer that they share.
 
-The names are Paddle's. `mpiexec -n 2 python program.py` starts the processes; without it there is one, and all of
-this does nothing.
+The names are Paddle's. `mpiexec -n 2 python program.py` starts the processes. Without it there is one process, and the
+calls do nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def __dir__() -> list[str]:
 
 
 class ReduceOp:
-    """How numbers of many ranks become one."""
+    """The reductions of `all_reduce` and `reduce`."""
 
     SUM, MAX, MIN, PROD, AVG = "sum", "max", "min", "prod", "avg"
 
@@ -51,12 +51,12 @@ class ParallelEnv:
 
     @property
     def rank(self) -> int:
-        """From 0 on."""
+        """The rank of this process, from 0."""
         return get_rank()
 
     @property
     def local_rank(self) -> int:
-        """The same among the processes of this machine, if they have met."""
+        """The rank among the processes of this machine."""
         world = entered()
         return world.local_rank if world is not None else 0
 
@@ -64,45 +64,45 @@ class ParallelEnv:
 
     @property
     def world_size(self) -> int:
-        """How many processes there are."""
+        """The number of processes."""
         return get_world_size()
 
     nranks = world_size
 
 
 def init_parallel_env() -> None:
-    """Meet the other processes. From here on, whatever ends one of them ends all, with one message."""
+    """Connect to the other processes. From here on, an error in one of them ends all, with one message."""
     if not is_initialized() and launched() is not None:
-        from app.ranks import ending  # imported late, as few programs need it
+        from app.ranks import ending  # imported late: few programs need it
 
         ending.join()
 
 
 def is_initialized() -> bool:
-    """Whether other processes were met."""
+    """Whether `init_parallel_env` has been called."""
     world = entered()
     return world is not None and world.size > 1
 
 
 def get_rank(group: Any = None) -> int:
-    """Which of the processes this one is, from 0 on."""
+    """The rank of this process, from 0."""
     return place()[0]
 
 
 def get_world_size(group: Any = None) -> int:
-    """How many processes there are."""
+    """The number of processes."""
     return place()[1]
 
 
 def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Any = None, sync_op: bool = True) -> None:
-    """Replace a Tensor's numbers, at every rank, by the sum over all ranks, or another reduction."""
+    """Replace a Tensor on every rank with its sum, or another reduction, over all ranks."""
     world = _met("all_reduce")
     how: Any = op
     in_place([tensor._array], lambda array: world.allreduce(array, how))
 
 
 def reduce(tensor: Tensor, dst: int = 0, op: str = ReduceOp.SUM, group: Any = None, sync_op: bool = True) -> None:
-    """The same, at the rank `dst` alone."""
+    """Replace a Tensor on rank `dst` with its sum, or another reduction, over all ranks."""
     mine = tensor._array.copy()
     all_reduce(tensor, op)
     if get_rank() != dst:
@@ -110,13 +110,13 @@ def reduce(tensor: Tensor, dst: int = 0, op: str = ReduceOp.SUM, group: Any = No
 
 
 def broadcast(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) -> None:
-    """Replace a Tensor's numbers by those of the rank `src`."""
+    """Replace a Tensor on every rank with that of rank `src`."""
     world = _met("broadcast")
     in_place([tensor._array], lambda array: world.broadcast(array, src))
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, sync_op: bool = True) -> None:
-    """Put the Tensor of each rank, all of one shape, into a list: at its end or, where it holds them, in place."""
+    """Collect the Tensors of all ranks in a list: appended to it, or copied into the Tensors that it holds."""
     world = _met("all_gather")
     found = [tensor.clone().detach() for _ in range(world.size)]
     for rank, theirs in enumerate(found):
@@ -129,25 +129,25 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, syn
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Put what each rank has to say into a list: plain data, such as text, numbers, lists and dicts."""
+    """Collect an object of each rank in a list. Objects are plain data: text, numbers, lists and dicts."""
     object_list[:] = _met("all_gather_object").gather(obj)
 
 
 def barrier(group: Any = None) -> None:
-    """Wait until every rank has come here."""
+    """Wait until every rank has called this."""
     _met("barrier").barrier()
 
 
 def _met(what: str) -> World:
     if launched() is not None and not is_initialized():
-        raise DistError(f"{what} before the ranks have met: call init_parallel_env() first")
+        raise DistError(f"{what} needs the other ranks: call init_parallel_env() first")
     return current()
 
 
 def spawn(
     func: Callable[..., Any], args: Sequence[Any] = (), nprocs: int = 1, join: bool = True, **options: Any
 ) -> None:
-    """Call a function, in this process: others are started by mpiexec."""
+    """Call a function in this process. Other processes are started by mpiexec."""
     there = get_world_size()
     if nprocs not in (-1, there):
         raise DistError(

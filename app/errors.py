@@ -1,4 +1,4 @@
-"""The errors that a user can meet: each says what was wrong, what was found, what was expected and what to do."""
+"""The exceptions. Each message says what was wrong, what was found, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def __dir__() -> list[str]:
 
 
 def add_note(error: BaseException, words: str) -> None:
-    """Put words below those of an error: Python prints them from 3.11 on, and keeps them for whoever asks before."""
+    """Add a note to an exception. Python prints notes from 3.11 on; before, they are only stored."""
     if hasattr(error, "add_note"):
         error.add_note(words)
     else:
@@ -37,7 +37,7 @@ def add_note(error: BaseException, words: str) -> None:
 
 
 class AppError(Exception):
-    """Any mistake that the user can mend. At the command line it is printed without a traceback."""
+    """The base of all errors that a user can correct. Commands print them without a traceback."""
 
     exit_status = 1
 
@@ -49,69 +49,69 @@ class ConfigError(AppError):
 
 
 class DataError(AppError):
-    """A data file that is missing, damaged or not what it should be."""
+    """A data file that is missing, damaged or of the wrong kind."""
 
 
 class FileError(AppError, ValueError):
-    """A file that is damaged or of another kind, or a value that no file can hold."""
+    """A file that is damaged or of the wrong kind, or a value that cannot be saved."""
 
 
 class MissingFileError(AppError, FileNotFoundError):
-    """A file that is not there."""
+    """A file that does not exist."""
 
 
 class OperatorError(AppError, RuntimeError):
-    """An operator, built-in or custom, that cannot do what it was asked."""
+    """An operator, built-in or custom, that was called wrongly."""
 
 
 class ShapeError(OperatorError, ValueError):
-    """Shapes that an operator cannot work on."""
+    """Shapes that an operator does not accept."""
 
 
 class DtypeError(OperatorError, TypeError):
-    """Element types that an operator cannot work on."""
+    """Element types that an operator does not accept."""
 
 
 class CustomOperatorError(OperatorError, ValueError, TypeError):
-    """A custom operator that breaks the rules: by what it is called with, what it keeps or what it returns."""
+    """A custom operator that breaks the rules, for example by what it returns or saves."""
 
 
 class MissingFunctionError(CustomOperatorError, NotImplementedError, OSError):
-    """A PyLayer without forward or backward. (Paddle shows what happens inside a backward pass as an OSError.)"""
+    """A PyLayer without forward or backward. It is an OSError, too, as in Paddle."""
 
 
 class GradientError(OperatorError, ValueError):
-    """A gradient that was asked for, and that nothing leads to."""
+    """A gradient with respect to a value that the result does not depend on."""
 
 
 class GradientArgumentError(GradientError, AssertionError, TypeError):
-    """A call of `grad` that names something else than Tensors; Paddle asserts, PyTorch raises a TypeError."""
+    """An argument of `grad` that is not a Tensor."""
 
 
 class GradcheckError(OperatorError):
-    """A gradient that is not what finite differences give, or that cannot be compared with them."""
+    """A gradient that differs from finite differences, or cannot be compared with them."""
 
 
 class InPlaceError(OperatorError, ValueError):
-    """A change in place that gradients forbid, or that was made before they were computed."""
+    """An in-place change of a value that a gradient needs."""
 
 
 class ReadOnlyError(OperatorError, ValueError):
-    """A function of an operator that writes into what it was given, which is read-only."""
+    """An operator's function that writes into its inputs, which are read-only."""
 
 
 class BoundsError(OperatorError, IndexError):
-    """A function of an operator that indexes outside of an array."""
+    """An operator's function that indexes outside of an array."""
 
 
 class ProgramError(AppError, ValueError, RuntimeError):
-    """A Program that cannot be built or run as asked: a missing feed, an unknown variable, no initial value."""
+    """A Program that cannot be built or run: a missing feed, an unknown variable, no initial value."""
 
 
 class ExportError(AppError, RuntimeError):
-    """A network that cannot be written in another format: what stands in the way is named, all of it at once."""
+    """A network that cannot be exported. The message lists all reasons at once."""
 
 
 def silent_end(who: str, error: BaseException) -> OperatorError:
-    """The error for a user's function that raised what would end the program without a word, such as SystemExit."""
+    """The error for a user's function that raised SystemExit or the like, which would end the program silently."""
     return OperatorError(f"{who} raised {type(error).__name__}: {error}")

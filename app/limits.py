@@ -1,4 +1,4 @@
-"""The limits of element types: the smallest and the largest numbers that they hold, and how fine they are."""
+"""`iinfo` and `finfo`: the limits of element types."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.ops.dtype import INTEGERS, canonical, is_float
 
 
 class iinfo:  # noqa: N801 - Paddle's name
-    """The limits of a type of whole numbers."""
+    """The limits of an integer type."""
 
     def __init__(self, dtype: Any):
         name = np.dtype(canonical(dtype)).name
         if name not in INTEGERS:
-            raise DtypeError(f"iinfo tells of whole numbers, not of {name}; use finfo")
+            raise DtypeError(f"iinfo expects an integer type, found {name}; use finfo")
         limits = np.iinfo(name)
         self.dtype, self.bits = name, limits.bits
         self.min, self.max = int(limits.min), int(limits.max)
@@ -31,7 +31,7 @@ class finfo:  # noqa: N801 - Paddle's name
     def __init__(self, dtype: Any):
         name = np.dtype(canonical(dtype)).name
         if not is_float(name):
-            raise DtypeError(f"finfo tells of floating types, not of {name}; use iinfo")
+            raise DtypeError(f"finfo expects a floating type, found {name}; use iinfo")
         limits = np.finfo(name)
         self.dtype, self.bits = name, limits.bits
         self.min, self.max = float(limits.min), float(limits.max)

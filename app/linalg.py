@@ -4,10 +4,9 @@ from typing import NoReturn
 
 from app.ops.gone import without
 from app.ops.linear import matmul
-from app.ops.matrix import cross, diagonal
 from app.ops.norms import matrix_norm, norm, vector_norm
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_norm", "norm", "vector_norm"]
+__all__ = ["matmul", "matrix_norm", "norm", "vector_norm"]
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""One value or several, as a list: what a caller may give, or a user's function return, without a list of one."""
+"""One value or several, as a list."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Locks that the system drops when their process dies: on a folder that is in use, and on a file that is written.
+"""Locks on folders in use and on files being written, which the system releases when their process dies.
 
-What a killed process left half-written can so be told from what another one is writing now, and be removed. (The
-package filelock makes a lock file beside each of them, which would stay in the user's folders, and has no shared locks
-without a database.)
+So leftovers of a killed process can be told from files that another process is writing, and be removed. (The package
+filelock would leave lock files in the user's folders, and has no shared locks without a database.)
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import IO
 
 @contextlib.contextmanager
 def shared_lock(folder: Path, clear: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock on a folder, shared with all other processes that do; if there are none, `clear` is called first.
+    """Hold a shared lock on a folder. If no other process holds one, `clear` is called first.
 
-    Where the system or the file system has no such locks, nothing is cleared.
+    On systems and file systems without such locks, nothing is cleared.
     """
     try:
         import fcntl  # not on Windows
@@ -33,10 +32,10 @@ def shared_lock(folder: Path, clear: Callable[[], None]) -> Iterator[None]:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 clear()
-            fcntl.flock(handle, fcntl.LOCK_SH)  # others hold the lock for themselves only while they clear
+            fcntl.flock(handle, fcntl.LOCK_SH)  # others hold an exclusive lock only while they clear
         yield
     finally:
-        os.close(handle)  # which drops the lock
+        os.close(handle)  # releases the lock
 
 
 _PATIENCE = 2.0
@@ -46,7 +45,7 @@ _PATIENCE = 2.0
 def lock(file: IO[str]) -> bool:
     """Lock an open file until it is closed or this process ends; False if another process holds it.
 
-    That process may be ending, so it is waited for a little. Where there are no such locks, the answer is True.
+    The other process may be ending, so this waits a little. On systems without such locks the result is True.
     """
     try:
         import fcntl

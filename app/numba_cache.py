@@ -1,8 +1,8 @@
-"""Where compiled code is kept, and how Numba keeps it there: what goes wrong with a cache costs the cache alone.
+"""The folder of compiled code, and a safer cache for Numba: a problem with the cache never ends a run.
 
-Numba raises where no folder can be written, where one fills up or goes away, and where a file cannot be unpickled. It
-runs machine code without a look at whether it is still what was written. Here each of its files ends with a checksum,
-and a function that cannot be kept, or taken from disk, is compiled again.
+Numba raises if no folder can be written, if a disk is full, or if a file cannot be unpickled, and it runs machine code
+from disk without verifying it. Here each of its files ends with a checksum, and a function that cannot be stored or
+loaded is compiled again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _noted: set[str] = set()
 
 
 def note_unkept(reason: object) -> None:
-    """Say once that compiled code is not kept."""
+    """Print once that compiled code is not stored."""
     if not _noted:
         _noted.add("")
         print(f"note: compiled code cannot be kept, so each run compiles anew: {reason}", file=sys.stderr)
@@ -35,9 +35,9 @@ def note_unkept(reason: object) -> None:
 
 
 def folder() -> Path | None:
-    """Where compiled code is kept: `OPSMITH_CACHE`, else the checkout's .cache, else the user's; None if unusable.
+    """The folder of compiled code: `OPSMITH_CACHE`, else the checkout's .cache, else the user's; None if unusable.
 
-    What lies there is run, so the folder has to be the user's own, and nobody else may write into it.
+    The code there is run, so the folder must be the user's own, and nobody else may write into it.
     """
     wanted = os.environ.get("OPSMITH_CACHE")
     checkout = Path(__file__).resolve().parents[1]
@@ -46,10 +46,10 @@ def folder() -> Path | None:
 
 
 def why_no_folder() -> str:
-    """What is wrong with the folders that `folder` looks for, in words."""
+    """Why `folder` found none, in words."""
     wanted = os.environ.get("OPSMITH_CACHE")
     found = f"OPSMITH_CACHE={wanted} is" if wanted else "neither the checkout's .cache nor the user's cache folder is"
-    return f"{found} a folder of yours that can be written, and by nobody else; set OPSMITH_CACHE to one"
+    return f"{found} a writable folder that belongs to you alone; set OPSMITH_CACHE to one"
 
 
 def _in_checkout(checkout: Path) -> Path | None:
@@ -60,7 +60,7 @@ def _of_user() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(base) if base else Path.home() / ".cache") / "opsmith" / "compiled"
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # there is no home folder
         return None
 
 
@@ -76,7 +76,7 @@ def _usable(path: Path) -> bool:
 
 
 def _is_private(path: Path) -> bool:
-    """Whether a folder is the user's own. If others could write into it, that ends here, unless one of them has."""
+    """Whether a folder is the user's own. Others lose the right to write to it; if one of them did, it is not."""
     if not hasattr(os, "geteuid"):
         return True
     me, info = os.geteuid(), path.stat()
@@ -102,16 +102,16 @@ def _sealed(content: bytes) -> bytes:
 
 
 def _is_whole(content: bytes) -> bool:
-    """Whether a file is as it was written; of one that a plain Numba wrote, without a checksum, nothing is known."""
+    """Whether a file is as it was written. A file without a checksum, written by plain Numba, is accepted."""
     body, mark = content[:-_SEALED], content[-_SEALED : -_SEALED + len(_MARK)]
     return mark != _MARK or _sealed(body) == content
 
 
 def adapt(caching: ModuleType) -> None:
-    """Have Numba keep its functions with checksums, and do without where it cannot."""
+    """Make Numba's cache write checksums, and ignore errors."""
 
     class InOurFolder(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):  # type: ignore[name-defined]
-        """For functions that neither their own folder nor Numba's can keep, as in an installation that is read-only."""
+        """The last choice of folder, as in a read-only installation."""
 
         def __init__(self, function: Any, file: str, where: Path):
             self._py_file, self._lineno = file, function.__code__.co_firstlineno
@@ -149,7 +149,7 @@ def adapt(caching: ModuleType) -> None:
                     raise ValueError(f"{path} is damaged")
 
         def forget(self) -> None:
-            """Remove the index, without which the other files are not looked at."""
+            """Remove the index; without it the other files are ignored."""
             with contextlib.suppress(OSError):
                 os.unlink(self._index_path)
 
@@ -167,7 +167,7 @@ def adapt(caching: ModuleType) -> None:
                 super().__init__(function)
                 file = self._cache_file
                 self._cache_file = Files(self._cache_path, self._impl.filename_base, file._source_stamp)
-            except (OSError, RuntimeError) as error:  # there is no folder, or the source cannot be read
+            except (OSError, RuntimeError) as error:  # no folder, or unreadable source
                 note_unkept(why_no_folder() if isinstance(error, RuntimeError) else error)
                 self._cache_path = None
                 self.disable()
@@ -192,7 +192,7 @@ def adapt(caching: ModuleType) -> None:
 
 
 class _Adapting(MetaPathFinder):
-    """Adapts Numba as soon as somebody imports it, which is not done here as it takes half a second."""
+    """Adapts Numba when it is imported. Importing it here would take half a second."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if name != _CACHING:

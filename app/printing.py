@@ -1,4 +1,4 @@
-"""Printing text that others wrote: names of files and operators, and the words of exceptions."""
+"""Printing text from elsewhere: names of files and operators, messages of exceptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _harmless(character: str) -> bool:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print text, by default on standard output, as `escaped` makes it."""
+    """Print escaped text, by default on standard output."""
     print(escaped(text), file=sys.stdout if file is None else file, flush=True)
 
 
@@ -44,7 +44,7 @@ def alarm(text: str, file: TextIO) -> None:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes: two for each wide letter of East Asia, none for a combining accent."""
+    """The number of terminal columns of a text: two for a wide East Asian letter, none for a combining accent."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
 

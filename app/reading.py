@@ -55,15 +55,15 @@ class UnreadableSourceError(OperatorError):
 
 
 class NoSourceError(UnreadableSourceError):
-    """A function that was made where Python keeps no source: in `python -c`, by `exec`."""
+    """A function without source, made by `python -c` or `exec`."""
 
 
 class ChangedSourceError(UnreadableSourceError):
-    """A function whose source is no longer what Python runs: its file was edited after it was imported."""
+    """A function whose file was edited after it was imported, so that its source is not what Python runs."""
 
 
 def signature_of(function: Any) -> inspect.Signature:
-    """How a function can be called. `functools.wraps` shows the signature of another function than the one called.
+    """The signature of a function. `functools.wraps` shows the signature of another function than the one called.
 
     So the wrapper's own counts, unless it takes any arguments at all, and so passes them on as they are.
     """
@@ -80,7 +80,7 @@ def signature_of(function: Any) -> inspect.Signature:
 
 
 def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
-    """The parameters that a function can be called with."""
+    """The parameters of a function."""
     return signature_of(function).parameters
 
 
@@ -94,11 +94,11 @@ def definition_of(function: FunctionType) -> Definition:
 
 
 def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
-    """The same, of a function's code and its globals."""
+    """As `definition_of`, for a function's code and globals."""
     tree, codes = _source_of(code, around)
     found = _one_of(_definitions(tree, code), codes, code)
     if found is None:
-        raise UnreadableSourceError(f"{code.co_name} cannot be told from others in its line, {place_in(code)}")
+        raise UnreadableSourceError(f"{code.co_name} cannot be distinguished from others on its line, {place_in(code)}")
     try:
         return copy.deepcopy(found)
     except RecursionError:
@@ -106,17 +106,17 @@ def definition_in(code: CodeType, around: dict[str, Any]) -> Definition:
 
 
 def definitions_of(function: FunctionType) -> list[Definition]:
-    """The `def` of a function, or all lambdas of its line that might be it. The trees are shared: change a copy."""
+    """The `def` of a function, or all lambdas on its line that may be it. The trees are shared: change a copy."""
     return _definitions(module_of(function), function.__code__)
 
 
 def module_of(function: FunctionType) -> ast.Module:
-    """The source that a function was compiled from, as a whole: its file, or the cell of a notebook."""
+    """The whole source that a function was compiled from: its file, or a notebook cell."""
     return _source_of(function.__code__, function.__globals__)[0]
 
 
 def module_tree(file: str, around: dict[str, Any]) -> ast.Module | None:
-    """The source of a module of which no function is at hand; None where it cannot be read."""
+    """The source of a module, found without a function of it; None if it cannot be read."""
     try:
         text = _text_before(file, around) or _text(file, around)
         return _parsed(text, 0)[0] if text else None
@@ -125,7 +125,7 @@ def module_tree(file: str, around: dict[str, Any]) -> ast.Module | None:
 
 
 def place_in(code: CodeType, line: int = 0) -> str:
-    """File and line, as messages give them."""
+    """File and line, as in messages."""
     return f"{os.path.basename(code.co_filename)}:{line or code.co_firstlineno}"
 
 
@@ -135,7 +135,7 @@ def future_flags(code: CodeType) -> int:
 
 
 def too_deep(node: ast.AST, code: CodeType) -> UnreadableSourceError:
-    """The error for a tree that Python's limit on recursion does not let us walk through. It names the deepest line."""
+    """The error for source nested deeper than Python's recursion limit. It names the deepest line."""
     depth, line = 0, code.co_firstlineno
     waiting = [(node, 0, line)]
     while waiting:
@@ -163,8 +163,7 @@ def _source_of(code: CodeType, around: dict[str, Any]) -> tuple[ast.Module, tupl
     if not _text(code.co_filename, around):
         raise NoSourceError(f"the source of {name} cannot be read ({code.co_filename}); define it in a file")
     raise ChangedSourceError(
-        f"{code.co_filename} is no longer what {name} was made of: the file was changed since it was imported; "
-        "start Python again to use what it holds now"
+        f"{code.co_filename} has changed since {name} was imported from it; restart Python to use the new version"
     )
 
 
@@ -182,7 +181,7 @@ def _text(file: str, around: dict[str, Any]) -> str:
 @one_thread_at_a_time
 @functools.lru_cache(maxsize=32)
 def _parsed(text: str, future: int) -> tuple[ast.Module, tuple[CodeType, ...]]:
-    flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as the cells of notebooks are compiled
+    flags = future | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as notebook cells are compiled
     tree: ast.Module = compile(text, "", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     return tree, tuple(_codes_in(compile(text, "", "exec", flags, dont_inherit=True)))
 
@@ -195,7 +194,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def _was_rewritten(code: CodeType) -> bool:
-    """Whether a tool changed the code while it was imported, as pytest does with assertions; its file is unchanged."""
+    """Whether a tool rewrote the code during import, as pytest does with assertions."""
     names = {name for inner in _codes_in(code) for name in (*inner.co_names, *inner.co_varnames)}
     if not any(name.startswith("@") for name in names):
         return False
@@ -218,7 +217,7 @@ def _begins_at(node: Definition, code: CodeType) -> bool:
 
 
 def _one_of(nodes: list[Definition], codes: Sequence[CodeType], code: CodeType) -> Definition | None:
-    """Of the definitions in a line the one that became this code; None where that cannot be told."""
+    """The definition on a line that became this code; None if that is ambiguous."""
     if len(nodes) == 1:
         return nodes[0]
     alike = [c for c in codes if (c.co_name, c.co_firstlineno) == (code.co_name, code.co_firstlineno)]

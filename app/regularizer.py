@@ -1,4 +1,4 @@
-"""Penalties on the size of parameters, as the gradient that they add."""
+"""Regularisation: penalties on parameters, added to their gradients."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def __dir__() -> list[str]:
 
 
 class L1Decay:
-    """The sum of the sizes of all elements, times a number."""
+    """L1 regularisation: the sum of absolute values times a coefficient."""
 
     def __init__(self, coeff: float = 0.0):
         self.coeff = float(coeff)
 
     def penalty_gradient(self, parameter: Any) -> Any:
-        """What the penalty adds to the gradient of a parameter."""
+        """The term that is added to the gradient of a parameter."""
         return sign(parameter) * self.coeff
 
     def __repr__(self) -> str:
@@ -28,13 +28,13 @@ class L1Decay:
 
 
 class L2Decay:
-    """Half of the sum of the squares of all elements, times a number."""
+    """L2 regularisation: half the sum of squares times a coefficient."""
 
     def __init__(self, coeff: float = 0.0):
         self.coeff = float(coeff)
 
     def penalty_gradient(self, parameter: Any) -> Any:
-        """What the penalty adds to the gradient of a parameter."""
+        """The term that is added to the gradient of a parameter."""
         return parameter * self.coeff
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ FORMAT, VERSION = "opsmith.values", 1
 
 
 def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
-    """Write a value to a file, or to an open one; a file that is there is replaced once the new one is whole."""
+    """Write a value to a path or an open file. An existing file is replaced once the new one is complete."""
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_described(obj, arrays, "the value"))
     told = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}
@@ -33,12 +33,12 @@ def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
         return
     target = Path(os.fspath(path))
     if not target.name or target.is_dir():
-        raise FileError(f"save: {str(path)!r} names no file")
+        raise FileError(f"save: {str(path)!r} is not a file name")
     write_whole(target, content)
 
 
 def pack(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
-    """A safetensors file, of which equal values have equal bytes: its own writer puts metadata in any order."""
+    """A safetensors file. Equal values give equal bytes; the library's own writer orders metadata at random."""
     from safetensors.numpy import save  # imported late: few programs save
 
     content = save(dict(arrays), dict(metadata))
@@ -46,12 +46,12 @@ def pack(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes
     header = json.loads(content[8 : 8 + size])
     header["__metadata__"] = dict(sorted(metadata.items()))
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)  # the arrays begin where memory can be aligned
+    text += b" " * (-len(text) % 8)  # aligns the arrays in memory
     return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """What belongs to arrays, and to what is told of them, and to no others."""
+    """The checksum of arrays and their description."""
     digest = hashlib.sha256(structure.encode())
     for key in sorted(arrays):
         digest.update(f"{key} {arrays[key].dtype.name} {arrays[key].shape}".encode() + arrays[key].tobytes())
@@ -59,7 +59,7 @@ def checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
-    """The value in a file that `save` wrote, its Tensors as such or as arrays; or the arrays of a safetensors file."""
+    """Read a file that `save` wrote, with Tensors as Tensors or as arrays; or the arrays of any safetensors file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as unpack
 
@@ -77,11 +77,11 @@ def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         kind = "a pickle, which is not opened here, as it could run any code" if _is_pickle(content) else None
         found = kind or f"damaged or of another kind ({error})"
-        raise FileError(f"load: {name} is no file that app.save wrote: it is {found}") from error
+        raise FileError(f"load: {name} was not written by app.save: it is {found}") from error
 
 
 def _check(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray], name: str) -> None:
-    """Refuse what a newer release wrote, and what is not as it was written."""
+    """Refuse a file of a newer release, and a damaged file."""
     version = int(metadata["version"])
     if metadata["format"] != FORMAT or checksum(metadata["structure"], arrays) != metadata["sha256"] or version < 1:
         raise ValueError("its checksum says so")
@@ -109,7 +109,7 @@ def _is_pickle(content: bytes) -> bool:
     return content[:1] == b"\x80" or content[:4] == b"PK\x03\x04"
 
 
-# What holds the arrays, as lists of a kind and its content, which JSON can tell apart
+# The structure around the arrays, as JSON lists of a kind and its content
 
 
 def _described(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
@@ -124,22 +124,22 @@ def _described(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
     if isinstance(value, Mapping):
         wrong = [key for key in value if not isinstance(key, (str, int))]
         if wrong:
-            raise FileError(f"save: a key of {where} is {wrong[0]!r}; keys are text or whole numbers")
+            raise FileError(f"save: a key of {where} is {wrong[0]!r}; keys must be text or integers")
         return ["dict", [[key, _described(item, arrays, f"{where}[{key!r}]")] for key, item in value.items()]]
     if isinstance(value, (list, tuple, set)):
         kind = "tuple" if isinstance(value, tuple) else "list" if isinstance(value, list) else "set"
         return [kind, [_described(item, arrays, f"{where}[{i}]") for i, item in enumerate(value)]]
     advice = "; save its state_dict()" if hasattr(value, "state_dict") else ""
     raise FileError(
-        f"save: {where} is of type {type(value).__name__}, which no file holds{advice}. "
-        "It can hold Tensors, arrays, numbers and text, in dictionaries, lists and tuples"
+        f"save: {where} is of type {type(value).__name__}, which cannot be saved{advice}. "
+        "A file can hold Tensors, arrays, numbers and text, in dictionaries, lists and tuples"
     )
 
 
 def _stored(value: Any, arrays: dict[str, np.ndarray]) -> str:
     array = np.array(getattr(value, "_array", value), order="C")
     if array.dtype.kind not in "biuf":
-        raise FileError(f"save: an array of {array.dtype} cannot be kept; there are truth values and numbers")
+        raise FileError(f"save: an array of {array.dtype} cannot be saved; only bool and numbers can")
     key = str(len(arrays))
     arrays[key] = array
     return key

@@ -18,15 +18,15 @@ from functools import lru_cache
 from typing import Any
 
 GRACE = 1
-"""Seconds that Python has to end the process by itself."""
+"""The seconds in which Python may end the process by itself."""
 
 
 class _State(ctypes.Structure):
     """What the handlers read and write."""
 
     _fields_ = (
-        ("patience", ctypes.c_int),  # signals that Python may still take its time for
-        ("ending", ctypes.c_int),  # the signal that the process is ending by; 0 if none
+        ("patience", ctypes.c_int),  # the number of signals that Python may still handle in its own time
+        ("ending", ctypes.c_int),  # the signal that ends the process; 0 if none
     )
 
 
@@ -34,7 +34,7 @@ _state = _State()
 _LONGEST = 64
 _last_words = ctypes.create_string_buffer(_LONGEST)
 _guarded: list[frozenset[int]] = []
-"""The signals of each block, the innermost last."""
+"""The signals of each active block, the innermost last."""
 
 
 @contextmanager
@@ -60,22 +60,22 @@ def ends_at_once(
         _state.patience, _last_words.value = before
         if _guarded:
             _guard(_guarded[-1])
-        elif _state.ending:  # Python is about to end the process, as it should
+        elif _state.ending:  # Python is about to end the process
             signal.alarm(0)
             leave_to_python(signal.SIGALRM)
             _state.ending = 0
 
 
 def is_command() -> bool:
-    """Whether this runs inside `ends_at_once`, so not in a program of the user's, which is not ours to end."""
+    """Whether this runs inside `ends_at_once`, that is, in a command and not in a user's program."""
     return bool(_guarded)
 
 
 def leave_to_python(*numbers: int) -> None:
-    """Let Python alone handle these signals, in the way that it was told last."""
+    """Leave these signals to Python's handlers."""
     for number in numbers:
         told = signal.getsignal(number)
-        if told is not None:  # None is a handler that Python knows nothing of
+        if told is not None:  # None: a handler that was not installed by Python
             signal.signal(number, told)
 
 
@@ -83,13 +83,13 @@ def _guard(numbers: Collection[int]) -> None:
     for number in numbers:
         set_handler, heard = _native()
         set_handler(number, heard)
-        signal.siginterrupt(number, True)  # Python looks for signals when a system call is interrupted
+        signal.siginterrupt(number, True)  # Python checks for signals when a system call is interrupted
 
 
 @lru_cache(maxsize=1)
 def _native() -> tuple[Any, int]:
     """The C library's `signal`, and the address of the handler."""
-    import llvmlite.binding as llvm  # imported late: 30 ms that a library need not wait
+    import llvmlite.binding as llvm  # imported late: it takes 30 ms
 
     set_handler = ctypes.CDLL(None).signal
     set_handler.argtypes, set_handler.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p

@@ -1,4 +1,4 @@
-"""The working folder is not searched for modules, unless the user names one that lies there.
+"""Take the working folder out of the module search path, unless the user names a module in it.
 
 `python -m app` puts it before everything that is installed, so that a `numpy.py` in the folder of a run, which may be a
 stranger's, would be run. Importing this module, before any other, takes it out again.
@@ -12,18 +12,18 @@ import sys
 
 
 def leave() -> None:
-    """Take the working folder out of Python's search path, if `python -m app` is what put it there."""
+    """Remove the working folder from the search path if `python -m app` added it."""
     # Python's documentation: while it looks for the module of -m, the first word is "-m".
     if sys.argv[:1] != ["-m"] or getattr(sys.flags, "safe_path", False):
         return
-    module = sys.orig_argv[-len(sys.argv)]  # the word before those of the module, be it `app` or `-mapp`
+    module = sys.orig_argv[-len(sys.argv)]  # the word before the module's own arguments, `app` or `-mapp`
     here = _here()
     if re.fullmatch(r"(-\w*m)?app(\.[\w.]+)?", module) and sys.path[:1] == [here] and here != _of_this_package():
         del sys.path[0]
 
 
 def search() -> None:
-    """Search the working folder, because the user has named a module that may lie there."""
+    """Add the working folder to the search path, because the user named a module that may be in it."""
     here = _here()
     if here and "" not in sys.path and here not in sys.path:
         sys.path.insert(0, here)
@@ -32,7 +32,7 @@ def search() -> None:
 def _here() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it has been removed
+    except OSError:  # the folder was removed
         return ""
 
 

@@ -21,6 +21,13 @@ from matplotlib import pyplot  # noqa: E402
 
 OURS, FLOOR_GREY, OTHER = "#c2410c", "#d1d5db", "#64748b"
 COLOURS = {"ours": OURS, "jax_scan": "#2563eb", "torch_eager": OTHER}
+DARK = """
+@media (prefers-color-scheme: dark) {
+text { fill: #e4e8ee; } [style*="fill: #ffffff"] { fill: #14181f !important; }
+[style*="stroke: #000000"] { stroke: #9aa4b2 !important; } [style*="stroke: #64748b"] { stroke: #94a3b8 !important; }
+}
+"""
+"""Colours for dark pages."""
 AXES = {"width": "hidden width", "batch": "batch size", "depth": "hidden layers"}
 
 
@@ -78,4 +85,5 @@ def _plain(title: str) -> str:
 def _save(figure, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
+    path.write_text(path.read_text(encoding="utf-8").replace("</style>", f"{DARK}</style>", 1), encoding="utf-8")
     pyplot.close(figure)

@@ -28,17 +28,6 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def short_table(rows: Sequence[dict[str, Any]]) -> str:
-    """The contenders that ran, the fastest first, with nothing but their best epoch."""
-    good = sorted((row for row in rows if not row["problem"]), key=lambda row: row["best"])
-    ours = next((row["best"] for row in good if row["name"] == OURS), None)
-    lines = ["| Contender | Seconds per epoch | Against ours |", "| --- | ---: | ---: |"]
-    for row in good:
-        times = f"{row['best'] / ours:.2f}" if ours else ""
-        lines.append(f"| {row['title']} | {row['best']:.3f} | {times} |")
-    return "\n".join(lines)
-
-
 def starts_text(starts: dict[str, float]) -> str:
     named = {
         "cold": "with nothing compiled yet, from process start to five trained and tested epochs",

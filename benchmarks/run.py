@@ -15,7 +15,7 @@ from benchmarks.process import ROOT
 from benchmarks.work import Data, Work
 
 RESULTS = ROOT / "benchmarks" / "results.json"
-PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
+PAGE = ROOT / "docs" / "benchmarks.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -81,23 +81,22 @@ def _contenders(folder: Path, options: argparse.Namespace, titles: dict[str, str
 
 
 def write(results: dict[str, Any]) -> None:
-    """Keep the raw figures, and show them on the pages that have a place for them."""
+    """Keep the raw figures, and show them on the page."""
     RESULTS.write_text(json.dumps(results) + "\n", encoding="utf-8")
     texts = {}
     if part := results.get("contenders"):
         texts["benchmarks: machine"] = report.machine_text(part["machine"], part["sample"])
         texts["benchmarks: table"] = report.table(part["rows"])
-        texts["benchmarks: short"] = report.short_table(part["rows"])
         texts["benchmarks: paired"] = report.paired_table(part["paired"])
         texts["benchmarks: calls"] = report.calls_table(part["calls"])
         texts["benchmarks: starts"] = report.starts_text(part["starts"])
     if part := results.get("growth"):
         about = report.machine_text(part["machine"], part["sample"])
         texts["benchmarks: growth"] = f"{about}\n\n{report.growth_table(part['points'], growth.CONTENDERS)}"
-    places = [(page, mark) for page in (PAGE, README) for mark in texts]
-    written = {page for page, mark in places if report.replace_between(page, mark, texts[mark])}
+    for mark, text in texts.items():
+        report.replace_between(PAGE, mark, text)
     _draw(results)
-    print("\nWritten:", ", ".join(str(path.relative_to(ROOT)) for path in [RESULTS, *sorted(written)]))
+    print("\nWritten:", ", ".join(str(path.relative_to(ROOT)) for path in [RESULTS, PAGE]))
 
 
 def _draw(results: dict[str, Any]) -> None:

@@ -187,4 +187,4 @@ def test_a_working_folder_that_is_gone_is_named(words: list[str], tmp_path: Path
     done = subprocess.run(command, cwd=gone, env=settings, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     if done.returncode:
-        assert done.stderr.endswith("The working folder is gone: change into one that is there\n")
+        assert done.stderr.endswith("The working folder no longer exists: change to another one\n")

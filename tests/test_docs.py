@@ -8,11 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import app
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+LINKING = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")), *PAGES]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
 EXTRAS = {"costs": "The operator alone", "report": "report.html"}
@@ -66,7 +70,56 @@ def test_what_a_page_says_is_so(page: Path, checkout: Path, monkeypatch: pytest.
             assert missing == [], f"{page.name} shows what is not printed"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-def test_links_of_a_page_lead_somewhere(page: Path):
-    targets = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
-    assert [t for t in targets if "://" not in t and not (page.parent / t).exists()] == []
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and mkdocs make them."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\]\(.*?\)", "", title)).strip().lower().replace(" ", "-") for title in headings
+    }
+
+
+@pytest.mark.parametrize("page", LINKING, ids=[str(page.relative_to(ROOT)) for page in LINKING])
+def test_links_lead_somewhere(page: Path):
+    text = page.read_text(encoding="utf-8")
+    missing = []
+    for target in re.findall(r'\]\(([^)\s]+)\)|(?:href|src|srcset)="([^"]+)"', text):
+        path, _, anchor = "".join(target).partition("#")
+        file = page.parent / path if path else page
+        if "://" in path or path.startswith("mailto:"):
+            continue
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            missing.append("".join(target))
+    assert missing == []
+
+
+INDEX = re.findall(r"^\d+\. \[.+?\]\((.+?)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+NEXT = [*zip(["index.md", *INDEX], [*INDEX, "../CONTRIBUTING.md"], strict=True)]
+
+
+@pytest.mark.parametrize("name", ["benchmarks.svg", "growth.svg", "program.svg"])
+def test_a_chart_has_colours_for_dark_pages(name: str):
+    assert "prefers-color-scheme: dark" in (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_the_index_lists_every_page_once():
+    assert sorted(INDEX) == sorted(page.name for page in PAGES if page.name != "index.md")
+
+
+@pytest.mark.parametrize(("page", "following"), NEXT, ids=[page for page, _ in NEXT])
+def test_a_page_ends_with_the_next_one(page: str, following: str):
+    last = (ROOT / "docs" / page).read_text(encoding="utf-8").rstrip().splitlines()[-1]
+    assert re.fullmatch(rf"Next: \[[^]]+\]\({re.escape(following)}\)", last)
+
+
+def test_the_reference_lists_every_public_module():
+    def walk(name: str, module: ModuleType) -> Iterator[str]:
+        yield name
+        for inner in module.__all__:
+            if isinstance(value := getattr(module, inner), ModuleType):
+                yield from walk(f"{name}.{inner}", value)
+
+    listed = re.findall(
+        r"^\| `(app[\w.]*)` \|", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(walk("app", app))

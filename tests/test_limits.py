@@ -22,7 +22,7 @@ def test_floats_have_a_fineness_too():
 
 
 def test_each_tells_of_its_own_kind():
-    with pytest.raises(AppError, match="iinfo tells of whole numbers, not of float32; use finfo"):
+    with pytest.raises(AppError, match="iinfo expects an integer type, found float32; use finfo"):
         app.iinfo("float32")
-    with pytest.raises(AppError, match="finfo tells of floating types, not of int64; use iinfo"):
+    with pytest.raises(AppError, match="finfo expects a floating type, found int64; use iinfo"):
         app.finfo("int64")

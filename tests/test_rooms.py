@@ -1,4 +1,4 @@
-"""The rooms of app/: imports between them run downwards only, in the order of the README's table.
+"""The rooms of app/: imports between them run downwards only, in the order of the table in docs/architecture.md.
 
 So do those between the files of a room, but for a few that know what stands above them.
 """
@@ -23,6 +23,7 @@ NAMED_FROM_BELOW = {
     "app.jit.concrete": "the gradient of a traced function knows the function that it belongs to",
     "app.tensor.tensor": "the tape, changes in place and backward passes know the Tensor",
     "app.ops.definition": "a gradient rule knows the operator that it belongs to",
+    "app.ops.methods": "the type of the values that operators take is that of Tensors and Variables",
 }
 """Files whose types are named, for the type checker alone, by files that they import, each with why."""
 
@@ -110,8 +111,9 @@ def circle_of_files(leaving_out: Collection[str]) -> list[str]:
 
 
 def floors() -> list[list[str]]:
-    """The rooms as the README's table has them, from above; those of a row are one floor."""
-    rows = re.findall(r"^\| (`app/.*?) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    """The rooms in the order of the table in docs/architecture.md; those of a row are one floor."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`app/.*?) \|", page, re.MULTILINE)
     return [re.findall(r"`app/(\w+)/`", row) for row in rows]
 
 
@@ -124,7 +126,7 @@ def test_rooms_do_not_import_each_other_by_any_way_round():
         pytest.fail(f"a circle of rooms: {'; '.join(told)}")
 
 
-def test_imports_run_down_the_table_of_the_readme():
+def test_imports_run_down_the_table_of_the_architecture():
     floor = {room: number for number, row in enumerate(floors()) for room in row}
     up = [
         f"{file} imports {other}, which stands above it"

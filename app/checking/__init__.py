@@ -1,5 +1,5 @@
-"""Examining a custom operator: is its gradient right, does it keep to the rules, does it run natively?
+"""Checking a custom operator: is its gradient right, does it keep to the rules, does it run natively?
 
-`finding` gets from what the user named to operators, `examples` finds inputs that they take, each file in `checks`
-holds them to one kind of promise, and `command` is `python -m app check`.
+`finding` finds the operators that the user named, `examples` finds inputs that they run on, each file in `checks` has
+one kind of checks, and `command` is `python -m app check`.
 """

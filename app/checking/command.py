@@ -1,4 +1,4 @@
-"""`python -m app check my_ops.py[:name]`: a verdict a line on each custom operator; exit status 1 if any fails."""
+"""`python -m app check my_ops.py[:name]`: prints a line for each check; the exit status is 1 if one fails."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from app.checking.examples import inputs_for
 from app.checking.finding import Found, equivalent, find
 from app.checking.findings import COLOURS, refusal
 from app.checking.subject import Subject
-from app.checking.verdict import FAILED, NOTE, OK, Verdict
+from app.checking.verdict import NOTE, OK, Verdict
 from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
 from app.printing import PLAIN, escaped, in_colour, say
 
 _INDENT = 25
-"""Where the words of a line begin."""
+"""The column in which the words of a line begin."""
 _SIZES = re.compile(r"\[[\d, ]*\]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the arguments of the command line."""
     parser.add_argument(
         "operators",
         nargs="+",
@@ -36,23 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="my_ops.py (all in it), my_ops.py:name, package.module:name, or a shipped one such as custom.relu",
     )
     parser.add_argument(
-        "--like", metavar="OPERATOR", help="what it should compute the same as: relu, leaky_relu(negative_slope=0.1) …"
+        "--like",
+        metavar="OPERATOR",
+        help="an operator that should compute the same: relu, leaky_relu(negative_slope=0.1)",
     )
     parser.add_argument(
         "--shape",
         action="append",
         default=[],
         metavar="N,N[:TYPE]",
-        help="the shape of an input, once for each (found by trying otherwise); 4:int64 for whole numbers",
+        help="the shape of an input, once for each input (found by trying otherwise); 4:int64 for whole numbers",
     )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the operator")
-    parser.add_argument("--range", metavar="LOW,HIGH", help="the numbers that its inputs are drawn from")
-    parser.add_argument("--only", metavar="CHECK,…", help=f"these checks alone, of: {', '.join(CHECKS)}")
-    parser.add_argument("--json", action="store_true", help="print an object a line instead")
+    parser.add_argument("--range", metavar="LOW,HIGH", help="the interval from which inputs are drawn")
+    parser.add_argument("--only", metavar="CHECK,…", help=f"only these checks, of: {', '.join(CHECKS)}")
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each check instead")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examine what is named; gives 0 if everything holds, 1 if a check fails."""
+    """Check the named operators; gives 0 if all checks pass, 1 if one fails."""
     only = _checks(options.only)
     settings = dict(_setting(text) for text in options.set)
     shapes = [_shape(text) for text in options.shape]
@@ -83,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Objects:
-    """The verdicts on one operator as an object a line."""
+    """Prints the verdicts on one operator as JSON objects, one a line."""
 
     def __init__(self, one: Found):
         self._one, self.failed = one, False
@@ -102,13 +104,13 @@ class _Objects:
 
 
 class _Lines:
-    """The verdicts on one operator as lines, each as it is known; a summary begins with what failed."""
+    """Prints the verdicts on one operator as they are known, and a summary that begins with the failures."""
 
     def __init__(self, one: Found, apart: bool):
         self._one, self._apart, self._begun = one, apart, False
         self._verdicts: list[Verdict] = []
-        self._told: dict[str, str] = {}
-        """The words of failures, without sizes, and the check that reported each first."""
+        self._told: dict[str, list[str]] = {}
+        """The words of failures without sizes, and the checks that reported each."""
 
     @property
     def failed(self) -> bool:
@@ -124,28 +126,31 @@ class _Lines:
 
     def add(self, v: Verdict) -> None:
         self._verdicts.append(v)
-        text = _wrapped(f"  {v.state:6}  {v.check:13}  {self._short(v)}", _INDENT)
+        if v.failed and self._repeats(v):
+            return
+        text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
         paint = COLOURS[v.state] if in_colour(sys.stdout) else None
         if paint is None:
             say(text)
         else:
             print(f"  {paint}{v.state:6}{PLAIN}{escaped(text[8:])}", flush=True)
 
-    def _short(self, v: Verdict) -> str:
-        """A failure's words. One that comes again with other sizes, as if backward raises, refers to the first."""
-        if not v.failed:
-            return v.words
+    def _repeats(self, v: Verdict) -> bool:
+        """Whether a failure has the reason of an earlier one, perhaps with other sizes."""
         words = _SIZES.sub("", v.words)
-        before = next((check for error, check in self._told.items() if error in words), None)
-        if before is not None:
-            return f"for the same reason as {before}"
-        self._told[words] = v.check
-        return v.words
+        for error, checks in self._told.items():
+            if error in words or words in error:
+                checks.append(v.check)
+                return True
+        self._told[words] = [v.check]
+        return False
 
     def end(self) -> None:
-        counts = {state: sum(v.state == state for v in self._verdicts) for state in (FAILED, OK, NOTE)}
-        bad = ", ".join(dict.fromkeys(v.check for v in self._verdicts if v.failed))
-        parts = [f"{counts[FAILED]} FAILED: {bad}"] if bad else []
+        counts = {state: sum(v.state == state for v in self._verdicts) for state in (OK, NOTE)}
+        reasons = []
+        for first, *others in self._told.values():
+            reasons.append(f"{first} (and for the same reason {', '.join(others)})" if others else first)
+        parts = [f"{len(reasons)} FAILED: {', '.join(reasons)}"] if reasons else []
         passed = f"{counts[OK]} passed" + (f", {_counted(counts[NOTE])}" if counts[NOTE] else "")
         say(_wrapped("  " + "; ".join([*parts, passed]), 4))
 
@@ -155,7 +160,7 @@ def _counted(notes: int) -> str:
 
 
 def _wrapped(text: str, indent: int) -> str:
-    """Text that is wrapped at words where it goes to a terminal, whose width it is made for."""
+    """Text wrapped at words to the width of the terminal, if it is printed on one."""
     if not sys.stdout.isatty():
         return text
     width = max(40, shutil.get_terminal_size().columns)

@@ -1,4 +1,4 @@
-"""Inputs that an operator takes: as the user says, or found by trying shapes and ranges until it runs."""
+"""Inputs for an operator: as the user says, or found by trying shapes and ranges until it runs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ import numpy as np
 from app.checking.checks.bounds import index_outside
 from app.checking.finding import Found
 from app.checking.subject import Input, Subject
-from app.custom.calling import OutputCountError
+from app.custom.calling import ReturnedError, described, user_line
 from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
 
 _FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
 _OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
 _RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0))
 _UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attribute")
+_NEVER_COMPILED = ("UnsupportedError", "UnsupportedBytecodeError", "UnsupportedParforsError")
+"""Numba's errors that do not depend on the types of arguments."""
 _TRIES = 400
 _ALL_WELL = 3
 _SECONDS = 20
-"""How long shapes are tried: a function of Numba's is compiled for each kind."""
+"""How long shapes are tried. Numba compiles a function for each number of axes."""
 
 
 def inputs_for(
@@ -35,7 +37,7 @@ def inputs_for(
     like: str = "",
     within: tuple[float, float] | None = None,
 ) -> Subject:
-    """The operator with inputs that it runs on, at best forward and back; an OperatorError says what it lacks."""
+    """The operator with inputs that it runs on, if possible forward and backward; an OperatorError says why not."""
     given = settings or {}
     names = _names(found, given, len(shapes))
     if shapes:
@@ -54,16 +56,16 @@ def inputs_for(
 
 
 def _declared(subject: Subject) -> str:
-    """What an operator that is applied inside a function says that it computes the same as."""
+    """The `like` of the only operator that a function applies; '' if there are several."""
     try:
         definitions = subject.definitions()
-    except Exception:  # whatever a function raises that cannot do with Variables; a check tells it
+    except Exception:  # a function that does not take Variables may raise anything; a check reports it
         return ""
     return definitions[0].like if len(definitions) == 1 else ""
 
 
 def _names(found: Found, settings: dict[str, Any], shapes: int) -> list[str]:
-    """The parameters that are inputs: those without a default, less those that are set."""
+    """The parameters that are inputs: those without a default that the user did not set."""
     by_name = [p.name for p in found.parameters]
     for name in settings:
         if name not in by_name:
@@ -84,7 +86,7 @@ def _names(found: Found, settings: dict[str, Any], shapes: int) -> list[str]:
 
 
 def _floats(names: list[str]) -> Iterator[list[Input]]:
-    """Kinds of inputs, the likeliest first: all of one shape, then others after a first one of rows."""
+    """Shapes to try, the likeliest first: all equal, then others beside a first input with rows."""
     for first in _FIRST:
         yield [Input(name, first) for name in names]
     for others in product((_FIRST[0], *_OTHERS), repeat=len(names) - 1):
@@ -92,7 +94,7 @@ def _floats(names: list[str]) -> Iterator[list[Input]]:
 
 
 def _with_integers(names: list[str]) -> Iterator[list[Input]]:
-    """Whole numbers after a first input of rows: labels, places, masks."""
+    """Whole numbers beside a first input with rows: labels, indices, masks."""
     for others in product(((4,), (4, 6), (4, 1)), repeat=len(names) - 1):
         rest = [Input(n, s, "int64") for n, s in zip(names[1:], others, strict=True)]
         yield [Input(names[0], _FIRST[0]), *rest]
@@ -105,7 +107,7 @@ def _first_that_runs(
     like: str,
     ranges: Sequence[tuple[float, float]],
 ) -> Subject:
-    """The first inputs on which all is well, else the best; later guesses count only if none of the earlier ran."""
+    """The first inputs on which everything works, else the best. Later groups are tried if no earlier input ran."""
     best: tuple[int, Subject] | None = None
     outside: BoundsError | None = None
     why, end = "", time.monotonic() + _SECONDS
@@ -116,7 +118,7 @@ def _first_that_runs(
             try:
                 score, subject = _in_best_range(Subject(found, tuple(inputs), settings=settings, like=like), ranges)
             except ReadOnlyError:
-                raise  # other inputs would make no difference
+                raise  # the inputs make no difference
             except Exception as error:
                 if _is_of_the_code(error):
                     raise OperatorError(_words(error)) from error
@@ -139,23 +141,26 @@ def _first_that_runs(
 
 
 def _words(error: BaseException) -> str:
-    first = str(error).partition("\n")[0]
-    return first if isinstance(error, AppError) else f"{type(error).__name__}: {first}"
+    if isinstance(error, AppError):
+        return str(error).partition("\n")[0]
+    return described(error).partition("\n")[0] + user_line(error)
 
 
 def _is_of_the_code(error: BaseException) -> bool:
-    """Whether an error is one of the function itself, which no other inputs would prevent."""
+    """Whether an error is in the function itself, so that other inputs would not help."""
     seen: BaseException | None = error
     while seen is not None:
         undefined = isinstance(seen, NameError) and not isinstance(seen, UnboundLocalError)
-        if undefined or isinstance(seen, (ImportError, OutputCountError)) or _UNDEFINED.search(str(seen)):
+        if undefined or isinstance(seen, (ImportError, ReturnedError)) or _UNDEFINED.search(str(seen)):
+            return True
+        if type(seen).__name__ in _NEVER_COMPILED:
             return True
         seen = seen.__cause__
     return False
 
 
 def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> tuple[int, Subject]:
-    """How well an operator runs, and on inputs from which range: the first in which all is well, else the best."""
+    """The score of an operator, with inputs from the first range in which everything works, else the best one."""
     best: tuple[int, Subject] | None = None
     problems: list[str] = []
     refused: Exception | None = None
@@ -165,7 +170,7 @@ def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> t
             tried = replace(subject, low=low, high=high, narrowed=problems[0] if problems else "")
             try:
                 score, problem = _score(tried)
-            except Exception as error:  # of numbers that it refuses, perhaps, or of a shape
+            except Exception as error:  # it may not accept these numbers, or this shape
                 if _is_of_the_code(error):
                     raise
                 refused, score, problem = refused or error, 0, f"gave an error: {_words(error)}"
@@ -181,12 +186,12 @@ def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> t
 
 
 def _score(subject: Subject) -> tuple[int, str]:
-    """How well an operator runs on inputs: 1 for results, 2 if a gradient comes back, 3 if all are numbers.
+    """The score of an operator on its inputs, and what does not work.
 
-    With it, what is not well.
+    1: it gives results; 2: also gradients; 3: and all of them are finite.
     """
     outside = index_outside(subject)
-    if outside is not None:  # compiled, it would write there
+    if outside is not None:  # compiled code would write there
         raise outside
     arrays = subject.arrays()
     outputs = subject.outputs(arrays)
@@ -201,7 +206,7 @@ def _score(subject: Subject) -> tuple[int, str]:
 
 
 def _not_finite(subject: Subject, arrays: Sequence[np.ndarray], output: np.ndarray) -> str:
-    """`NaN at x = -1.5`: the first result that is not finite, and the input that it came from, if that is known."""
+    """`NaN at x = -1.5`: the first result that is not finite, and its input if that is known."""
     place = tuple(np.argwhere(~np.isfinite(output))[0])
     what = "NaN" if np.isnan(output[place]) else "inf"
     pairs = zip(subject.inputs, arrays, strict=True)

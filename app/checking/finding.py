@@ -1,4 +1,4 @@
-"""From a word on the command line to operators: `my_ops.py`, `my_ops.py:swish`, `package.ops:swish`, `custom.relu`."""
+"""The operators that a word names: `my_ops.py`, `my_ops.py:swish`, `package.ops:swish`, `custom.relu`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from app.checking.layer import LayerAsOperator
 from app.custom import Function, PyLayer
 from app.custom.lookup import OF_FILES, make_operator, module_of_file, on_the_shelf, split_settings
 from app.custom.numba_functions import is_compiled
-from app.custom.operator import CustomOperator
+from app.custom.operator import CustomOperator, home_of
 from app.custom.pylayer import sets_up_context
 from app.errors import ConfigError
 from app.nn import Layer, functional
 from app.ops.definition import REGISTRY, OpDef
-from app.reading import parameters_of
+from app.reading import parameters_of, place_in
 
 
 @dataclass(frozen=True)
 class Found:
-    """An operator as its user calls it, and what is known of it by looking."""
+    """An operator as its user calls it, and what it declares."""
 
     name: str
     kind: str
-    """The hook that makes an operator of it."""
+    """The name of the hook that made it, as it is printed."""
     call: Callable[..., Any]
     parameters: tuple[inspect.Parameter, ...]
     where: str = ""
@@ -36,7 +36,7 @@ class Found:
     elementwise: bool = False
     row_by_row: bool = False
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Those of inputs that can have no other: the parameters of a Layer."""
+    """The fixed shapes of inputs: of the parameters of a Layer."""
 
     @property
     def label(self) -> str:
@@ -44,7 +44,7 @@ class Found:
 
 
 def find(word: str) -> list[Found]:
-    """The operators that a word names; a ConfigError for one that names none."""
+    """The operators that a word names; a ConfigError if there are none."""
     if word.startswith("custom."):
         return [found(on_the_shelf(word), word)]
     home, name = word, ""
@@ -76,7 +76,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def all_of(module: ModuleType) -> list[Found]:
-    """Every custom operator that a module defines, in the order in which it does."""
+    """Every custom operator that a module defines, in order."""
     operators: dict[int, Found] = {}
     for name, value in vars(module).items():
         if not name.startswith("_") and id(value) not in operators and _is_operator(value, module):
@@ -85,17 +85,17 @@ def all_of(module: ModuleType) -> list[Found]:
 
 
 def _is_operator(value: Any, module: ModuleType) -> bool:
-    if isinstance(value, CustomOperator):
-        return getattr(value.function, "__module__", "") == module.__name__
-    if getattr(value, "__module__", None) != module.__name__:
+    if home_of(value) != module.__name__:
         return False
     if isinstance(value, type):
         return issubclass(value, PyLayer)
-    return isinstance(value, FunctionType) and "py_func" in value.__code__.co_names
+    return isinstance(value, CustomOperator) or (
+        isinstance(value, FunctionType) and "py_func" in value.__code__.co_names
+    )
 
 
 def found(value: Any, name: str) -> Found:
-    """What is known of one operator: made by any hook, or a function that applies one."""
+    """Describe one operator: made by any hook, or a function that applies one."""
     short = name.removeprefix(OF_FILES)
     if isinstance(value, CustomOperator):
         elementwise = value.works_on == "numbers"
@@ -113,7 +113,7 @@ def found(value: Any, name: str) -> Found:
     if not callable(value):
         raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
     if is_compiled(value) or isinstance(value, type):
-        raise ConfigError(f"{name} works on arrays and is no operator yet: hook it in with @app.custom_op or py_func")
+        raise ConfigError(f"{name} works on arrays and is not an operator: make it one with @app.custom_op or py_func")
     return Found(short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), _place(value))
 
 
@@ -123,7 +123,7 @@ def _uses_py_func(function: Any) -> bool:
 
 def _place(function: Any) -> str:
     code = getattr(function, "__code__", None)
-    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}" if code else ""
+    return place_in(code) if code else ""
 
 
 def _of_definition(definition: OpDef) -> tuple[inspect.Parameter, ...]:
@@ -146,7 +146,7 @@ def _of_function(function: Any) -> tuple[inspect.Parameter, ...]:
 
 
 def equivalent(words: str) -> Callable[..., Any]:
-    """The operator that `relu`, `gelu(approximate=True)`, `custom.relu` or `file.py:name` stands for."""
+    """The operator that `relu`, `gelu(approximate=True)`, `custom.relu` or `file.py:name` names."""
     name, given = split_settings(words)
     function: Any = REGISTRY.get(name) or getattr(functional, name, None)
     if function is None:

@@ -1,4 +1,4 @@
-"""A Layer as an operator: its parameters are inputs like others, so that checks draw numbers for them."""
+"""A Layer as an operator: its parameters are additional inputs, for which checks draw numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.reading import parameters_of
 
 
 class LayerAsOperator:
-    """A Layer as a function of its inputs and, after them, of its parameters."""
+    """A Layer as a function of its inputs, followed by its parameters."""
 
     def __init__(self, layer: Layer | Callable[[], Layer], name: str):
         self.layer = layer if isinstance(layer, Layer) else _made(layer, name)
@@ -32,7 +32,7 @@ class LayerAsOperator:
 
     @contextmanager
     def _holding(self, values: Sequence[Any]) -> Iterator[None]:
-        """The layer with these values in the place of its parameters."""
+        """Inside the block the layer has these values in place of its parameters."""
         before = [getattr(layer, name) for layer, name in self._places]
         try:
             self._set(values)
@@ -42,7 +42,7 @@ class LayerAsOperator:
 
     def _set(self, values: Sequence[Any]) -> None:
         for (layer, name), value in zip(self._places, values, strict=True):
-            object.__setattr__(layer, name, value)  # the layer's own would no longer take it for a parameter
+            object.__setattr__(layer, name, value)  # Layer's own __setattr__ would change the parameters
 
 
 def _made(kind: Callable[[], Layer], name: str) -> Layer:
@@ -50,7 +50,7 @@ def _made(kind: Callable[[], Layer], name: str) -> Layer:
         return kind()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a user's own
+    except BaseException as error:  # the user's code may raise anything
         raise ConfigError(f"{name} cannot be made without arguments ({type(error).__name__}: {error})") from error
 
 

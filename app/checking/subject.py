@@ -1,4 +1,4 @@
-"""An operator with inputs that it takes, as the checks run it: arrays in, arrays out, gradients on demand."""
+"""An operator with inputs for it, as the checks run it: arrays in, arrays and gradients out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Arrays = list[np.ndarray]
 
 
 class Input(NamedTuple):
-    """One input: what the user calls it, and the kind of array that is given for it."""
+    """One input: its name, and the shape and type of its array."""
 
     name: str
     shape: tuple[int, ...]
@@ -41,7 +41,7 @@ class Input(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What one run gave: the outputs, and the gradients of the inputs that are floats, None where there is none."""
+    """The result of one run: the outputs, and the gradients of the float inputs, None for an input without one."""
 
     outputs: Arrays
     gradients: list[np.ndarray | None]
@@ -49,24 +49,36 @@ class Result(NamedTuple):
     def copy(self) -> Result:
         return Result([o.copy() for o in self.outputs], [None if g is None else g.copy() for g in self.gradients])
 
+    def far_from(self, other: Result, rtol: float) -> str:
+        """What differs by more than rounding: the "result" or the "gradient"; '' if nothing does."""
+        return self._first_pair(other, lambda a, b: np.allclose(a, b, rtol=rtol, atol=1e-9, equal_nan=True))
+
     def differs_from(self, other: Result) -> str:
-        """What has other bits: the "result" or the "gradient"; '' where all are the same."""
-        if any(not same(a, b) for a, b in zip(self.outputs, other.outputs, strict=True)):
-            return "result"
-        for a, b in zip(self.gradients, other.gradients, strict=True):
-            if (a is None) != (b is None) or (a is not None and b is not None and not same(a, b)):
+        """What differs in some bit: the "result" or the "gradient"; '' if nothing does."""
+        return self._first_pair(other, same)
+
+    def _first_pair(self, other: Result, alike: Callable[[np.ndarray, np.ndarray], bool]) -> str:
+        """Whether the first arrays that are not alike are a "result" or a "gradient"."""
+        for a, b in zip(self.outputs, other.outputs, strict=True):
+            if a.shape != b.shape or not alike(a, b):
+                return "result"
+        for g, h in zip(self.gradients, other.gradients, strict=True):
+            if g is None or h is None:
+                if g is not h:
+                    return "gradient"
+            elif g.shape != h.shape or not alike(g, h):
                 return "gradient"
         return ""
 
 
 def same(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether arrays hold the same numbers, NaN included."""
+    """Whether arrays hold the same numbers; NaN equals NaN."""
     return left.shape == right.shape and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is examined."""
+    """An operator and its inputs, which the checks run."""
 
     found: Found
     inputs: tuple[Input, ...]
@@ -74,23 +86,18 @@ class Subject:
     high: float = 2.0
     settings: dict[str, Any] = field(default_factory=dict)
     like: str = ""
-    """The operator that should give the same, as the user names it."""
+    """The operator that should compute the same, as the user names it."""
     other: Callable[..., Any] | None = None
-    """That operator itself, where it was given and not named."""
+    """That operator itself, if it was given and not named."""
     narrowed: str = ""
-    """Why its inputs are not drawn from the usual range, where they are not."""
+    """Why inputs are not drawn from the usual range; '' if they are."""
 
     @property
     def name(self) -> str:
         return self.found.name
 
-    @property
-    def equivalent(self) -> Callable[..., Any]:
-        """The operator that should give the same."""
-        return equivalent(self.like) if self.other is None else self.other
-
     def with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Subject:
-        """The same with inputs of other shapes."""
+        """The same subject with inputs of other shapes."""
         changed = tuple(i._replace(shape=s) for i, s in zip(self.inputs, shapes, strict=True))
         return replace(self, inputs=changed)
 
@@ -103,9 +110,22 @@ class Subject:
         return self.with_shapes(shapes)
 
     def arrays(self, seed: int = 0, dtype: str = "float64") -> Arrays:
-        """Random inputs, floats of this type, no two of them alike."""
+        """Random inputs; floats have this type."""
         random = np.random.default_rng(seed)
         return [self._drawn(random, i, dtype if i.is_float else i.dtype) for i in self.inputs]
+
+    def filled(self, value: float) -> Arrays:
+        """Inputs whose floats all have one value."""
+        return self.spread([value])
+
+    def spread(self, numbers: Sequence[float]) -> Arrays:
+        """Inputs whose floats go through these numbers, each input from another one on."""
+        arrays = []
+        for place, (array, one) in enumerate(zip(self.arrays(), self.inputs, strict=True)):
+            if one.is_float:
+                array = np.resize(np.roll(numbers, place), array.size).reshape(array.shape).astype(array.dtype)
+            arrays.append(array)
+        return arrays
 
     def _drawn(self, random: np.random.Generator, one: Input, dtype: str) -> np.ndarray:
         if one.is_float:
@@ -113,7 +133,7 @@ class Subject:
         return np.asarray(random.integers(0, 2, one.shape)).astype(dtype)
 
     def tensors(self, arrays: Arrays) -> list[Tensor]:
-        """Inputs as Tensors over the very arrays; floats want a gradient."""
+        """Inputs as Tensors that share the arrays' memory. Floats need a gradient."""
         return [Tensor(a, stop_gradient=a.dtype.kind != "f") for a in arrays]
 
     def call(self, *values: Any) -> list[Any]:
@@ -126,7 +146,7 @@ class Subject:
             raise silent_end(self.name, error) from error
 
     def outputs(self, arrays: Arrays) -> Arrays:
-        """The numbers that it makes of arrays."""
+        """The outputs for these arrays."""
         return [t._array for t in self._tensors(self.call(*self.tensors(arrays)))]
 
     def _tensors(self, values: Sequence[Any]) -> list[Tensor]:
@@ -138,15 +158,20 @@ class Subject:
     def run(
         self, arrays: Arrays, arriving: Arrays | None = None, call: Callable[..., list[Any]] | None = None
     ) -> Result:
-        """Outputs and gradients, from gradients that arrive at the outputs or from random ones."""
+        """Outputs and gradients; `arriving` are the gradients of the outputs, random ones if None."""
         tensors = self.tensors(arrays)
         outputs = self._tensors((call or self.call)(*tensors))
         return Result([o._array for o in outputs], self.gradients(tensors, outputs, arriving))
 
+    def run_equivalent(self, arrays: Arrays) -> Result:
+        """What the operator gives that should compute the same."""
+        other = self.other or equivalent(self.like)
+        return self.run(arrays, call=lambda *values: as_list(other(*values)))
+
     def gradients(
         self, tensors: list[Tensor], outputs: list[Tensor], arriving: Arrays | None = None
     ) -> list[np.ndarray | None]:
-        """The gradients of the inputs that are floats."""
+        """The gradients of the float inputs."""
         given = self.arriving([o._array for o in outputs]) if arriving is None else arriving
         flowing = [(o, Tensor(g)) for o, g in zip(outputs, given, strict=True) if not o.stop_gradient]
         wanted = [t for t in tensors if not t.stop_gradient]
@@ -156,47 +181,47 @@ class Subject:
         return [None if g is None else g._array for g in found]
 
     def arriving(self, outputs: Arrays) -> Arrays:
-        """Gradients to start from, of the types of the outputs."""
+        """Random gradients of the outputs."""
         random = np.random.default_rng(1)
         return [np.asarray(random.uniform(0.5, 1.5, o.shape)).astype(o.dtype) for o in outputs]
 
     @cached_property
     def changes(self) -> str:
-        """What is another when the same inputs are given again: the "result" or the "gradient"; '' if nothing is."""
+        """What differs between two runs on the same inputs: the "result" or the "gradient"; '' if nothing does."""
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return self.run(self.arrays()).copy().differs_from(self.run(self.arrays()))
-        except Exception:  # which is for a check to tell
+        except Exception:  # a check reports it
             return ""
 
     @cached_property
     def is_surrogate(self) -> bool:
-        """Whether a gradient is declared to be another than the derivative."""
+        """Whether the gradient is declared to differ from the derivative."""
         return any(definition.surrogate for definition in self._definitions_or_none())
 
     @property
     def is_row_by_row(self) -> bool:
-        """Whether its rows are declared to be computed one by one."""
+        """Whether it is declared that each row depends only on the same row of the inputs."""
         declared = self.found.elementwise or self.found.row_by_row
         return declared or any(definition.row_by_row for definition in self._definitions_or_none())
 
     @property
     def has_gradient(self) -> bool:
-        """Whether a gradient can come back at all."""
+        """Whether there is a gradient at all."""
         values = self.call(*self.tensors(self.arrays()))
         return bool(self.wanted) and any(isinstance(v, Tensor) and not v.stop_gradient for v in values)
 
     @property
     def wanted(self) -> list[str]:
-        """The names of the inputs that have a gradient."""
+        """The names of the float inputs, which have gradients."""
         return [i.name for i in self.inputs if i.is_float]
 
     @contextmanager
     def in_program(
         self, shapes: Sequence[Sequence[int | None]], dtype: str = "float32"
     ) -> Iterator[tuple[Program, list[Any], list[Any]]]:
-        """A Program of the operator alone; gives it, its data and its outputs."""
+        """A Program that applies only the operator; gives it, its data Variables and its outputs."""
         program = Program()
         with names.guard(), program_guard(program, Program()), scope_guard(Scope()):
             data = []
@@ -208,7 +233,7 @@ class Subject:
     def _definitions_or_none(self) -> list[CustomOperator]:
         try:
             return self.definitions()
-        except Exception:  # that it cannot stand in a Program is for the check of shapes to tell
+        except Exception:  # the check `shapes` reports why it cannot be in a Program
             return []
 
     def definitions(self) -> list[CustomOperator]:

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OK, NOTE, FAILED = "ok", "note", "FAILED"
 
 @dataclass(frozen=True)
 class Verdict:
-    """One line: whether a promise is kept, and what was seen. A note is what one should know, and no mistake."""
+    """One line of the output. A note is something to know that is not a mistake."""
 
     state: str
     words: str

@@ -18,12 +18,12 @@ PREFIX = "app.compat."
 class MissingNameError(AppError, AttributeError):
     """A name that is not part of a façade. `hasattr` raises it often, so its message is made when it is printed."""
 
-    def __init__(self, message: Callable[[], str]):
+    def __init__(self, message: Callable[[], str] | str):
         super().__init__()
         self._message = message
 
     def __str__(self) -> str:
-        return self._message()
+        return self._message if isinstance(self._message, str) else self._message()
 
 
 class MissingImportError(AppError, ImportError):

@@ -1,4 +1,4 @@
-"""The hooks for custom operators: each makes, of a user's functions, the same kind of object as a built-in."""
+"""The hooks for custom operators. Each turns a user's functions into the same kind of object as a built-in operator."""
 
 from app.custom.custom_op import custom_op
 from app.custom.gradcheck import gradcheck

@@ -1,11 +1,12 @@
-"""A user's function as the kernel of an operator: called with arrays, its result checked, its errors explained.
+"""Calling a user's function: with read-only arrays, with its result checked and its errors explained.
 
-What it returns is learned by running it on small arrays of ones.
+Shapes and types of what it returns are found by running it on small arrays of ones.
 """
 
 from __future__ import annotations
 
 import inspect
+import linecache
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.numba_functions import function_name, python_function
-from app.custom.untouched import ADVICE, call_watched, looking, read_only
+from app.custom.read_only import ADVICE, call_watched, looking, read_only
 from app.errors import AppError, DtypeError, OperatorError, ReadOnlyError, add_note
 from app.ops.definition import OpDef
 from app.ops.dtype import NAMES
@@ -23,12 +24,12 @@ from app.ops.size import AnySize, Size, named_size, names_of
 from app.ops.spec import UNKNOWN, Spec
 from app.tensor.modes import Modes, modes, set_modes
 
-_HERE = os.path.dirname(__file__)  # as code objects have it, symbolic links and all
+_HERE = os.path.dirname(__file__)  # not resolved: code objects keep symbolic links, too
 _PACKAGE, _SHELF = os.path.dirname(_HERE) + os.sep, os.path.join(_HERE, "shelf") + os.sep
 
 
 def registered_at() -> str:
-    """File and line of the code that is registering an operator: a user's, or that of one on the shelf."""
+    """File and line of the code that registers an operator: the user's, or a file of the shelf."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
         frame = frame.f_back
@@ -40,7 +41,7 @@ def _is_machinery(file: str) -> bool:
 
 
 def require_callable(function: Any, role: str, label: str) -> None:
-    """Refuse what is not a function where an operator is registered, not when it first runs."""
+    """Raise an error for something that is not a function when an operator is registered, not when it first runs."""
     if not callable(function):
         raise OperatorError(f"{label}: {role} must be a function, found {function!r} ({type(function).__name__})")
 
@@ -52,10 +53,10 @@ def call_function(
     kwargs: Mapping[str, Any],
     about: str = "",
 ) -> Any:
-    """Call a user's function. An error names the operator and keeps what the function raised as its cause.
+    """Call a user's function. An error names the operator; its cause is what the function raised.
 
-    An `Exception` can be caught as what the function raised, too. What else it raises, such as SystemExit, would end
-    the program without a word. `about` is put before its words.
+    The error is also of the kind that the function raised, if that is an `Exception`. Other ones, such as SystemExit,
+    would end the program without a message. `about` is put before the message.
     """
     try:
         if looking.on:
@@ -75,9 +76,9 @@ def let_through(
     kwargs: Mapping[str, Any],
     about: str = "",
 ) -> Any:
-    """Call a user's function; what it raises itself passes as it is, with a note that names the operator.
+    """Call a user's function. What it raises itself passes unchanged, with a note that names the operator.
 
-    Errors of the framework raised inside it, such as wrong shapes, get the operator's label.
+    The framework's errors raised inside it, such as wrong shapes, get the operator's label.
     """
     try:
         return function(*args, **kwargs)
@@ -93,14 +94,14 @@ def let_through(
 
 
 def _explained(error: BaseException, label: str, function: Callable[..., Any]) -> AppError:
-    """An error that names the operator, the function and the line where another was raised."""
+    """An error that names the operator, its function and the line at which another error was raised."""
     name = function_name(function)
     if isinstance(error, AppError):
         return type(error)(f"{label}: in its function {name}: {error}")
     hint = ""
     if isinstance(error, ValueError) and "ambiguous" in str(error):
         hint = " (a function of one number needs custom_op(elementwise=True))"
-    if isinstance(error, Exception) and type(error).__module__.startswith("numba."):  # as it compiled a helper
+    if isinstance(error, Exception) and type(error).__module__.startswith("numba."):  # compiling a helper failed
         from app.engine.compiled.read_only import where_it_writes, why_refused
 
         place = where_it_writes(error)
@@ -109,59 +110,83 @@ def _explained(error: BaseException, label: str, function: Callable[..., Any]) -
         return OperatorError(
             f"{label}: Numba cannot compile its function {name}: {why_refused(error, inspect.unwrap(function))}"
         )
-    line = _line_of(error, function)
-    words = f"{label}: its function {name} raised {type(error).__name__}: {error}{hint}{line}"
-    if isinstance(error, ValueError) and "read-only" in str(error):  # as NumPy says in each of several ways
+    words = f"{label}: its function {name} raised {described(error)}{hint}{_line_of(error, function)}"
+    if isinstance(error, ValueError) and "read-only" in str(error):  # NumPy has several messages, all with this word
         return ReadOnlyError(f"{words}; {ADVICE}")
     if isinstance(error, SystemExit):
         words += "; only the program around an operator may end it"
     return _of_both_kinds(_builtin(type(error)), words)
 
 
+def described(error: BaseException) -> str:
+    """The kind and the message of an error; without a message, the source of the line that raised it."""
+    line = linecache.getline(*_places(error)[-1]).strip() if not str(error) else ""
+    return f"{type(error).__name__}: {(line and f'`{line}`') or error}"
+
+
+def user_line(error: BaseException) -> str:
+    """` (my_ops.py:7)`: the last line of the user's code in the traceback of an error; '' if there is none."""
+    theirs = [
+        (file, line)
+        for file, line in _places(error)
+        if not (_is_machinery(file) or "-packages" in file or file.startswith("<frozen"))
+    ]
+    return f" ({os.path.basename(theirs[-1][0])}:{theirs[-1][1]})" if theirs else ""
+
+
+def _places(error: BaseException) -> list[tuple[str, int]]:
+    """The files and lines of a traceback."""
+    return [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+
+
 def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
-    """` (my_ops.py:7)`: where in the function's own file the error was raised, or passed through; '' if nowhere."""
+    """` (my_ops.py:7)`: the last line of the function's own file in the traceback; '' if there is none."""
     file = getattr(getattr(inspect.unwrap(python_function(function)), "__code__", None), "co_filename", None)
-    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+    lines = [line for raised_in, line in _places(error) if raised_in == file]
     return f" ({os.path.basename(file)}:{lines[-1]})" if file and lines else ""
 
 
 def _builtin(kind: type[BaseException]) -> type[BaseException]:
-    """The nearest class of exceptions that Python itself has."""
+    """The nearest base class that is one of Python's own exceptions."""
     return next(k for k in kind.__mro__ if k.__module__ == "builtins")
 
 
 def _of_both_kinds(kind: type[BaseException], words: str) -> OperatorError:
-    """An OperatorError that is of another kind as well, where one class can be both."""
+    """An OperatorError that is also of another kind, if one class can be both."""
     if kind is Exception or issubclass(OperatorError, kind) or not issubclass(kind, Exception):
         return OperatorError(words)
     try:
         both = type("OperatorError", (OperatorError, kind), {"__str__": AppError.__str__})
         return both(words)
-    except TypeError:  # an exception that is made of more than its words
+    except TypeError:  # an exception whose constructor needs more than a message
         return OperatorError(words)
 
 
-class OutputCountError(OperatorError):
-    """A function that returned another number of values than there are outputs."""
+class ReturnedError(OperatorError):
+    """A function returned the wrong number of values, or something that is not a number or an array."""
+
+
+class ReturnedTypeError(ReturnedError, DtypeError):
+    """A function returned something that is not a number or an array."""
 
 
 def arrays_of(values: Sequence[Any]) -> list[Any]:
-    """What an engine holds (NumPy's scalars among it) as the read-only arrays that a user's function gets."""
+    """The values of an engine, NumPy scalars included, as the read-only arrays that a user's function gets."""
     return [v if v is None else read_only(np.asarray(v)) for v in values]
 
 
 def returned_arrays(
     result: Any, wanted: int, label: str, function: Callable[..., Any], optional: bool = False, hint: str = ""
 ) -> list[Any]:
-    """What a function returned, one value or a tuple or list of them, as that many arrays, or None where `optional`.
+    """What a function returned, one value or a tuple or list of them, as `wanted` arrays; with `optional` also None.
 
-    `hint` says how to declare another number of them.
+    `hint` ends the error for another number of values.
     """
     if wanted == 0 and result is None:
         return []
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != wanted:
-        raise OutputCountError(
+        raise ReturnedError(
             f"{label}: its function {function_name(function)} returned {_counted(len(results))}, expected {wanted}, "
             f"one for each {'input' if optional else 'output'}{hint}"
         )
@@ -179,31 +204,31 @@ def _as_array(value: Any, position: int, label: str, function: Callable[..., Any
         array = np.empty((), object)
     if array.dtype.name not in NAMES:
         found = "None" if value is None else f"{type(value).__name__} ({array.dtype})"
-        raise DtypeError(
+        raise ReturnedTypeError(
             f"{label}: its function {function_name(function)} returned {found} as output {position}, "
-            f"expected an array of {', '.join(NAMES)}{'; is its return missing?' if value is None else ''}"
+            f"expected an array of {', '.join(NAMES)}{'; a return may be missing' if value is None else ''}"
         )
-    return array if array.flags.writeable else array.copy()  # it may be what was given, or a view of it
+    return array if array.flags.writeable else array.copy()  # it may be an input, or a view of one
 
 
-# What it returns, before there are values
+# Shapes and types of results
 
 _SIZES = (2, 3, 5)
-"""What an open size is taken to be: output sizes that change with it are open too."""
+"""What an open size is replaced by. Output sizes that change with it are open, too."""
 
 
 def infer_by_running(
     run: Callable[..., Sequence[np.ndarray]], specs: Sequence[Spec], advice: str = ""
 ) -> tuple[Spec, ...]:
-    """The shapes and types that `run` returns for inputs of these Specs; `advice` ends the error where it fails."""
+    """The shapes and types that `run` returns for inputs of these Specs; `advice` ends the error if it fails."""
     sizes = [size for spec in specs for size in spec.shape]
     are_open = any(isinstance(size, Size) or size == UNKNOWN for size in sizes)
     outside = modes()
-    set_modes(Modes(outside.on, None))  # these Tensors are run, whatever is being traced
+    set_modes(Modes(outside.on, None))  # compute, even while a function is being traced
     try:
         results = [run(*[_example(spec, n) for spec in specs]) for n in (_SIZES if are_open else _SIZES[:1])]
     except ReadOnlyError:
-        raise  # whatever it is given
+        raise  # which inputs it gets makes no difference
     except AppError as error:
         raise OperatorError(f"run on arrays of ones, to learn what it returns, it failed: {error}{advice}") from error
     finally:
@@ -218,22 +243,22 @@ def _example(spec: Spec, n: int) -> np.ndarray:
 
 
 def _sample(size: AnySize, n: int) -> int:
-    """A size where every open size is n."""
+    """A size with n in place of every open size."""
     if isinstance(size, Size):
         return size.at(**dict.fromkeys(names_of(size), n))
     return n if size == UNKNOWN else size
 
 
 def _joined(results: Sequence[np.ndarray], size_name: str | None) -> Spec:
-    """What one output is, from what it was for each of `_SIZES`."""
+    """The Spec of one output, from its arrays for each of `_SIZES`."""
     shapes = [result.shape for result in results]
     if len(set(map(len, shapes))) > 1:
-        raise OperatorError(f"its output has {' and '.join(map(str, shapes))} as shapes, for different batch sizes")
+        raise OperatorError(f"its output has shapes {' and '.join(map(str, shapes))} for different batch sizes")
     return Spec(tuple(_joined_size(sizes, size_name) for sizes in zip(*shapes, strict=True)), results[0].dtype.name)
 
 
 def _joined_size(sizes: Sequence[int], size_name: str | None) -> Any:
-    """A size that is the same each time; or the multiple of the named size, plus a number, that it was each time."""
+    """One size of an output: constant, a multiple of the named size plus a number, or unknown."""
     if len(set(sizes)) == 1:
         return sizes[0]
     if size_name is not None:

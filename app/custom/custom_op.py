@@ -1,4 +1,4 @@
-"""`custom_op`: a decorator that makes an operator of a plain or Numba function."""
+"""`custom_op`: a decorator that makes an operator from a Python or Numba function."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.custom.calling import (
     require_callable,
     returned_arrays,
 )
-from app.custom.composed import OnValues
+from app.custom.composition import OnValues
+from app.custom.elementwise import over_arrays
 from app.custom.numba_functions import by_name, by_position, function_name, is_compiled, python_function
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
-from app.custom.scalar import over_arrays
-from app.custom.untouched import guarded
+from app.custom.read_only import guarded
 from app.errors import OperatorError
 from app.ops.definition import OpDef, as_immutable
 from app.ops.elementwise import to_common_type
@@ -32,9 +32,9 @@ from app.reading import parameters_of
 
 
 class FunctionOperator(CustomOperator):
-    """What `@custom_op` makes of a function; `@op.backward` declares the function that computes its gradient.
+    """The operator that `@custom_op` makes; `@op.backward` declares the function that computes its gradient.
 
-    A function of single numbers without one gets the gradient that its source gives (see `app.custom.derivative`).
+    Without one, the gradient of a function of single numbers is derived from its source (see `app.custom.derivative`).
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class FunctionOperator(CustomOperator):
 
     @property
     def made_of(self) -> tuple[Any, ...]:
-        """All that the operator's behaviour depends on: functions and settings."""
+        """Everything that the operator's behaviour depends on: functions and settings."""
         facts = (self.outputs, self.attributes, self.works_on == "numbers", self.row_by_row)
         return self.function, self.backward_function, self._declared_infer, facts
 
@@ -121,12 +121,12 @@ class FunctionOperator(CustomOperator):
         return tuple(spec_of(s) for s in specs)
 
     def backward(self, function: Any = None, *, surrogate: bool = False) -> Any:
-        """Declare the gradient. The names of the function's parameters decide what it is given.
+        """Declare the gradient. The function gets what its parameters name.
 
-        A parameter may be any input, any output, `d` + output for the gradient that arrives there, or a setting.
-        Of an operator with one output, which is `out` at first, the name is read off the parameters: `dy` makes
-        the output `y`. `surrogate=True` says that it is another than the derivative on purpose, as of a
-        straight-through estimator, so that no check holds it against finite differences.
+        A parameter names an input, an output, a setting, or `d` + output for the gradient of that output. A single
+        output is called `out` until the parameters of backward name it: `dy` makes it `y`. `surrogate=True` says that
+        the gradient differs from the derivative on purpose, as in a straight-through estimator; no check compares it
+        with finite differences then.
         """
         if function is None:
             return lambda decorated: self.backward(decorated, surrogate=surrogate)
@@ -152,7 +152,7 @@ class FunctionOperator(CustomOperator):
 
     @property
     def gradient_source(self) -> str:
-        """The source of the gradient that was derived, as Python; '' where a backward was declared."""
+        """The Python source of the derived gradient; '' if a backward was declared."""
         from app.custom.derivative.making import source_of  # imported late, as few need it
 
         gradient = None if self.backward_function is not None else self.gradient_operator
@@ -186,7 +186,7 @@ class FunctionOperator(CustomOperator):
 
 
 def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, Any]]:
-    """A function's parameters as inputs and settings: those with a default, or by keyword only, are settings."""
+    """A function's parameters as inputs and settings. Those with a default and keyword-only ones are settings."""
     inputs, settings = [], {}
     for name, parameter in _parameters(function, label).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -203,7 +203,7 @@ def _split_parameters(function: Any, label: str) -> tuple[list[str], dict[str, A
 def _parameters(function: Any, label: str) -> Mapping[str, inspect.Parameter]:
     try:
         if isinstance(function, np.ufunc):
-            raise TypeError("its parameters are not those of its numbers")
+            raise TypeError("a ufunc does not name its inputs")
         parameters = parameters_of(python_function(function))
     except (TypeError, ValueError) as error:
         raise OperatorError(
@@ -211,7 +211,7 @@ def _parameters(function: Any, label: str) -> Mapping[str, inspect.Parameter]:
         ) from error
     for name, parameter in parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and is_compiled(function):
-            raise OperatorError(f"{label}: Numba knows no parameters by keyword only; give {name!r} a default instead")
+            raise OperatorError(f"{label}: Numba has no keyword-only parameters; give {name!r} a default instead")
     return parameters
 
 
@@ -222,7 +222,7 @@ def _to_common_float(values: list[Any]) -> list[Any]:
 def _form(
     function: Any, order: Sequence[str], elementwise: bool, takes: tuple[int, ...] | None, row_by_row: bool
 ) -> Any:
-    """How a compiler may treat the function: any on single numbers, or on arrays one of Numba's."""
+    """How the compiled engine may use the function; None for a function on arrays that is not Numba's."""
     source = python_function(function)
     if elementwise:
         return Elementwise(by_position(source, order), takes) if isinstance(source, FunctionType) else None
@@ -230,7 +230,7 @@ def _form(
 
 
 def _in_input_type(array: np.ndarray, inputs: Sequence[np.ndarray], kinds: str) -> np.ndarray:
-    """A result of these kinds in the floating type of the inputs: Numba's float32 times 0.5 is a float64."""
+    """A result of these kinds in the float type of the inputs: in Numba, float32 times 0.5 is a float64."""
     floats = [x.dtype for x in inputs if x.dtype.kind == "f"]
     if array.dtype.kind in kinds and floats:
         return array.astype(np.result_type(*floats), copy=False)
@@ -256,16 +256,15 @@ def custom_op(
     onnx: str | Callable[..., Any] | None = None,
     like: str = "",
 ) -> Any:
-    """Make an operator of a function on arrays, or with `elementwise` of a function on single numbers.
+    """Make an operator from a function on arrays or, with `elementwise`, from a function on single numbers.
 
-    Parameters with a default are settings of the operator, the others its inputs. Shapes and types of the
-    outputs are learned by running the function on small arrays, or told by `infer`, which gets the Specs of the
-    inputs, and the settings by name, and returns the Specs of the outputs. A function on single numbers computes
-    in floats: outputs have the type that the inputs share, and whole numbers become floats first. `row_by_row` says
-    of a function on arrays that each row of its outputs depends on the same row of the inputs alone, so that an
-    engine may call it on a part of the batch. `onnx` is the ONNX operator that does the same ("Relu"), or a rule
-    that makes nodes of several. `like` names an operator that computes the same ("relu"), which `python -m app check`
-    holds it against.
+    Parameters with a default are settings of the operator; the others are its inputs. The shapes and types of the
+    outputs are found by running the function on small arrays, or given by `infer`, which gets the Specs of the inputs
+    and the settings by name and returns the Specs of the outputs. A function on single numbers computes in floats:
+    whole numbers are converted first, and outputs have the common type of the inputs. `row_by_row` declares that each
+    row of the outputs depends only on the same row of the inputs, so that an engine may call the function on part of
+    a batch. `onnx` is the equivalent ONNX operator ("Relu"), or a rule that makes several nodes. `like` names an
+    operator that computes the same ("relu"); `python -m app check` compares with it.
     """
     if isinstance(function, str):
         name, function = function, None

@@ -1,4 +1,4 @@
-"""Gradients, and gradients of gradients, held against finite differences: which elements are wrong, and how far off."""
+"""Gradients and their gradients compared with finite differences: which elements are wrong, and by how much."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from app.tensor import Tensor, grad
 
 SMOOTH, KINK, JUMP = "", "kink", "jump"
 _FINER = 8.0
-"""How much smaller the second step is, which tells a kink from a curve."""
+"""How many times smaller the second step is, which distinguishes a kink from a curve."""
 
 
 @dataclass
 class Comparison:
-    """The gradient of one input, and what finite differences give for it."""
+    """The gradient of one input beside finite differences."""
 
     place: int
     """Which input it is."""
     gradient: np.ndarray
     numeric: np.ndarray
     kinds: np.ndarray
-    """Of each element that does not agree, what the function does there: SMOOTH, KINK or JUMP."""
+    """What the function does at each element that does not agree: SMOOTH, KINK or JUMP."""
     wrong: np.ndarray
-    """The elements that neither agree nor stand at a kink, between whose slopes they lie, or at a jump."""
+    """The elements that do not agree, except at a jump, or at a kink with a gradient between the two slopes."""
     arriving: np.ndarray | None = None
-    """The gradient that arrived at the only output; None of several."""
+    """The gradient of the only output; None if there are several outputs."""
 
     def count(self, kind: str) -> int:
-        """How many elements stand at a kink, or at a jump, where any value would be right."""
+        """How many elements are at a kink or at a jump."""
         return int((self.kinds == kind).sum())
 
     def says(self, by: str, other: str) -> str:
-        """How many elements are wrong, and the worst of them; '' if none is."""
+        """How many elements are wrong, and the worst of them; '' if none is wrong."""
         return worst_of(self.gradient, self.numeric, self.wrong, by, other)
 
 
 def worst_of(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray, by: str, other: str) -> str:
-    """In words: how many elements are wrong, and both values at the worst of them; '' if none is."""
+    """A sentence on how many elements are wrong, with both values at the worst one; '' if none is wrong."""
     if not wrong.any():
         return ""
     distance = np.where(wrong, distances(found, wanted), -1.0)
@@ -56,14 +56,14 @@ def worst_of(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray, by: str, 
 
 
 def distances(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """How far numbers are from others; infinite where one of both is NaN."""
+    """Absolute differences; infinite where either number is NaN."""
     with np.errstate(invalid="ignore"):
         distance = np.abs(found - wanted)
     return np.where(np.isnan(distance), np.inf, distance)
 
 
 def are_far(found: np.ndarray, wanted: np.ndarray, atol: float, rtol: float) -> np.ndarray:
-    """Which numbers are not near others."""
+    """Which numbers differ by more than the tolerances."""
     distance = distances(found, wanted)
     return np.isinf(distance) | (distance > atol + rtol * np.abs(wanted))
 
@@ -71,11 +71,11 @@ def are_far(found: np.ndarray, wanted: np.ndarray, atol: float, rtol: float) -> 
 def kind_at(value_at: Callable[[float], float], gradient: float, eps: float, atol: float, rtol: float) -> str:
     """What a function does where its gradient does not agree with central differences.
 
-    `value_at` gives its value a step away. At a kink the slopes to either side stay apart however small the step is,
-    and the gradient must lie between them; at a jump they grow with each smaller step.
+    `value_at` gives its value a step away. At a kink the left and right slopes differ however small the step is, and
+    the gradient must lie between them; at a jump they grow as the step shrinks.
     """
     here = value_at(0.0)
-    if np.isnan(here) or here != value_at(0.0):  # it depends on more than the input, or is NaN
+    if np.isnan(here) or here != value_at(0.0):  # not a function of the input alone, or NaN
         return SMOOTH
     left, right = (here - value_at(-eps)) / eps, (value_at(eps) - here) / eps
     fine = eps / _FINER
@@ -83,7 +83,7 @@ def kind_at(value_at: Callable[[float], float], gradient: float, eps: float, ato
     room = atol + rtol * max(abs(left_finer), abs(right_finer))
     apart, apart_finer = abs(right - left), abs(right_finer - left_finer)
     if abs((left_finer + right_finer) / 2 - gradient) <= room:
-        return KINK  # it lies beside, inside the larger step
+        return KINK  # the kink lies within the larger step
     if apart <= room or not apart_finer > 0.5 * apart:
         return SMOOTH
     if apart_finer > 0.5 * _FINER * apart:
@@ -104,11 +104,11 @@ def gradcheck(
 ) -> bool:
     """Whether the gradients of `func` at float64 `inputs` agree with central differences.
 
-    Where they do not, the error names the worst element and both values, or False is returned. At a kink, as relu has
-    one at 0, any value between the slopes to either side is right, and at a jump any at all. Inputs with
-    `stop_gradient=True`, and those that are no Tensors, are not checked. Two backward passes may differ by
-    `nondet_tol`. With `check_undefined_grad`, each of several outputs is also derived alone, as happens where a network
-    uses one of them.
+    If they do not, the error names the worst element and both values, or False is returned. At a kink, such as that of
+    relu at 0, any value between the left and the right slope is right; at a jump any value is. Inputs with
+    `stop_gradient=True` and inputs that are not Tensors are not checked. Two backward passes may differ by
+    `nondet_tol`. With `check_undefined_grad`, each of several outputs is also differentiated alone, as in a network
+    that uses only one of them.
     """
     checked = Checked(func, inputs, eps)
     try:
@@ -135,7 +135,7 @@ def gradgradcheck(
 ) -> bool:
     """Whether the gradients of the gradients of `func` agree with central differences.
 
-    The first gradients start from `grad_outputs`, or from random numbers, and are derived with respect to these, too.
+    The first gradients start from `grad_outputs` or from random numbers, and are differentiated by these, too.
     """
     given = as_list(inputs)
     wanted = [place for place, x in enumerate(given) if isinstance(x, Tensor) and not x.stop_gradient]
@@ -161,7 +161,7 @@ def _random_starts(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 class Checked:
-    """A function at one point: which of its inputs are checked, and by which sum of its outputs, weighed."""
+    """A function at one point, the inputs that are checked, and the weights of the sum of its outputs."""
 
     def __init__(self, func: Callable[..., Any], inputs: Any, eps: float):
         self._func, self._eps = func, eps
@@ -193,7 +193,7 @@ class Checked:
         return floats
 
     def compare(self, atol: float, rtol: float, nondet_tol: float) -> None:
-        """Hold the gradients against finite differences, and against those of a second backward pass."""
+        """Compare the gradients with finite differences and with those of a second backward pass."""
         repeated = self.gradients(self._weights)
         for found, again in zip(self.comparisons(atol, rtol), repeated, strict=True):
             what = f"the gradient of input {found.place}"
@@ -233,7 +233,7 @@ class Checked:
         return Comparison(place, gradient, numeric, kinds, wrong & (kinds == SMOOTH), arriving)
 
     def derive_outputs_alone(self, atol: float, rtol: float) -> None:
-        """Derive each output without the others: their gradients must add up to that of all together."""
+        """Differentiate each output alone: these gradients must add up to that of all outputs together."""
         if len(self._weights) < 2:
             return
         together = self.gradients(self._weights)
@@ -259,7 +259,7 @@ class Checked:
 def _require_close(
     found: np.ndarray, wanted: np.ndarray, atol: float, rtol: float, what: str, by: str, other: str
 ) -> None:
-    """Refuse numbers that are not near others, with the worst of them."""
+    """Raise an error that names the worst number, if some differ by more than the tolerances."""
     words = worst_of(found, wanted, are_far(found, wanted, atol, rtol), f"{by} gives", other)
     if words:
         raise GradcheckError(f"{what} is {words}")

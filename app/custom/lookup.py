@@ -1,4 +1,4 @@
-"""From the name of an activation to the operator: built-in, shipped custom, or a function in a file of the user's."""
+"""From the name of an activation to the operator: built in, on the shelf, or in a file of the user's."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from typing import Any
 from zlib import crc32
 
 from app.custom import shelf
+from app.custom.operator import home_of
 from app.custom.pylayer import PyLayer
 from app.errors import AppError, ConfigError, FileError, OperatorError
 from app.files import read_file
@@ -30,16 +31,16 @@ SHIPPED = tuple(sorted(module.name for module in pkgutil.iter_modules(shelf.__pa
 """The custom operators on the shelf."""
 
 OF_FILES = "_operators_of_"
-"""What the names of modules begin with that are files which the user named."""
+"""The prefix of the names of modules that are files of the user's."""
 
 
 def built_in_names() -> list[str]:
-    """The public operators that take one value and need nothing else."""
+    """The public operators that take one value and no required setting."""
     return sorted(name for name, op in REGISTRY.items() if op.public and _keeps_shape(op))
 
 
 def _keeps_shape(op: OpDef) -> bool:
-    """Whether an operator can stand between layers: one value in, one of the same shape out, and a gradient back."""
+    """Whether an operator can stand between layers: one input, one output of the same shape, and a gradient."""
     if len(op.inputs) != 1 or not op.differentiable or inspect.Parameter.empty in op.attributes.values():
         return False
     example = Spec((2, 3), "float32")
@@ -52,7 +53,7 @@ def _keeps_shape(op: OpDef) -> bool:
 def find_operator(name: str) -> Callable[..., Any]:
     """The operator that `relu`, `custom.relu` or `path/to/file.py:name` stands for.
 
-    A class of Layers is given as it is: each place in a network has a Layer of its own (see `make_operator`).
+    A Layer class is returned as it is, because each place in a network has a Layer of its own (see `make_operator`).
     """
     if ":" in name:
         return _from_file(*name.rsplit(":", 1))
@@ -64,7 +65,7 @@ def find_operator(name: str) -> Callable[..., Any]:
 
 
 def split_settings(words: str) -> tuple[str, dict[str, Any]]:
-    """The name and the settings in words such as `custom.leaky_relu(slope=0.2)`."""
+    """The name and the settings in a text such as `custom.leaky_relu(slope=0.2)`."""
     name, bracket, rest = words.partition("(")
     if not bracket:
         return words, {}
@@ -86,7 +87,7 @@ def make_operator(named: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def on_the_shelf(name: str) -> Any:
-    """What `custom.relu` names, as its file defines it: an operator, a function or a class."""
+    """What `custom.relu` names: an operator, a function or a class, as its file defines it."""
     short = name.partition(".")[2]
     if short not in SHIPPED:
         raise _unknown(name)
@@ -94,12 +95,12 @@ def on_the_shelf(name: str) -> Any:
 
 
 def _applied(operator: Any) -> Any:
-    """A PyLayer is used through its apply."""
+    """The function to call: of a PyLayer class its `apply`."""
     return operator.apply if isinstance(operator, type) and issubclass(operator, PyLayer) else operator
 
 
 def values_taken(operator: Any) -> Sequence[str]:
-    """The names of the values that an operator takes, where it says so; () of a function or a class."""
+    """The names of an operator's inputs; () for a function or a class, which does not declare them."""
     return operator.inputs if isinstance(operator, OpDef) else ()
 
 
@@ -124,7 +125,7 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
     module = _run_file(file, file.stat().st_mtime_ns)
     operator = getattr(module, name, None)
     if operator is None:
-        found = [k for k, v in vars(module).items() if k != "_" and callable(v) and _made_in(module, v)]
+        found = [k for k, v in vars(module).items() if k != "_" and callable(v) and home_of(v) == module.__name__]
         raise ConfigError(
             f"{path} has no {name!r}{_nearest(name, found)} It has {', '.join(found) or 'no functions of its own'}"
         )
@@ -137,12 +138,8 @@ def _from_file(path: str, name: str) -> Callable[[Any], Any]:
     return function
 
 
-def _made_in(module: ModuleType, value: Any) -> bool:
-    return getattr(getattr(value, "function", value), "__module__", None) == module.__name__
-
-
 def module_of_file(path: str) -> ModuleType:
-    """The module of a file: the one that was imported, or the file is run."""
+    """The module of a file; the file is run if it was not imported."""
     file = Path(path).expanduser().resolve()
     if not file.is_file():
         raise ConfigError(f"there is no file {file}")
@@ -159,11 +156,11 @@ def module_of_file(path: str) -> ModuleType:
 
 
 class _Loader(SourceFileLoader):
-    """Runs a file, and remembers the text that was run: whoever asks for the source of its functions gets that one."""
+    """Runs a file and keeps the text that was run, which is the source of its functions from then on."""
 
     def get_code(self, fullname: str) -> CodeType:
         content = self.get_data(self.path)
-        # Without a time of change, linecache keeps the lines although the file may be edited.
+        # Without a modification time, linecache keeps the lines even if the file is edited.
         linecache.cache[self.path] = (len(content), None, _lines(content), self.path)
         return self.source_to_code(content, self.path)
 
@@ -171,13 +168,13 @@ class _Loader(SourceFileLoader):
 def _lines(content: bytes) -> list[str]:
     try:
         lines = importlib.util.decode_source(content).splitlines(keepends=True)
-    except (SyntaxError, UnicodeDecodeError):  # compiling it will say so
+    except (SyntaxError, UnicodeDecodeError):  # compiling it raises the error
         return []
     return [*lines[:-1], lines[-1].rstrip("\n") + "\n"] if lines else []
 
 
 def edited_since(path: str) -> bool:
-    """Whether a file of operators is no longer what was run of it."""
+    """Whether a file of operators was edited since it was run."""
     file = Path(path).expanduser().resolve()
     known = linecache.cache.get(str(file), ())
     try:
@@ -187,7 +184,7 @@ def edited_since(path: str) -> bool:
 
 
 def _place_in(file: Path, error: BaseException) -> str:
-    """The file and the line of it in which an error was raised, or passed through; the file alone where none was."""
+    """The file and its last line in the traceback of an error; only the file if it is not in there."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return f"{file}:{error.lineno}"
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(file)]
@@ -196,7 +193,7 @@ def _place_in(file: Path, error: BaseException) -> str:
 
 @lru_cache
 def _run_file(file: Path, changed: int) -> ModuleType:
-    """The module of a file, run once for as long as it does not change: its operators may have been compiled."""
+    """The module of a file, which is run again only if it changed, because its operators may be compiled."""
     name = f"{OF_FILES}{file.stem}_{crc32(bytes(file)):08x}"
     spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
     if file.suffix != ".py" or spec is None or spec.loader is None:
@@ -204,7 +201,7 @@ def _run_file(file: Path, changed: int) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # a file imports what lies beside it, as when Python runs it
+        sys.path.append(str(file.parent))  # a file can import its neighbours, as when Python runs it
     try:
         spec.loader.exec_module(module)
     except AppError as error:

@@ -1,16 +1,18 @@
-"""Users' functions as Python's and as Numba's, with their parameters by name or in another order.
+"""Users' functions in Python and in Numba, with their parameters by name or in another order.
 
-A check runs Numba functions as the Python that they were written in, which refuses an index outside of an array.
-Compiled code does not look: it reads whatever lies there, or writes over it.
+A check runs Numba functions as Python, which raises IndexError for an index outside of an array. Compiled code does not
+check: it reads or overwrites whatever lies there.
 """
 
 from __future__ import annotations
 
+import ast
+import linecache
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from types import FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from app.reading import parameters_of
@@ -21,20 +23,22 @@ def function_name(function: Any) -> str:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether a function is Numba's, so that compiled code can call it."""
-    return hasattr(function, "py_func") and hasattr(function, "signatures")
+    """Whether a function is compiled by Numba."""
+    numba = sys.modules.get("numba.core.dispatcher")  # importing it takes half a second
+    kind = () if numba is None else numba.Dispatcher
+    return issubclass(type(function), kind)  # `isinstance` may run code of a proxy object, which may raise
 
 
 def python_function(function: Any) -> Any:
-    """The Python function inside a Numba one, or the function itself."""
+    """The Python function of a Numba function, or the function itself."""
     return getattr(function, "py_func", function)
 
 
 def dispatcher_of(function: Any) -> Any:
-    """A function as one of Numba's. It knows no parameters by keyword only, so they become ordinary ones."""
+    """A function compiled by Numba. Keyword-only parameters, which Numba does not have, become ordinary ones."""
     if is_compiled(function):
         return function
-    from numba import njit  # imported late: half a second that a run without such a function need not wait
+    from numba import njit  # imported late: it takes half a second
 
     code = function.__code__
     code = code.replace(co_argcount=code.co_argcount + code.co_kwonlyargcount, co_kwonlyargcount=0)
@@ -43,7 +47,7 @@ def dispatcher_of(function: Any) -> Any:
 
 
 def by_name(function: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """A function that is given its values under these names, wherever it has the parameters."""
+    """A function that passes its values under these names, whatever the order of the parameters."""
 
     @wraps(function)
     def call(*values: Any, **settings: Any) -> Any:
@@ -53,7 +57,7 @@ def by_name(function: Any, names: Sequence[str]) -> Callable[..., Any]:
 
 
 def by_position(function: Any, order: Sequence[str]) -> Any:
-    """A function that compiled code can give the parameters in this order; itself where it has them so already."""
+    """The function with its parameters in this order; the function itself if they already are."""
     parameters = parameters_of(python_function(function))
     if list(parameters) == list(order) and all(p.kind is not p.KEYWORD_ONLY for p in parameters.values()):
         return function
@@ -63,12 +67,38 @@ def by_position(function: Any, order: Sequence[str]) -> Any:
     return dispatcher_of(reordered) if is_compiled(function) else reordered
 
 
+def function_beside(
+    function: FunctionType, tree: ast.FunctionDef, extra: Mapping[str, Any], file: str = ""
+) -> FunctionType:
+    """The function of a tree, with the globals and the closure of another function, and these extra variables.
+
+    It shares them, so that both functions see a variable that is assigned later. `file` is a name under which linecache
+    keeps the source.
+    """
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells |= {name: CellType(value) for name, value in extra.items()}
+    named = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)}
+    used = sorted(named & cells.keys())
+    module = ast.parse(f"def closure({', '.join(used)}): pass" if used else "")
+    around = next((node for node in module.body if isinstance(node, ast.FunctionDef)), module)
+    around.body = [tree]
+    ast.fix_missing_locations(module)
+    if file:
+        text = ast.unparse(module) + "\n"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        module = ast.parse(text)
+    code = compile(module, file or function.__code__.co_filename, "exec", dont_inherit=True)
+    while code.co_name != tree.name:
+        code = next(constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return FunctionType(code, function.__globals__, tree.name, None, tuple(cells[name] for name in code.co_freevars))
+
+
 _OTHERS = frozenset({"app", "numba", "numpy"})
-"""Packages whose own functions stay compiled."""
+"""Packages whose functions stay compiled."""
 
 
 class _Interpreted:
-    """The switch: one object, so that a call reads a single attribute."""
+    """Whether Numba functions run as Python now, and how many calls did."""
 
     __slots__ = ("calls", "on")
 
@@ -82,18 +112,18 @@ interpreted = _Interpreted()
 
 @contextmanager
 def without_numba() -> Iterator[None]:
-    """Inside the block, operators' Numba functions, and those that they call, run as Python."""
+    """Inside the block, the Numba functions of operators, and those that they call, run as Python."""
     with ExitStack() as restored:
         restored.callback(setattr, interpreted, "on", False)
         interpreted.on, interpreted.calls = True, 0
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] not in _OTHERS and "numba" in sys.modules:
+            if name.partition(".")[0] not in _OTHERS:
                 _open_module(module, restored)
         yield
 
 
 def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
-    """Call the Python function inside a Numba one, for which those that it has around it are Python, too."""
+    """Call the Python function of a Numba function, with the Numba functions of its closure as Python, too."""
     interpreted.calls += 1
     with ExitStack() as restored:
         _open_closure(function, restored)
@@ -101,14 +131,11 @@ def as_python(function: FunctionType, values: Sequence[Any]) -> Any:
 
 
 def _open_module(module: ModuleType, restored: ExitStack) -> None:
-    """Put Python functions in the place of a module's Numba functions, until they are restored."""
-    from numba.core.dispatcher import Dispatcher
-
+    """Replace a module's Numba functions by their Python functions, until they are restored."""
     names = getattr(module, "__dict__", None)
-    if type(names) is not dict:  # something else that stands among the modules
+    if type(names) is not dict:  # sys.modules may hold other objects
         return
-    # by its type: asked by `isinstance`, an object that stands for another may run code of its own, or raise
-    for name, value in [item for item in list(names.items()) if issubclass(type(item[1]), Dispatcher)]:
+    for name, value in [item for item in list(names.items()) if is_compiled(item[1])]:
         restored.callback(names.__setitem__, name, value)
         names[name] = _counted(value.py_func)
         _open_closure(value.py_func, restored)
@@ -124,19 +151,13 @@ def _counted(function: FunctionType) -> Callable[..., Any]:
 
 
 def _open_closure(function: FunctionType, restored: ExitStack) -> None:
-    """The same for the Numba functions that another function has around it."""
+    """The same for the Numba functions in a function's closure."""
     for cell in function.__closure__ or ():
         try:
             value = cell.cell_contents
-        except ValueError:  # nothing has been put into it
+        except ValueError:  # an empty cell
             continue
-        if _is_compiled(value):
+        if is_compiled(value):
             restored.callback(setattr, cell, "cell_contents", value)
             cell.cell_contents = value.py_func
             _open_closure(value.py_func, restored)
-
-
-def _is_compiled(value: Any) -> bool:
-    from numba.core.dispatcher import Dispatcher  # imported late: whoever has such a function has loaded Numba
-
-    return issubclass(type(value), Dispatcher)

@@ -1,18 +1,18 @@
-"""From a function on arrays to one on single numbers, or the line that stops it.
+"""From a function on arrays to one on single numbers, or the line that prevents it.
 
-An engine may call the function on numbers inside a loop. It is made in one walk through the source, which knows two
-ways of working element by element: arithmetic on whole arrays,
+The compiled engine calls the function on numbers inside its loops. It is made in one walk through the source, which
+recognises two elementwise forms. Arithmetic on whole arrays:
 
     return np.where(x > 0, x, x * 0.1)          becomes     return x if x > 0 else x * 0.1
 
-and loops over all elements, in which each turn reads elements of its own place alone, and writes those of new arrays,
-so that turns can be taken in any order:
+And loops over all elements, in which each iteration reads and writes only the elements at its own index, and writes
+only to new arrays:
 
     y = np.empty_like(x)                                    y = x if x > 0 else 0.1 * x
     for i in range(x.size):                     becomes     return y
         y.flat[i] = x.flat[i] if ...
 
-A function that goes beyond that is called as it is.
+Any other function is called on arrays.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from app.custom.numba_functions import by_position, is_compiled, python_function
-from app.custom.untouched import for_any_types
+from app.custom.numba_functions import by_position, function_beside, is_compiled, python_function
+from app.custom.read_only import for_any_types
 from app.ops.lowering import OnNumbers, Returning
 from app.reading import UnreadableSourceError, definition_of, one_thread_at_a_time
 
 Known = Callable[[str], Any]
-"""What a name stands for that a function does not define itself; None where that is not known."""
+"""Gives the value of a name that a function does not define itself; None if it is not known."""
 
 _NUMBERS = (int, float, bool, np.generic)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd)
 _IN_LOOPS = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call)
 _FUNCTIONS = (abs, min, max, float, int, bool, range, np.float32, np.float64, *filter(callable, vars(math).values()))
-"""Functions of numbers that may be called inside a loop, besides NumPy's elementwise ones."""
+"""Functions of numbers that may be called inside a loop, in addition to NumPy's elementwise ones."""
 _NEW = {"empty_like": None, "zeros_like": 0, "ones_like": 1}
-"""NumPy's functions that make a new array, and what it is filled with."""
+"""NumPy's functions that make a new array, with the number that fills it."""
 
 
 def returning(
     function: Any, order: Sequence[str], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool = False
 ) -> Returning | None:
-    """How a compiler may treat a function of Numba's on arrays; None for any other function.
+    """How the compiled engine may use a Numba function on arrays; None for any other function.
 
-    `order` names its parameters in the order of the operator's, where that may be another one.
+    `order` names the operator's parameters in their order, if the function's may have another one.
     """
     return _returning(function, tuple(order), takes, row_by_row, exact) if is_compiled(function) else None
 
@@ -61,7 +61,7 @@ def returning(
 def _returning(
     function: Any, order: tuple[str, ...], takes: tuple[int, ...] | None, row_by_row: bool, exact: bool
 ) -> Returning:
-    """Made once for a function: a compiler knows layers that are alike by their operators having the same one."""
+    """Made once for a function, because the compiler recognises equal layers by the identity of this object."""
     arrays, numbers = for_any_types(function), on_numbers(function)
     if order:
         arrays = by_position(arrays, order)
@@ -71,24 +71,24 @@ def _returning(
 
 @one_thread_at_a_time
 def on_numbers(function: Any) -> OnNumbers | None:
-    """The function for single numbers, where its source shows that it works number by number; else None."""
+    """The function for single numbers, if the source shows that the function is elementwise; else None."""
     parsed = parse(function)
     if parsed is None:
         return None
     walk = _Walk(*parsed)
     try:
         tree = walk.on_numbers()
-    except (_StopError, RecursionError):  # nested too deeply to be walked through
+    except (_StopError, RecursionError):  # nested too deeply for the walk
         return None
     if not walk.loops:
         from numba import njit
 
-        return OnNumbers(_made(function, tree, **{name: njit(_CHOICES[name]) for name in walk.choices}))
+        return OnNumbers(_made(function, tree, **{walk.chosen(name): njit(_CHOICES[name]) for name in walk.choices}))
     return OnNumbers(_dividing_as(function, _made(function, tree)), walk.axes, keeps_type=True)
 
 
 def stops_on_numbers(function: Any) -> tuple[int, str] | None:
-    """The first line that `on_numbers` cannot go beyond, and what stands there; None where it can."""
+    """The first line that prevents `on_numbers`, and its source; None if nothing does."""
     parsed = parse(function)
     if parsed is None:
         return None
@@ -105,7 +105,7 @@ def stops_on_numbers(function: Any) -> tuple[int, str] | None:
 
 
 def parse(function: Any) -> tuple[ast.FunctionDef, Known] | None:
-    """The tree of a function, and what the names mean that it does not define; None where its source cannot be read."""
+    """The tree of a function, and the values of names that it does not define; None if its source cannot be read."""
     function = python_function(function)
     if not isinstance(function, FunctionType):
         return None
@@ -121,7 +121,7 @@ def parse(function: Any) -> tuple[ast.FunctionDef, Known] | None:
 
 
 def _meaning(node: ast.AST, known: Known) -> Any:
-    """What a name, or an attribute of a module that has a name, stands for."""
+    """The value of a name or of a module's attribute."""
     if isinstance(node, ast.Name):
         return known(node.id)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and inspect.ismodule(known(node.value.id)):
@@ -130,7 +130,7 @@ def _meaning(node: ast.AST, known: Known) -> Any:
 
 
 def _is_one_of(value: Any, things: Iterable[Any]) -> bool:
-    """Whether a value is one of these things itself: what users' values compare as, or hash as, is not asked."""
+    """Whether a value is one of these objects. Users' values may define `==` and `hash`, so neither is called."""
     return any(value is thing for thing in things)
 
 
@@ -139,7 +139,7 @@ def _is_name_of(node: ast.AST | None, names: Iterable[str]) -> bool:
 
 
 def _returned(statement: ast.Return) -> list[ast.expr | None]:
-    """What a function returns, value by value."""
+    """The values that a function returns."""
     return [*statement.value.elts] if isinstance(statement.value, ast.Tuple) else [statement.value]
 
 
@@ -152,7 +152,7 @@ def _statements(tree: ast.FunctionDef) -> list[ast.stmt]:
 
 
 class _StopError(Exception):
-    """What stands at `node` may need more than one element."""
+    """The source at `node` may need more than one element."""
 
     def __init__(self, node: ast.stmt | ast.expr):
         super().__init__()
@@ -160,7 +160,7 @@ class _StopError(Exception):
 
 
 class _Walk:
-    """The way through one function."""
+    """The walk through one function."""
 
     def __init__(self, tree: ast.FunctionDef, known: Known):
         self.tree, self.known = tree, known
@@ -171,17 +171,24 @@ class _Walk:
         self.choices: set[str] = set()
         """Those of `_CHOICES` that the function needs."""
         self.like: dict[str, str] = {}
-        """For each new array, the one that was given whose type it has."""
+        """For each new array, the input whose type it has."""
         self.written: set[str] = set()
-        """The new arrays of which every element was surely written."""
+        """The new arrays of which every element is certain to be written."""
         self.axes: int | None = None
-        """How many axes the arrays must have; None: any number."""
+        """How many axes the arrays must have; None for any number."""
 
     def on_numbers(self) -> ast.FunctionDef:
-        """The function made for single numbers."""
+        """The tree of the function for single numbers."""
         tree = copy.copy(self.tree)
         tree.body = self._with_loops() if self.loops else self._arithmetic()
         return tree
+
+    def chosen(self, name: str) -> str:
+        """A name for one of `_CHOICES` that the function does not use itself."""
+        taken = {part.id for part in ast.walk(self.tree) if isinstance(part, ast.Name)}
+        while name in taken:
+            name += "_"
+        return name
 
     # Arithmetic on whole arrays
 
@@ -208,10 +215,10 @@ class _Walk:
         raise _StopError(self.tree)
 
     def _whole_value(self, node: ast.expr | None, names: set[str], statement: ast.stmt) -> ast.expr:
-        """An expression that means for arrays, element by element, what it means for single numbers.
+        """An elementwise expression on arrays as one on single numbers.
 
-        np.where of numbers, which Numba makes arrays for, becomes Python's choice between two values; and so do
-        np.maximum and np.minimum, for which some of its versions do not make instructions on vectors.
+        `np.where` becomes a conditional expression, because Numba makes arrays for it even of numbers. So do
+        `np.maximum` and `np.minimum`, because some versions of Numba do not vectorise them.
         """
 
         def value(part: ast.expr) -> ast.expr:
@@ -232,10 +239,11 @@ class _Walk:
             if function is np.where and len(args) == 3:
                 return ast.copy_location(ast.IfExp(*args), node)
             if _is_elementwise(function, len(args)):
-                name = next((name for name in _CHOICES if function is getattr(np, name.removeprefix("np."))), None)
+                name = next((name for name in _CHOICES if function is getattr(np, name)), None)
+                called = node.func
                 if name is not None:
                     self.choices.add(name)
-                called = node.func if name is None else ast.copy_location(ast.Name(name, ast.Load()), node.func)
+                    called = ast.copy_location(ast.Name(self.chosen(name), ast.Load()), node.func)
                 return ast.copy_location(ast.Call(called, args, []), node)
         raise _StopError(statement)
 
@@ -275,7 +283,7 @@ class _Walk:
         return ast.parse(f"{target.id} = type({like})({_NEW[made_by]})").body
 
     def _loop(self, loop: ast.For) -> list[ast.stmt]:
-        """A loop over all elements, or loops over each axis inside each other."""
+        """A loop over all elements, or nested loops over the axes."""
         place = [_target(loop)]
         whole = self._extent(loop) == "size"
         if not whole and self._extent(loop) != 0:
@@ -292,7 +300,7 @@ class _Walk:
         return _Turn(self, place, whole).block(inner, set(), self.written)
 
     def _extent(self, loop: ast.For) -> int | str | None:
-        """What a loop goes over: the 'size' of an array, or an axis of it, by its number."""
+        """What a loop goes over: the 'size' of an array, or the number of an axis."""
         call = loop.iter
         if loop.orelse or not (isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords):
             return None
@@ -311,14 +319,14 @@ class _Walk:
 
 
 class _Turn:
-    """One turn of a loop: what it does with the elements at one place. No name is read before it was written."""
+    """One iteration of a loop, on the elements at one index. No name may be read before it was written."""
 
     def __init__(self, walk: _Walk, place: Sequence[str], whole: bool):
         self.walk, self.place, self.whole = walk, list(place), whole
         self.taken = {*walk.given, *walk.like, *walk.settings, *place}
 
     def block(self, statements: Sequence[ast.stmt], local: set[str], written: set[str]) -> list[ast.stmt]:
-        """Statements about one element. `local` and `written` hold the names and arrays surely written; they grow."""
+        """Statements about one element. The names and arrays that are certain to be written are added to the sets."""
         return [self._statement(statement, local, written) for statement in statements]
 
     def _statement(self, node: ast.stmt, local: set[str], written: set[str]) -> ast.stmt:
@@ -356,7 +364,7 @@ class _Turn:
         return target
 
     def _value(self, node: ast.expr, local: set[str]) -> ast.expr:
-        """An expression of elements that were given, of names that were written, and of numbers."""
+        """An expression of elements of inputs, of names that were written, and of numbers."""
         if isinstance(node, ast.Subscript):
             return ast.Name(self._element(node, self.walk.given), ast.Load())
         if isinstance(node, (ast.Name, ast.Attribute)):
@@ -368,14 +376,14 @@ class _Turn:
         return _rebuilt(node, lambda part: self._value(part, local))
 
     def _is_plain(self, node: ast.expr) -> bool:
-        """Whether it is a number, or a function of numbers that does nothing else."""
+        """Whether it is a number, or a function of numbers without side effects."""
         if isinstance(node, ast.Name) and node.id in self.taken:
             return node.id in self.walk.settings
         value = _meaning(node, self.walk.known)
         return isinstance(value, (*_NUMBERS, np.ufunc)) or _is_one_of(value, _FUNCTIONS)
 
     def _element(self, node: ast.Subscript, arrays: Iterable[str]) -> str:
-        """The array whose element at this turn's place it is: x.flat[i], or x[i, j]."""
+        """The array whose element at this iteration's index it is: x.flat[i], or x[i, j]."""
         array = node.value
         if self.whole:
             array = array.value if isinstance(array, ast.Attribute) and array.attr == "flat" else _stop(node)
@@ -417,26 +425,24 @@ def _is_elementwise(function: Any, given: int) -> bool:
 
 
 def _made(function: Any, tree: ast.FunctionDef, **more: Any) -> FunctionType:
-    """The function of a tree that was made of another function's; `more` are names that it has besides."""
+    """Compile the changed tree of a function; `more` are additional variables."""
     tree.decorator_list, tree.returns = [], None
     first, others = ([ast.arg(argument.arg) for argument in some] for some in (tree.args.posonlyargs, tree.args.args))
     tree.args = ast.arguments(posonlyargs=first, args=others, kwonlyargs=[], kw_defaults=[], defaults=[])
     source = python_function(function)
-    names = {**source.__globals__, **inspect.getclosurevars(source).nonlocals, **more}
-    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), source.__code__.co_filename, "exec"), names)
-    made: FunctionType = names[tree.name]
+    made = function_beside(source, tree, more)
     made.__defaults__ = source.__defaults__
     return made
 
 
 def _dividing_as(function: Any, made: FunctionType) -> Callable[..., Any]:
-    """A function whose divisions by zero do what those of a Numba function do: raise, unless it says otherwise."""
+    """A function that divides by zero as a Numba function does: it raises, unless its error model is NumPy's."""
     options = getattr(function, "targetoptions", {})
     if not options or options.get("error_model") == "numpy":
         return made
     from numba import njit
 
-    dispatcher: Callable[..., Any] = njit(made, error_model="python")  # unless told, Numba does as the caller does
+    dispatcher: Callable[..., Any] = njit(made, error_model="python")  # else it is the caller's
     return dispatcher
 
 
@@ -448,5 +454,5 @@ def _minimum(x: Any, y: Any) -> Any:
     return x if (x <= y) | (x != x) else y
 
 
-_CHOICES = {"np.maximum": _maximum, "np.minimum": _minimum}
-"""NaN propagates, as in NumPy. The dotted names cannot clash with a user's."""
+_CHOICES = {"maximum": _maximum, "minimum": _minimum}
+"""NumPy functions that become conditional expressions. NaN propagates, as in NumPy."""

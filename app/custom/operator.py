@@ -1,4 +1,4 @@
-"""What every hook makes: an operator that runs a user's function, and whose gradient runs another."""
+"""`CustomOperator`, which every hook makes: it runs a user's function, and its gradient runs another."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, returned_arrays
-from app.custom.composed import OnValues, derive_again
+from app.custom.composition import OnValues, derive_again
 from app.custom.numba_functions import by_name, python_function
-from app.custom.untouched import guarded
+from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError, ShapeError
 from app.ops.creation import zeros_like
 from app.ops.definition import OpDef, apply
@@ -20,9 +20,9 @@ from app.ops.spec import Spec, broadcast
 
 @dataclass(frozen=True)
 class Origin:
-    """The hook that made an operator, the user's functions by the hook's names for them, and its settings, plain data.
+    """The hook that made an operator, the user's functions under the hook's names, and the settings as plain data.
 
-    A file refers to a custom operator by this.
+    A saved file refers to a custom operator by this.
     """
 
     hook: str
@@ -34,11 +34,11 @@ WorksOn = Literal["numbers", "arrays", "Tensors"]
 
 
 class CustomOperator(OpDef):
-    """An operator made of a user's function. The gradient that a backward function computes is another one."""
+    """An operator that runs a user's function. Its gradient is a second CustomOperator, which runs the backward."""
 
     custom = True
     origin: Origin
-    """What it was made of, and how it can be made again."""
+    """How the operator was made, so that a saved file can make it again."""
 
     def __init__(
         self,
@@ -58,19 +58,19 @@ class CustomOperator(OpDef):
         self.function = function
         """The user's function."""
         self.backward_function = backward
-        """The user's function for the gradient; None where there is none, or it was derived."""
+        """The user's function for the gradient; None if there is none or if it was derived."""
         self.works_on = works_on
-        """What the functions are called with."""
+        """What the functions are called with: single numbers, NumPy arrays or Tensors."""
         self.row_by_row = row_by_row
-        """Whether each row of the results was declared to depend on the same row of the inputs alone."""
+        """Whether the user declared that each row of the results depends only on the same row of the inputs."""
         self.surrogate = False
-        """Whether the gradient was declared to be another than the derivative, on purpose."""
+        """Whether the user declared that the gradient differs from the derivative on purpose."""
         self.casts: dict[str, str] = {}
-        """Of results, and gradients, that came in another element type than they are handed on in, that type."""
+        """The returned element type of each result or gradient that had to be cast to the type of the inputs."""
         self.like = like
-        """The name of an operator that computes the same, to check this one against."""
+        """The name of an operator that computes the same; checks compare with it."""
         self.on_values: OnValues | None = None
-        """The function as one of values, which may be written with the framework's operators."""
+        """The function for Tensors and Variables, in case it is written with the framework's operators."""
         self._gradient: CustomOperator | None = None
         self._derive: Callable[[], CustomOperator] | None = None
 
@@ -85,11 +85,11 @@ class CustomOperator(OpDef):
         kernel: Callable[..., Any] | None = None,
         lowering: Any = None,
     ) -> CustomOperator:
-        """Let a user's function compute the gradients, from the values named in `takes`.
+        """Let a user's function compute the gradients from the values named in `takes`.
 
-        The function becomes an operator of its own. It gets the inputs too, as the gradients must have their shapes.
-        `keep_type` casts gradients to the types of the inputs, where else another type is an error; `materialize`
-        passes zeros, where else None, as the gradient of an output that got none.
+        The function becomes an operator of its own, which also gets the inputs: gradients must have their shapes.
+        `keep_type` casts gradients to the types of the inputs; without it another type is an error. For an output that
+        got no gradient, `materialize` passes zeros; without it the function gets None.
         """
         gradient = CustomOperator(
             self.name + "_grad",
@@ -124,7 +124,7 @@ class CustomOperator(OpDef):
         return gradient
 
     def derive_when_needed(self, derive: Callable[[], CustomOperator]) -> None:
-        """Let the first who wants the gradient have its operator derived: a backward may be declared until then."""
+        """Derive the gradient when it is first needed. Until then a backward can still be declared."""
         self._derive, settings = derive, list(self.attributes)
 
         def rule(*values: Any) -> Any:
@@ -136,7 +136,7 @@ class CustomOperator(OpDef):
 
     @property
     def gradient_operator(self) -> CustomOperator | None:
-        """The operator that computes the gradients: of the backward function, or derived; None where there is none."""
+        """The operator that computes the gradients, declared or derived; None if there is none."""
         if self._gradient is None and self._derive is not None:
             self.gradient_operator = self._derive()
         return self._gradient
@@ -150,7 +150,7 @@ class CustomOperator(OpDef):
 def _gradient_kernel(
     operator: CustomOperator, function: Callable[..., Any], call: Callable[..., Any], keep_type: bool
 ) -> Callable[..., Any]:
-    """The user's function as the kernel of a gradient: on arrays, and with what it returns checked."""
+    """The kernel of a gradient: calls the user's function on arrays and checks what it returns."""
     count = len(operator.inputs)
     label = f"the gradient of {operator.label}"
 
@@ -171,7 +171,7 @@ def _gradient_kernel(
 
 
 def _like_the_inputs_of(operator: CustomOperator) -> Callable[..., tuple[Spec, ...]]:
-    """Inference for gradients, which come before the sums over axes along which an input was stretched."""
+    """Shapes of gradients before they are summed over broadcast axes: those of the inputs."""
     count = len(operator.inputs)
 
     def infer(*specs: Spec, **settings: Any) -> tuple[Spec, ...]:
@@ -183,7 +183,7 @@ def _like_the_inputs_of(operator: CustomOperator) -> Callable[..., tuple[Spec, .
 
 
 def _as_one_of_values(function: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A backward function, with zeros for gradients that it does not give, which come after so many inputs."""
+    """A backward function as one of the inputs and what it takes, with zeros in place of None."""
 
     def body(*values: Any, **settings: Any) -> Any:
         result = function(*values[count:], **settings)
@@ -196,7 +196,7 @@ def _as_one_of_values(function: Callable[..., Any], count: int) -> Callable[...,
 def _checked_gradient(
     gradient: Any, x: np.ndarray, shape: tuple[int, ...], name: str, label: str, keep_type: bool, casts: dict[str, str]
 ) -> np.ndarray:
-    """A gradient in the shape, and of the type, of the input that it is for; None stands for zeros."""
+    """A gradient with the shape and the type of its input; None means zeros."""
     if gradient is None or x.dtype.kind != "f":
         return np.zeros(shape, x.dtype)
     if gradient.shape != shape:
@@ -212,16 +212,26 @@ def _checked_gradient(
     return np.asarray(gradient.astype(x.dtype, copy=False))
 
 
-# Making operators again, out of a file
+def written_as(thing: Any) -> Any:
+    """The Python function or the class that the user wrote for an operator or a Numba function."""
+    return python_function(thing.function if isinstance(thing, CustomOperator) else thing)
+
+
+def home_of(thing: Any) -> str:
+    """The name of the module that defines a function, an operator or a class."""
+    return str(getattr(written_as(thing), "__module__", None) or "")
+
+
+# Making operators again when a file is read
 
 Maker = Callable[[Mapping[str, Any], Mapping[str, Any], str], OpDef]
 
 HOOKS: dict[str, Maker] = {}
-"""What makes an operator of functions, settings and the place that registered it, by the name of the hook."""
+"""For each hook the function that makes an operator from functions, settings and the place of registration."""
 
 
 def makes(hook: str) -> Callable[[Maker], Maker]:
-    """Declare the function that makes an operator of this hook again."""
+    """Declare the function that makes an operator of this hook again from a file."""
 
     def declare(maker: Maker) -> Maker:
         HOOKS[hook] = maker

@@ -1,4 +1,4 @@
-"""`py_func`: hook a Python function, and one for its gradient, into a network as an operator."""
+"""`py_func`: put a Python function, and one for its gradient, into a network as an operator."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from app.custom.calling import arrays_of, call_function, registered_at, require_callable, returned_arrays
-from app.custom.composed import OnValues
+from app.custom.composition import OnValues
 from app.custom.numba_functions import function_name, python_function
 from app.custom.on_numbers import returning
 from app.custom.operator import CustomOperator, Origin, makes
-from app.custom.untouched import guarded
+from app.custom.read_only import guarded
 from app.errors import DtypeError, OperatorError
 from app.graph import names
 from app.graph.defaults import default_main_program, in_dynamic_mode
@@ -28,12 +28,12 @@ from app.tensor.dispatch import as_applied
 from app.tensor.modes import modes
 
 _ALSO_INPUT = (
-    "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give it an out of "
-    "its own, such as app.static.InputSpec.from_tensor(x)"
+    "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give a separate out, "
+    "such as app.static.InputSpec.from_tensor(x)"
 )
 _OUTSIDE = (
-    "{label}: its out {place} is a Tensor from outside of the function that is traced, and a gradient could not flow "
-    "through it; give app.static.InputSpec.from_tensor(out), or a Tensor that is made in the function"
+    "{label}: its out {place} is a Tensor from outside of the traced function, through which no gradient could flow; "
+    "give app.static.InputSpec.from_tensor(out), or a Tensor that the function makes"
 )
 
 
@@ -49,17 +49,16 @@ def py_func(
     like: str = "",
     surrogate: bool = False,
 ) -> Any:
-    """Make an operator of `func` and apply it to `x`; its results go to `out`, which is returned.
+    """Make an operator from `func` and apply it to `x`. The results are put into `out`, which is returned.
 
-    `func` gets the inputs as NumPy arrays. `out` says the types and shapes that it returns: Variables, Tensors,
-    arrays or InputSpecs, one or a list, or None for a function that only looks. `backward_func` gets the inputs,
-    the outputs and the gradients of the outputs, in that order and less the variables to skip, and returns the
-    gradients of the inputs. An output without gradient is passed as None, and None is returned for an input
-    without one. `row_by_row` says that each row of what either function returns depends on the same row of its
-    inputs alone, so that an engine may call it on a part of the batch. `onnx` is the ONNX operator that does the
-    same ("Relu"), or a rule that makes nodes of several. `like` names an operator that computes the same ("relu"),
-    which `python -m app check` holds it against. `surrogate` says that `backward_func` gives another gradient than the
-    derivative on purpose, as of a straight-through estimator.
+    `func` gets the inputs as NumPy arrays. `out` declares the types and shapes of what it returns: Variables, Tensors,
+    arrays or InputSpecs, one or a list; None for a function that returns nothing. `backward_func` gets the inputs, the
+    outputs and the gradients of the outputs, in that order and without `skip_vars_in_backward_input`, and returns the
+    gradients of the inputs. None stands for an output, and for an input, without a gradient. `row_by_row` declares
+    that each row of what both functions return depends only on the same row of their inputs, so that an engine may
+    call them on part of a batch. `onnx` is the equivalent ONNX operator ("Relu"), or a rule that makes several nodes.
+    `like` names an operator that computes the same ("relu"); `python -m app check` compares with it. `surrogate`
+    declares that `backward_func` differs from the derivative on purpose, as in a straight-through estimator.
     """
     where = registered_at()
     require_callable(func, "func", f"operator py_func ({where})")
@@ -86,7 +85,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _is_list(value: Any) -> bool:
-    """A list or tuple, and not a Spec, which is a tuple too."""
+    """Whether a value is a list or tuple, but not a Spec, which is a tuple too."""
     return isinstance(value, (list, tuple)) and not hasattr(value, "shape")
 
 
@@ -94,21 +93,21 @@ def _declared_specs(label: str, outs: list[Any]) -> tuple[Spec, ...]:
     for out in outs:
         if not (hasattr(out, "shape") and hasattr(out, "dtype")):
             raise OperatorError(
-                f"{label}: out must say its shape and type, as a Variable, a Tensor, an array or an InputSpec does; "
+                f"{label}: out must have a shape and a dtype, as a Variable, a Tensor, an array or an InputSpec has; "
                 f"found {out!r} ({type(out).__name__})"
             )
     return tuple(spec_of(out) for out in outs)
 
 
 def _in_program(values: list[Any]) -> bool:
-    """Whether they are a Program's: a Variable is among them, or a function is traced, or the mode is static."""
+    """Whether the call belongs to a Program: there is a Variable, a function is being traced, or the mode is static."""
     if any(isinstance(v, Variable) for v in values) or modes().tracer is not None:
         return True
     return not (in_dynamic_mode() or any(isinstance(v, Tensor) for v in values))
 
 
 def _skipped(label: str, inputs: list[Any], outs: list[Any], skip: list[Any]) -> tuple[int, ...]:
-    """The places, inputs first and outputs after them, of the values that the backward function does not get."""
+    """The positions, inputs first and then outputs, of the values that the backward function does not get."""
     places = [id(v) for v in (*inputs, *outs)]
     for value in skip:
         if id(value) not in places:
@@ -121,7 +120,7 @@ def _skipped(label: str, inputs: list[Any], outs: list[Any], skip: list[Any]) ->
 
 
 def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
-    """Append the operator to the Program that its variables belong to."""
+    """Append the operator to the Program of its variables."""
     known = [v for v in (*inputs, *outs) if isinstance(v, Variable)]
     program = known[0].program if known else default_main_program()
     block = program.current_block()
@@ -149,7 +148,7 @@ def _declared(block: Block, out: Any, definition: OpDef) -> Variable:
 
 
 def _run(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
-    """Run the operator on Tensors; Tensors given as `out` become the results."""
+    """Run the operator on Tensors. Tensors given as `out` become the results."""
     for i, out in enumerate(outs):
         if definition.differentiable and any(out is x for x in inputs):
             raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=f"output {i}"))
@@ -176,7 +175,7 @@ def _definition(
     surrogate: bool,
     where: str,
 ) -> CustomOperator:
-    """The operator of a pair of functions; the same one at the same place, so that eager loops make it once."""
+    """The operator of a pair of functions, made once for each place of registration, so that eager loops are fast."""
     name = f"py_func.{function_name(func)}"
     x_names = _numbered("x", inputs)
     out_names = _numbered("out", len(outs))
@@ -214,7 +213,7 @@ def _definition(
 
 
 def _kernel(func: Callable[..., Any], outs: Sequence[Spec], label: str) -> Callable[..., Any]:
-    """The user's function on arrays, with what it returns held against what was declared."""
+    """A kernel that calls the user's function on arrays and compares what it returns with what was declared."""
     warned: set[int] = set()
     call = guarded(func)
 

@@ -1,4 +1,4 @@
-"""The order in which an epoch sees the images, and the batches that it is cut into."""
+"""The order of the images in an epoch, and its batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Batch = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 def epoch_order(seed: int, epoch: int, count: int) -> NDArray[np.int64]:
-    """The shuffle of one epoch: a function of its arguments alone, so a resumed run finds its place again."""
+    """The shuffled order of one epoch, a function of its arguments only, so that a run can be resumed."""
     # A spawn key, because (seed, epoch) as plain entropy would let some pairs collide.
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
     return random.permutation(count).astype(np.int64, copy=False)
@@ -47,12 +47,12 @@ class Batches:
 
     @property
     def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """What the rows of a batch are gathered from."""
+        """The arrays that batches are gathered from."""
         return self.images, self.labels
 
     @property
     def count(self) -> int:
-        """How many images all batches have together."""
+        """The number of images in all batches."""
         return len(self.images) if self.order is None else len(self.order)
 
     def __len__(self) -> int:
@@ -68,12 +68,12 @@ class Batches:
     def __getitem__(self, index: int | slice) -> Batch | Batches:
         if isinstance(index, slice):
             return self._between(range(len(self))[index])
-        start = range(len(self))[index] * self.batch_size  # a range knows negative indices and where to stop
+        start = range(len(self))[index] * self.batch_size  # range handles negative indices and the end
         rows = slice(start, start + self.batch_size)
         if self.order is None:
             return self.images[rows], self.labels[rows]
         chosen = self.order[rows]
-        return self.images.take(chosen, axis=0), self.labels.take(chosen, axis=0)  # quicker than brackets
+        return self.images.take(chosen, axis=0), self.labels.take(chosen, axis=0)  # faster than indexing
 
     def _between(self, batches: range) -> Batches:
         if batches.step != 1:

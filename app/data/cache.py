@@ -1,4 +1,4 @@
-"""The folder that keeps verified files between runs: what is read from it is verified every time.
+"""The cache folder of verified files. Files are verified every time they are read.
 
 Verifying on each read costs 25 ms for all of MNIST, about as long as reading it. A stamp of size and time
 would save them and believe a file that a disk has damaged since.
@@ -22,12 +22,12 @@ CHECKOUT = Path(__file__).resolve().parents[2] / "data"
 
 
 def in_checkout() -> bool:
-    """Whether this package lies in a checkout. Installed, `CHECKOUT` may be a stranger's folder in site-packages."""
+    """Whether this package is in a checkout. Installed, `CHECKOUT` may be another package's folder."""
     return CHECKOUT.is_dir() and (CHECKOUT.parent / "pyproject.toml").is_file()
 
 
 def default_folder() -> Path:
-    """The first that is complete or can be written: the checkout's `data/`, the user's own cache, a temporary one."""
+    """The first folder that is complete or writable: the checkout's `data/`, the user's cache, a temporary one."""
     temporary = Path(tempfile.gettempdir()) / f"opsmith-{os.getuid() if hasattr(os, 'getuid') else 'data'}"
     candidates = [CHECKOUT] if in_checkout() else []
     return next((folder for folder in [*candidates, *_of_user()] if _usable(folder)), temporary)
@@ -50,16 +50,16 @@ def _usable(folder: Path) -> bool:
 
 
 class OccupiedError(DataError):
-    """A file in the place of one of MNIST's that is not that one. It may be the user's, so nothing replaces it."""
+    """A file with the name of one of MNIST's and other content. It may be the user's, so it is never replaced."""
 
 
 def holds(file: File, folder: Path) -> bool:
-    """Whether there is anything in the place of `file`, be it whole or not."""
+    """Whether anything exists at the path of `file`."""
     return os.path.lexists(folder / file.name)
 
 
 def read(file: File, folder: Path) -> NDArray[np.uint8]:
-    """The verified content of `file`, as bytes that may be written to."""
+    """The verified content of `file`, as writable bytes."""
     path = folder / file.name
     try:
         with open_file(path) as opened:
@@ -75,7 +75,7 @@ def read(file: File, folder: Path) -> NDArray[np.uint8]:
 
 
 def read_if_there(file: File, folder: Path) -> NDArray[np.uint8] | None:
-    """The verified content of `file`; None if nothing is in its place; an OccupiedError if something else is."""
+    """The verified content of `file`; None if it does not exist; an OccupiedError if it is something else."""
     if not holds(file, folder):
         return None
     try:
@@ -91,7 +91,7 @@ def read_if_there(file: File, folder: Path) -> NDArray[np.uint8] | None:
 
 
 def keep(content: bytes, file: File, folder: Path) -> None:
-    """Put a verified file in its place, if nothing is there."""
+    """Store a verified file, unless something exists at its path."""
     try:
         if read_if_there(file, folder) is None:
             write_whole(folder / file.name, content)

@@ -1,4 +1,4 @@
-"""What training is given: images and labels that fit together, and plain words for where they came from."""
+"""`Dataset`: images and labels of matching sizes, and their origin."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Dataset:
     verified: bool  # is every byte of it known to be MNIST's own?
     is_sample: bool = False
     final_images: NDArray[np.uint8] | None = None
-    """The test images of a data set whose `test_images` were held back from the training images."""
+    """The test images, where `test_images` are validation images held back from training."""
     final_labels: NDArray[np.int64] | None = None
 
     @property
     def tested_on(self) -> str:
-        """What to call the images that networks are tested on after every epoch: "test", or "validation"."""
+        """The name of the images that are evaluated after every epoch: "test" or "validation"."""
         return "test" if self.final_images is None else "validation"
 
     def hold_back(self, count: int, seed: int) -> Dataset:
-        """This data set with so many training images, drawn by the seed, in the place of the test images.
+        """Replace the test images with `count` training images, drawn by the seed.
 
         The order of the other training images stays.
         """

@@ -18,16 +18,16 @@ from app.errors import DataError
 _sleep = time.sleep  # a name of its own, for tests that do not want to wait
 _PIECE = 1 << 16
 _REDIRECTS = 10
-# Answers that may be other ones in a moment.
+# Statuses that may change when retried.
 _FOR_NOW = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class UnreachableError(DataError):
-    """A source that does not answer, or not well enough: there is no use in asking it for another file."""
+    """A source that fails in a way that makes it useless for other files, too."""
 
 
 class _LaterError(DataError):
-    """What may well go away when the same is asked again, after `pause` seconds if that is known."""
+    """A temporary failure; retry after `pause` seconds if that is known."""
 
     def __init__(self, message: str, pause: float | None = None):
         super().__init__(message)
@@ -51,7 +51,7 @@ PATIENCE = Patience()
 
 
 def download(url: str, limit: int, title: str, patience: Patience) -> bytes:
-    """What is to be had at `url`, as it was sent: packed, if the server packs. Above `limit` bytes it is refused."""
+    """Download `url` as sent, compressed if the server compresses. More than `limit` bytes are refused."""
     for tries_left in reversed(range(patience.tries)):
         try:
             return _Attempt(url, limit, title, patience).result()
@@ -80,7 +80,7 @@ class _Attempt:
         self.given_up = False
 
     def result(self) -> bytes:
-        """The body of the answer. What went wrong is a DataError."""
+        """The body of the answer; a failure is a DataError."""
         threading.Thread(target=self._run, name=f"download of {self.title}", daemon=True).start()
         begun = time.monotonic()
         try:
@@ -94,7 +94,7 @@ class _Attempt:
         return bytes(self.body)
 
     def _allowed(self) -> float:
-        """How many seconds may have gone by, with as many bytes as there are."""
+        """The time limit for the bytes received so far."""
         return self.patience.start + len(self.body) / self.patience.slowest
 
     def _run(self) -> None:
@@ -128,7 +128,7 @@ class _Attempt:
 
 
 def _open(session: Any, url: str, patience: Patience) -> Any:
-    """The beginning of the answer, after redirects, its body not yet read."""
+    """Follow redirects and return the answer, whose body is not read yet."""
     to_where = session.get_redirect_target
     # By itself, requests would read, and unpack, the bodies of redirects, however long they are.
     session.get_redirect_target = lambda answer: None
@@ -160,7 +160,7 @@ def _check_status(answer: Any) -> None:
 
 
 def _retry_after(text: str) -> float | None:
-    """The seconds that a server asks to wait: it may name a number, or a date. Nonsense is as good as nothing."""
+    """The seconds that a server asks to wait, given as a number or a date; None if it is invalid."""
     if text.isascii() and text.strip().isdigit():
         return float(text[:20])
     try:
@@ -170,13 +170,13 @@ def _retry_after(text: str) -> float | None:
 
 
 def _announced(answer: Any) -> int | None:
-    """The length that the server announces, for the bar."""
+    """The announced length, for the progress bar."""
     text = answer.headers.get("Content-Length", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def _in_plain_words(error: Exception) -> DataError:
-    """What an error of the HTTP library means for whoever asked."""
+    """An error of the HTTP library as a DataError in plain words."""
     import requests
     import urllib3
 
@@ -204,6 +204,6 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def printable(words: object) -> str:
-    """Words of a stranger, on one line and without what a terminal would obey."""
+    """Text from a server on one line, without control characters."""
     text = " ".join(str(words).split())[:200]
     return "".join(letter if letter.isprintable() else "?" for letter in text)

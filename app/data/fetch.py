@@ -1,4 +1,4 @@
-"""Getting every file, verified: from the cache where it is good, otherwise from the first source that has it."""
+"""Get every file, verified, from the cache or from the first source that has it."""
 
 from __future__ import annotations
 

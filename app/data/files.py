@@ -1,4 +1,4 @@
-"""The four files of MNIST: what each is called, and how to know it from a damaged or a false one.
+"""The four files of MNIST: their names, sizes and hashes.
 
 A file is known by the SHA-256 of its *unpacked* content, so it may come from anywhere, packed in any way.
 """
@@ -13,7 +13,7 @@ from app.errors import DataError
 
 @dataclass(frozen=True)
 class File:
-    """One file that is known in advance, byte for byte."""
+    """A file whose content is known in advance."""
 
     name: str
     size: int

@@ -1,4 +1,4 @@
-"""A data set from a folder of the user's own: four IDX files with MNIST's names, packed or not.
+"""Data sets in the user's folders: four IDX files with MNIST's names, compressed or not.
 
 This is how Fashion-MNIST is used. Nobody knows its bytes here, so they are checked for sense, not verified.
 """
@@ -15,7 +15,7 @@ from app.errors import DataError
 
 
 def read_folder(folder: Path) -> Dataset:
-    """The data set that `folder` holds."""
+    """Read the data set in `folder`."""
     if not os.path.isdir(folder):  # unlike a Path's, it never raises
         raise DataError(
             f"there is no data folder {str(folder)!r}: the source of data is `auto`, `sample`"

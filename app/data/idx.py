@@ -28,7 +28,7 @@ _UNPACKED_TIMES = 64
 
 
 def parse(content: NDArray[np.uint8], dimensions: int, name: str) -> NDArray[np.uint8]:
-    """The array that an IDX file of unsigned bytes holds: a view of `content`. `name` is for the errors."""
+    """Parse an IDX file of unsigned bytes. The array is a view of `content`; `name` is used in errors."""
     beginning = io.BytesIO(content[: 4 + 4 * dimensions].tobytes())
     shape = _header(beginning, dimensions, name)
     after = content[beginning.tell() :]
@@ -37,7 +37,7 @@ def parse(content: NDArray[np.uint8], dimensions: int, name: str) -> NDArray[np.
 
 
 def read(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    """The array in the IDX file at `path`, which may be written to."""
+    """Read an IDX file. The array is writable."""
     name = str(path)
     try:
         with open_file(path) as file:

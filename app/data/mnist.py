@@ -1,4 +1,4 @@
-"""The one door to the data: the word of a config becomes a Dataset."""
+"""`load`: the data set that a configuration names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def to_stderr(message: str) -> None:
 
 
 def without_tilde(path: str | Path) -> Path:
-    """A path with the home folder in place of `~`; as it is, where nobody knows that folder."""
+    """Expand `~` in a path, if the home folder is known."""
     return Path(os.path.expanduser(path))
 
 
@@ -70,6 +70,6 @@ def load(
 
 
 def _near(folder: Path) -> Path:
-    """A folder as one would name it from here."""
+    """A folder relative to the working folder, if that is shorter."""
     here = Path.cwd()
     return folder.relative_to(here) if folder != here and folder.is_relative_to(here) else folder

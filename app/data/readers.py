@@ -1,4 +1,4 @@
-"""Readers, Paddle 1's way to data: a reader is a function without parameters that gives an iterator over examples."""
+"""Readers as in Paddle 1: functions without parameters that return an iterator over examples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
 
 
 def shuffle(reader: Reader, buf_size: int) -> Reader:
-    """The same examples in random order, as far as those of each stretch of `buf_size` can be exchanged."""
+    """Shuffle within consecutive groups of `buf_size` examples."""
 
     def shuffled() -> Iterator[Any]:
         examples = iter(reader())
@@ -52,7 +52,7 @@ def chain(*readers: Reader) -> Reader:
 
 
 def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
-    """Examples that are made of one example of each reader, their items side by side."""
+    """Combine one example of each reader into one."""
 
     def composed() -> Iterator[Any]:
         absent = object()
@@ -68,23 +68,23 @@ def compose(*readers: Reader, check_alignment: bool = True) -> Reader:
 
 
 def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
-    """What a function makes of one example of each reader."""
+    """Apply a function to one example of each reader."""
     return lambda: map(func, *(reader() for reader in readers))
 
 
 def cache(reader: Reader) -> Reader:
-    """The same examples, asked for once and kept."""
+    """Read the examples once and keep them in memory."""
     kept = list(reader())
     return lambda: iter(kept)
 
 
 def buffered(reader: Reader, size: int) -> Reader:
-    """The same examples; they are in memory already, so that there is nothing to read ahead."""
+    """The reader itself: its examples are in memory, so there is nothing to read ahead."""
     return reader
 
 
 def mnist(part: str) -> Reader:
-    """MNIST's images, 784 numbers from -1 to 1 each, with their labels: of `part` "train" or "test"."""
+    """MNIST's images as 784 numbers from -1 to 1, with labels. `part` is "train" or "test"."""
 
     data = load()
     images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")

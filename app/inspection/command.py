@@ -1,4 +1,4 @@
-"""`python -m app inspect`: what becomes of a network, from its statements to the source that is compiled."""
+"""`python -m app inspect`: a network at each stage, from its statements to the source that is compiled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTING = re.compile(r"[\w.]+=")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the arguments of the command line."""
     parser.add_argument("--config", help="the configuration whose network is shown (configs/default.yaml)")
     parser.add_argument(
         "words",
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="key=value changes a setting of the configuration; instead of one: the path of a saved model or of a "
         "run's folder; or module:function or file.py:function, which builds a network and returns its loss or outputs",
     )
-    parser.add_argument("--stage", help=f"show this alone: {', '.join(NAMES)}; or {ALL}")
+    parser.add_argument("--stage", help=f"show only this: {', '.join(NAMES)}; or {ALL}")
     parser.add_argument("--batch", type=int, help="the size of the batch that memory is counted for")
     parser.add_argument(
         "--ranks", type=int, help="the number of ranks that a configuration with dist.shape is shown for"
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the stages that are asked for, or draw one of them."""
+    """Print the requested stages, or draw one of them."""
     if options.batch is not None and options.batch < 1:
         raise ConfigError(f"--batch must be at least 1, found {options.batch}")
     if options.ranks is not None and options.ranks < 1:
@@ -71,7 +71,7 @@ def _subject(options: argparse.Namespace) -> Subject:
 
 
 def _of_word(word: str, options: argparse.Namespace) -> Subject:
-    """The saved model, the run or the function that a word stands for."""
+    """The saved model, the run or the function that a word names."""
     if Path(word).is_dir() or paths_of(word)[0].is_file():
         options.model = word
         return of_model(*read_named_model(options))
@@ -84,7 +84,7 @@ def _of_word(word: str, options: argparse.Namespace) -> Subject:
 
 
 def _draw(stages: Stages, stage: str | None, path: Path) -> None:
-    """Draw the Program of the stage that was asked for, if it has one, or the main one."""
+    """Draw the Program of the requested stage, or the main one if the stage has none."""
     asked = [] if stage in (None, ALL) else [s for s in stages.sections(stage) if s.program is not None]
     section = (asked or stages.sections("main"))[-1]
     assert section.program is not None

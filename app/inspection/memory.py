@@ -1,4 +1,4 @@
-"""The memory that a Program's values need while it runs: one buffer for each, or as the compiled engine plans it."""
+"""The memory of a Program's values while it runs: with one buffer for each, and with the engine's buffer plan."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from app.graph.program import Block, Operator, Program
 
 @dataclass(frozen=True)
 class Needs:
-    """What a Program needs for a batch of some size."""
+    """The operators and the memory of a Program for one batch size."""
 
     operators: int
-    """Those inside control flow among them."""
+    """Including those inside control flow."""
     apart: dict[str, int]
-    """The bytes of each variable that an operator makes; not of those that persist, or grow as a loop goes on."""
+    """The bytes of each variable that an operator makes, except persistable ones and those that grow in a loop."""
     lowered: Lowered
     plan: Plan
     batch: int
 
     @property
     def bytes(self) -> int:
-        """The memory that the buffer plan needs: all of it is there throughout a run."""
+        """The memory of the buffer plan, which is held during the whole run."""
         return self.plan.bytes(self.batch)
 
     @property
     def bytes_apart(self) -> int:
-        """The memory of one buffer for each variable."""
+        """The memory with one buffer for each variable."""
         return sum(self.apart.values())
 
 
 def needs(program: Program, fetch: Sequence[str], batch: int) -> Needs:
-    """What a Program needs, as it stands, with the plan that the compiled engine would make for it."""
+    """The needs of a Program as it is, with the compiled engine's buffer plan."""
     lowered = lower(program, set(fetch), why_not)
     schedule(lowered)
     apart = {}
@@ -64,14 +64,14 @@ def operators_of(block: Block) -> Iterator[Operator]:
 
 
 def table(built: Needs, after: Needs) -> str:
-    """How much memory there is to be saved, how much the plan saves, and what lies in which buffer."""
+    """A table of the memory before and after the passes and with the buffer plan, and of each buffer's variables."""
     rows = [
         ("one buffer for each variable, as built", f"{len(built.apart)} variables", built.bytes_apart),
         ("one buffer for each variable, after the passes", f"{len(after.apart)} variables", after.bytes_apart),
         ("the buffer plan", f"{len(after.plan.buffers)} buffers", after.bytes),
     ]
     whole = max(built.bytes_apart, 1)
-    growing = "".join(f", and {name}, which grows as its loop goes on" for name in sorted(after.lowered.kept))
+    growing = "".join(f", and {name}, which grows with each iteration" for name in sorted(after.lowered.kept))
     lines = [f"For a batch of {after.batch}, beside what is fed and what persists{growing}:", ""]
     lines += [f"{what:47} {many:>14} {size:>14,} bytes {size / whole:5.0%}" for what, many, size in rows]
     inside = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What passes did to a Program, a line for each."""
+"""A table of what each pass did to a Program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.inspection.memory import Needs, operators_of
 
 @dataclass(frozen=True)
 class Row:
-    """A pass, with what a Program needs before and after it."""
+    """A pass, with the needs of the Program before and after it."""
 
     name: str
     before: Needs
@@ -21,7 +21,7 @@ class Row:
 
 
 def format_rows(rows: Sequence[Row]) -> str:
-    """A table: for each pass operators, buffers and bytes before and after it, and what became of which operators."""
+    """A table of operators, buffers and bytes before and after each pass, and of the operators that changed."""
     columns = [
         ("pass", [row.name for row in rows]),
         ("operators", _pairs([(row.before.operators, row.after.operators) for row in rows])),
@@ -37,13 +37,13 @@ def format_rows(rows: Sequence[Row]) -> str:
 
 
 def _pairs(pairs: Sequence[tuple[int, int]]) -> list[str]:
-    """Numbers before and after, in columns of their own."""
+    """Aligned numbers before and after."""
     widths = [max(len(f"{pair[side]:,}") for pair in pairs) for side in (0, 1)]
     return [f"{a:>{widths[0]},} → {b:>{widths[1]},}" for a, b in pairs]
 
 
 def changed(before: Program, after: Program) -> str:
-    """Which operators went, which came, and which were changed."""
+    """Which operators were removed, added and changed."""
     old, new = (list(operators_of(program.global_block())) for program in (before, after))
     gone, come = Counter(op.type for op in old), Counter(op.type for op in new)
     gone, come = gone - come, come - gone

@@ -1,4 +1,4 @@
-"""The stages of a Program, from the statements that build it to generated source, each under a name."""
+"""The named stages of a Program, from the statements that build it to generated source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PASS_NAMES = tuple(dict.fromkeys(each.name for each in PASSES))
 
 @dataclass(frozen=True)
 class Section:
-    """A stage, for people: a heading and a text; and the Program, where the stage is one."""
+    """A stage as a heading and a text, with its Program if it has one."""
 
     heading: str
     text: str
@@ -32,14 +32,14 @@ class Section:
 
 
 class Stages:
-    """What there is to see of a subject. What takes time is found out when it is asked for."""
+    """The stages of a subject, computed on demand."""
 
     def __init__(self, subject: Subject, batch: int | None = None):
         self.subject = subject
         self.batch = batch or subject.batch
 
     def sections(self, stage: str | None = None) -> list[Section]:
-        """The sections of a stage, of all of them, or of those that are usually wanted."""
+        """The sections of a stage, of all stages, or of the usual ones."""
         if stage is not None and stage not in (*NAMES, ALL):
             raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
         names = {None: USUAL, ALL: tuple(NAMES)}.get(stage, (str(stage),))
@@ -49,7 +49,7 @@ class Stages:
 
     @cached_property
     def _steps(self) -> list[tuple[str, Program]]:
-        """The Program as built and after each pass, with what it is after; nothing more where no pass runs."""
+        """The Program as built and after each pass, with names; only the former if no pass runs."""
         run = passes(self.subject.sparse)
         after = after_each(run, self.subject.runs, set(self.subject.fetch)) if not self._why_not else ()
         here = [] if self.subject.of_rank is None else [(DATA_PARALLEL, self.subject.of_rank)]
@@ -57,7 +57,7 @@ class Stages:
 
     @cached_property
     def _why_not(self) -> str:
-        """Why there is no native form, and so nothing behind the main Program; '' where there is one."""
+        """Why the Program cannot be compiled, so that there are no later stages; '' if it can."""
         native = compile_program(self.subject.runs, self.subject.fetch, self.subject.sparse)
         return (
             f"The reference engine runs this Program operator by operator: {native}." if isinstance(native, str) else ""
@@ -76,7 +76,7 @@ class Stages:
         return [Section("The main Program, run for every batch", str(self.subject.main), self.subject.main)]
 
     def _after(self, stage: str) -> list[Section]:
-        """The Program after a pass, each time that it runs."""
+        """The Program after each run of a pass."""
         found = []
         for (_, before), (name, after) in pairwise(self._steps):
             if name == stage:
@@ -128,7 +128,7 @@ NAMES: dict[str, Callable[[Stages, str], list[Section]]] = {
     "memory": Stages._memory,
     "source": Stages._source,
 }
-"""What can be asked for, in order. A pass that runs twice is shown twice."""
+"""The stages in order. A pass that runs twice is shown twice."""
 
 USUAL = tuple(name for name in NAMES if name not in ("build", *PASS_NAMES))
-"""What is shown where nothing is asked for."""
+"""The stages that are shown by default."""

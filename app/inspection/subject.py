@@ -1,4 +1,4 @@
-"""What is looked at: the Programs of a configuration, of a saved model, or of a function that builds a network."""
+"""The Programs to inspect: of a configuration, of a saved model, or of a function that builds a network."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from app.run.network import Activation
 
 BATCH = 256
-"""The size of a batch where nothing says one."""
+"""The default batch size."""
 
 
 RANKS = 2
-"""The number of ranks where the configuration is for many, and nothing says how many."""
+"""The default number of ranks of a configuration for several."""
 
 
 class Rank(NamedTuple):
-    """One rank of so many, which is only looked at."""
+    """A rank that is only inspected."""
 
     rank: int
     size: int
@@ -37,30 +37,30 @@ class Rank(NamedTuple):
 
 @dataclass
 class Subject:
-    """Programs, with what is asked of the main one."""
+    """A startup and a main Program, and what is fetched from the main one."""
 
     name: str
     startup: Program
     main: Program
     fetch: list[str]
     built: Watched
-    """What each statement put into them; empty where they were read from a file."""
+    """What each statement appended to them; empty if they were read from a file."""
     batch: int = BATCH
     of_rank: Program | None = None
-    """The main Program as one rank of many runs it; None where one process runs it as it is."""
+    """The main Program as one of several ranks runs it; None for a single process."""
     sparse: bool = True
     """Whether products may skip zero bytes."""
 
     @property
     def runs(self) -> Program:
-        """The main Program that an engine is given."""
+        """The main Program that an engine gets."""
         return self.main if self.of_rank is None else self.of_rank
 
 
 def of_configuration(
     path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0, custom_ops: Sequence[str] = ()
 ) -> Subject:
-    """The Programs that training with a configuration runs: at one of so many ranks, if it is for many."""
+    """The Programs that training with a configuration runs, on one rank if it is for several."""
     from app.run.config import load_config, operators_typed
     from app.run.network import find_activation
     from app.run.trust import Trust
@@ -86,7 +86,7 @@ def of_network(config: Config, activation: Activation, name: str, place: Rank | 
 
 
 def of_model(model: SavedModel, name: str) -> Subject:
-    """What a saved model computes."""
+    """The Program of a saved model."""
     return Subject(Path(name).name, Program(), model.program, list(model.outputs), Watched(()))
 
 

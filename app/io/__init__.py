@@ -1,4 +1,4 @@
-"""Data on its way into a network: data sets, the order of their examples, and batches of them."""
+"""Data sets, samplers and loaders."""
 
 from app.io.collate import default_collate_fn
 from app.io.dataset import (

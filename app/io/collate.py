@@ -1,4 +1,4 @@
-"""Collation: the same field of many examples is stacked into one array."""
+"""Collation: stacking the same field of many examples into one array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets: of examples by index, or of a stream of examples; and data sets made of others."""
+"""Data sets: examples by index or as a stream, and data sets composed of others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.io.generator import generator_of
 
 
 class Dataset:
-    """Examples by index: subclasses define `__getitem__` and `__len__`."""
+    """A data set of examples by index. Subclasses define `__getitem__` and `__len__`."""
 
     def __class_getitem__(cls, kind: Any) -> type:
-        """`Dataset[int]` tells a reader what the examples are."""
+        """Allow `Dataset[int]` in annotations."""
         return cls
 
     def __add__(self, other: Dataset) -> ConcatDataset:
@@ -30,7 +30,7 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """A stream of examples: subclasses define `__iter__`."""
+    """A data set that is a stream of examples. Subclasses define `__iter__`."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} needs a method __iter__() that gives the examples")

@@ -1,4 +1,4 @@
-"""Which random numbers samplers draw."""
+"""The random numbers of samplers."""
 
 from __future__ import annotations
 

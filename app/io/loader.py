@@ -1,4 +1,4 @@
-"""`DataLoader`: the batches of a data set, one pass after the other."""
+"""`DataLoader`: the batches of a data set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.io.workers import from_workers
 class DataLoader:
     """Iterating over it gives batches: fields of examples stacked, as Tensors.
 
-    With `num_workers` that many threads prepare batches ahead; their order is the same. For a Program, `feed_list`
+    With `num_workers`, that many threads prepare batches in advance, in the same order. For a Program, `feed_list`
     and `return_list=False` give dictionaries to feed. `batch_size=None` gives the examples themselves.
     """
 

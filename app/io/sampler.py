@@ -13,7 +13,7 @@ from app.ranks.current import place
 
 
 class Sampler:
-    """The base: subclasses define `__iter__`, which gives indices of examples."""
+    """The base class. Subclasses define `__iter__`, which yields indices of examples."""
 
     def __init__(self, data_source: Sized | None = None):
         self.data_source = data_source

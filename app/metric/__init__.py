@@ -1,4 +1,4 @@
-"""Figures of how well a network does, gathered over many batches."""
+"""Metrics, accumulated over many batches."""
 
 from app.metric.metrics import Accuracy, Auc, Metric, Precision, Recall, accuracy
 

@@ -1,4 +1,4 @@
-"""Metrics: `update` adds a batch, and `accumulate` returns the figure over all batches."""
+"""Metrics: `update` adds a batch, and `accumulate` returns the value over all batches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def accuracy(
 
 
 class Metric:
-    """The base: `compute` prepares a batch, `update` adds it, `accumulate` returns the metric, `reset` starts anew."""
+    """The base class: `compute` prepares a batch, `update` adds it, `accumulate` returns the metric."""
 
     def reset(self) -> None:
-        """Start anew."""
+        """Start over."""
         raise NotImplementedError(f"{type(self).__name__} needs a method reset")
 
     def update(self, *args: Any) -> Any:
@@ -56,7 +56,7 @@ class Accuracy(Metric):
 
     @no_grad()
     def compute(self, pred: Any, label: Any, *args: Any) -> Any:
-        """For each example a row, in the order of scores, that is 1 at its label and 0 elsewhere."""
+        """For each example, which of its classes, ordered by score, is its label, as a row of 0 and 1."""
         if len(label.shape) == 1 or (len(label.shape) == len(pred.shape) and label.shape[-1] == 1):
             places = label.reshape([*pred.shape[:-1], 1])
         elif len(label.shape) == len(pred.shape):
@@ -78,7 +78,7 @@ class Accuracy(Metric):
         return shares[0] if len(self.topk) == 1 else shares
 
     def reset(self) -> None:
-        """Start anew."""
+        """Start over."""
         self.total, self.count = [0.0] * len(self.topk), [0] * len(self.topk)
 
     def accumulate(self) -> Any:
@@ -103,7 +103,7 @@ class _Binary(Metric):
         self.reset()
 
     def reset(self) -> None:
-        """Start anew."""
+        """Start over."""
         self.tp = self.fp = self.fn = 0
 
     def update(self, preds: Any, labels: Any) -> None:
@@ -152,7 +152,7 @@ class Auc(Metric):
         self.reset()
 
     def reset(self) -> None:
-        """Start anew."""
+        """Start over."""
         self._yes, self._no = np.zeros(self._thresholds + 1), np.zeros(self._thresholds + 1)
 
     def update(self, preds: Any, labels: Any) -> None:

@@ -1,4 +1,4 @@
-"""Training without writing the loop: `Model`, what it calls meanwhile, and a table of a network's layers."""
+"""Training without writing the loop: `Model`, its callbacks, and a summary of a network's layers."""
 
 from app.model import callbacks
 from app.model.model import Model

@@ -1,4 +1,4 @@
-"""What a Model calls while it trains: to say how it goes, to keep weights, to stop, to change the learning rate."""
+"""Callbacks of Model: they report progress, save weights, stop training, or change the learning rate."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def __dir__() -> list[str]:
 
 
 class Callback:
-    """The base: override the moments at which something is to be done. `model` is the Model, `params` its settings."""
+    """The base class: override the methods you need. `model` is the Model, `params` the settings of the run."""
 
     def __init__(self) -> None:
         self.model: Any = None
         self.params: dict[str, Any] = {}
 
     def set_model(self, model: Any) -> None:
-        """Be told the Model."""
+        """Set `model`, before anything else is called."""
         self.model = model
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Be told what was chosen for this run."""
+        """Set `params`, the settings of this run."""
         self.params = params
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -45,7 +45,7 @@ class Callback:
         """Before an evaluation."""
 
     def on_eval_end(self, logs: Any = None) -> None:
-        """After an evaluation, with its figures."""
+        """After an evaluation, with its metrics."""
 
     def on_predict_begin(self, logs: Any = None) -> None:
         """Before predictions are made."""
@@ -57,7 +57,7 @@ class Callback:
         """Before an epoch."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """After an epoch, with its figures."""
+        """After an epoch, with its metrics."""
 
     def on_train_batch_begin(self, step: int, logs: Any = None) -> None:
         """Before a batch is trained on."""
@@ -79,7 +79,7 @@ class Callback:
 
 
 class Callbacks:
-    """Several callbacks, called one after the other: `call("on_epoch_begin", epoch)`."""
+    """Several callbacks, called in order: `call("on_epoch_begin", epoch)`."""
 
     def __init__(self, callbacks: Iterable[Callback], model: Any, params: dict[str, Any]):
         self._callbacks = list(callbacks)
@@ -88,13 +88,13 @@ class Callbacks:
             callback.set_params(params)
 
     def call(self, moment: str, *args: Any) -> None:
-        """Tell every callback of a moment."""
+        """Call a method of every callback."""
         for callback in self._callbacks:
             getattr(callback, moment)(*args)
 
 
 class ProgBarLogger(Callback):
-    """Says how far each pass has come: with verbose 1 in a bar, with 2 a line every `log_freq` batches."""
+    """Prints progress: with verbose 1 a bar, with 2 a line every `log_freq` batches."""
 
     def __init__(self, log_freq: int = 1, verbose: int = 2):
         super().__init__()
@@ -115,7 +115,7 @@ class ProgBarLogger(Callback):
             self._told = step
 
     def _finish(self, logs: Any, names: Iterable[str]) -> None:
-        """The last report of a pass whose length was not known before."""
+        """Print the last report of a pass of unknown length."""
         if self._steps is None and self._progress is not None and logs and logs.get("step") != self._told:
             self._progress.report(logs["step"] + 1, [(name, logs[name]) for name in names if name in logs])
 
@@ -160,7 +160,7 @@ class ProgBarLogger(Callback):
 
 
 class ModelCheckpoint(Callback):
-    """Keeps weights and the optimiser's state after every `save_freq` epochs, and at the end, in a folder."""
+    """Saves weights and optimiser state in a folder, every `save_freq` epochs and at the end."""
 
     def __init__(self, save_freq: int = 1, save_dir: str | None = None):
         super().__init__()
@@ -181,7 +181,7 @@ class ModelCheckpoint(Callback):
 
 
 class LRScheduler(Callback):
-    """Takes the learning rate's schedule a step on after every batch, or after every epoch."""
+    """Advances the learning-rate schedule after every batch, or after every epoch."""
 
     def __init__(self, by_step: bool = True, by_epoch: bool = False):
         super().__init__()
@@ -202,7 +202,7 @@ class LRScheduler(Callback):
 
 
 class _Monitor(Callback):
-    """The base of callbacks that watch one figure of evaluations."""
+    """The base of callbacks that monitor one metric of evaluations."""
 
     def __init__(self, monitor: str, mode: str, min_delta: float):
         super().__init__()
@@ -214,11 +214,11 @@ class _Monitor(Callback):
         self.worst = -self.sign * math.inf
 
     def better(self, new: float, best: float) -> bool:
-        """Whether a figure is better than the best one before."""
+        """Whether a value is better than the best one so far."""
         return self.sign * (new - best) > self.min_delta
 
     def figure(self, logs: Any) -> float:
-        """The figure that is watched."""
+        """The value of the monitored metric."""
         if not logs or self.monitor not in logs:
             found = ", ".join(logs or {}) or "none"
             raise AppError(f"{type(self).__name__} watches {self.monitor!r}; the figures are {found}")
@@ -226,7 +226,7 @@ class _Monitor(Callback):
 
 
 class EarlyStopping(_Monitor):
-    """Stops training when a figure of the evaluation has not got better for `patience` evaluations."""
+    """Stops training when a metric has not improved for `patience` evaluations."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class EarlyStopping(_Monitor):
 
 
 class ReduceLROnPlateau(_Monitor):
-    """Lowers the learning rate when a figure of the evaluation has not got better for `patience` evaluations."""
+    """Lowers the learning rate when a metric has not improved for `patience` evaluations."""
 
     def __init__(
         self,

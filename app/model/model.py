@@ -1,4 +1,4 @@
-"""`Model`: a network with an optimiser, a loss and metrics, and the loops that train, measure and use it."""
+"""`Model`: a network with an optimiser, a loss and metrics, and the loops for training, evaluation and prediction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.tensor import Tensor, no_grad, to_tensor
 
 
 class Model:
-    """A network that trains itself: `prepare` it, then `fit`, `evaluate` and `predict`."""
+    """A network with its training loop: call `prepare`, then `fit`, `evaluate` and `predict`."""
 
     def __init__(self, network: Layer, inputs: Any = None, labels: Any = None):
         if not isinstance(network, Layer):
@@ -37,7 +37,7 @@ class Model:
         self._metrics: list[Metric] = []
 
     def prepare(self, optimizer: Any = None, loss: Any = None, metrics: Any = None, amp_configs: Any = None) -> None:
-        """Say by what the network is trained and measured."""
+        """Set the optimiser, the loss and the metrics."""
         self._metrics = _listed(metrics)
         wrong = [metric for metric in self._metrics if not isinstance(metric, Metric)]
         if wrong:
@@ -49,7 +49,7 @@ class Model:
     # One batch
 
     def train_batch(self, inputs: Any, labels: Any = None, update: bool = True) -> Any:
-        """Train on a batch; gives the losses, and the metrics if there are any."""
+        """Train on a batch. Returns the losses, and the metrics if there are any."""
         if self._optimizer is None or self._loss is None:
             raise AppError("Model: call prepare(optimizer, loss) before training")
         self.network.train()
@@ -66,7 +66,7 @@ class Model:
 
     @no_grad()
     def eval_batch(self, inputs: Any, labels: Any = None) -> Any:
-        """Measure a batch; gives the losses, and the metrics if there are any."""
+        """Evaluate a batch. Returns the losses, and the metrics if there are any."""
         self.network.eval()
         outputs, labels = self._outputs(inputs), _tensors(labels)
         losses = [] if self._loss is None else _listed(self._loss(*outputs, *labels))
@@ -74,7 +74,7 @@ class Model:
 
     @no_grad()
     def predict_batch(self, inputs: Any) -> list[np.ndarray]:
-        """What the network gives for a batch."""
+        """The outputs of the network for a batch."""
         self.network.eval()
         return [output.numpy() for output in self._outputs(inputs)]
 
@@ -106,7 +106,7 @@ class Model:
         accumulate_grad_batches: int = 1,
         num_iters: int | None = None,
     ) -> None:
-        """Train for some epochs, and measure after each `eval_freq` of them."""
+        """Train for `epochs` epochs, and evaluate every `eval_freq` epochs."""
         sizes = list(batch_size) if isinstance(batch_size, (list, tuple)) else [batch_size, batch_size]
         loader = _loader(train_data, sizes[0], shuffle, drop_last, num_workers)
         params = {"epochs": epochs, "steps": _steps(loader, num_iters), "save_dir": save_dir, "batch_size": sizes[0]}
@@ -135,7 +135,7 @@ class Model:
         callbacks: Any = None,
         num_iters: int | None = None,
     ) -> dict[str, Any]:
-        """Measure a data set; gives the loss of the last batch, and the metrics over all."""
+        """Evaluate a data set. Returns the loss of the last batch, and the metrics over all batches."""
         loader = _loader(eval_data, batch_size, False, False, num_workers)
         params = {"steps": _steps(loader, num_iters), "batch_size": batch_size}
         logs = self._evaluate(loader, self._callbacks(callbacks, params, log_freq, verbose), num_iters)
@@ -150,7 +150,7 @@ class Model:
         verbose: int = 1,
         callbacks: Any = None,
     ) -> list[Any]:
-        """What the network gives for a data set: for each output a list of batches, or an array (`stack_outputs`)."""
+        """The outputs for a data set: for each output a list of batches or, with `stack_outputs`, one array."""
         loader = _loader(test_data, batch_size, False, False, num_workers)
         params = {"steps": _steps(loader, None), "batch_size": batch_size}
         called = self._callbacks(callbacks, params, 1, verbose)
@@ -173,7 +173,7 @@ class Model:
         return logs
 
     def _pass(self, loader: Any, called: Callbacks, mode: str, limit: int | None) -> dict[str, Any]:
-        """Train on, or measure, every batch; gives the figures of the last one."""
+        """Train on, or evaluate, every batch. Returns the metrics of the last one."""
         for metric in self._metrics:
             metric.reset()
         logs: dict[str, Any] = {}
@@ -192,7 +192,7 @@ class Model:
         return logs
 
     def _named(self, found: Any) -> dict[str, Any]:
-        """Figures by name; the metrics over all batches so far."""
+        """Losses and metrics by name; metrics are over all batches so far."""
         losses = found[0] if isinstance(found, tuple) else found if self._loss is not None else []
         logs: dict[str, Any] = {"loss": [float(loss) for loss in losses]} if len(losses) else {}
         for metric in self._metrics:
@@ -204,7 +204,7 @@ class Model:
         return [*loss, *(name for metric in self._metrics for name in _listed(metric.name()))]
 
     def _split(self, loader: Iterable[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
-        """The inputs and the labels of every batch: as many inputs as the network takes, and what is left."""
+        """Split each batch into inputs, as many as the network takes, and labels."""
         for batch in loader:
             fields = _listed(batch)
             yield fields[: self._input_count], fields[self._input_count :]
@@ -218,7 +218,7 @@ class Model:
         save_freq: int = 1,
         save_dir: str | None = None,
     ) -> Callbacks:
-        """The callbacks that were given, and those that are always there."""
+        """The given callbacks and the default ones."""
         listed: list[Callback] = _listed(given)
         if verbose and not any(isinstance(c, ProgBarLogger) for c in listed):
             listed = [ProgBarLogger(log_freq, verbose), *listed]
@@ -235,7 +235,7 @@ class Model:
         return self.network.parameters(include_sublayers)
 
     def save(self, path: str, training: bool = True) -> None:
-        """Keep the weights in `path.pdparams`, and where the optimiser stands in `path.pdopt`.
+        """Save the weights in `path.pdparams` and the optimiser state in `path.pdopt`.
 
         Not for `training`, keep what the network computes, for `app.jit.load`, which needs none of its code.
         """
@@ -251,7 +251,7 @@ class Model:
             save(state, f"{path}.pdopt")
 
     def load(self, path: str, skip_mismatch: bool = False, reset_optimizer: bool = False) -> None:
-        """Take over what `save` kept; with `skip_mismatch`, without the weights whose shapes do not fit."""
+        """Load what `save` wrote. With `skip_mismatch`, weights whose shapes do not match are skipped."""
         state = load(f"{path}.pdparams")
         if skip_mismatch:
             own = self.network.state_dict()
@@ -264,7 +264,7 @@ class Model:
             self._optimizer.set_state_dict(load(f"{path}.pdopt"))
 
     def summary(self, input_size: Any = None, dtype: Any = None) -> dict[str, int]:
-        """Print a table of the layers; the size is that of the Model's `inputs` unless it is given."""
+        """Print a table of the layers. The input size is by default that of the Model's `inputs`."""
         size = self._inputs if input_size is None else input_size
         if size is None:
             raise AppError("Model.summary takes input_size=, as the Model was made without inputs=")
@@ -272,7 +272,7 @@ class Model:
 
 
 def _count_of(forward: Any) -> int:
-    """How many inputs a network takes: the parameters of `forward` that have no default."""
+    """The number of inputs of a network: the parameters of `forward` without a default."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     taken = [p for p in parameters_of(forward).values() if p.kind in kinds and p.default is p.empty]
     return max(len(taken), 1)

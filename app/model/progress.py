@@ -1,4 +1,4 @@
-"""Lines that say how far a pass over the data has come, and what the figures are."""
+"""Progress lines: how far a pass over the data is, and its metrics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ WIDTH = 30
 
 
 class Progress:
-    """One pass over so many batches; with verbose 1 a bar in one line, with 2 a line for each report."""
+    """The progress of one pass: with verbose 1 a bar on one line, with 2 a line per report."""
 
     def __init__(self, steps: int | None, verbose: int):
         self.steps, self.verbose = steps, verbose
         self._start = time.perf_counter()
 
     def report(self, step: int, values: Sequence[tuple[str, Any]]) -> None:
-        """Say the figures after a number of batches."""
+        """Print the metrics after a number of batches."""
         if not self.verbose:
             return
         parts = [self._place(step), *(f"{name}: {_number(value)}" for name, value in values), self._pace(step)]

@@ -1,4 +1,4 @@
-"""A table of a network's layers: the shapes that go in and come out, and how many parameters there are."""
+"""A table of a network's layers: input and output shapes, and numbers of parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Row:
 
 
 def summary(net: Layer, input_size: Any = None, dtypes: Any = None, input: Any = None) -> dict[str, int]:
-    """Print a table of the layers that an input of a size passes; gives the numbers of parameters."""
+    """Print a table of the layers for an input of the given size. Returns the numbers of parameters."""
     values = _inputs(input_size, dtypes) if input is None else input if isinstance(input, (list, tuple)) else [input]
     rows = _rows(net, list(values))
     parameters = net.parameters()
@@ -59,7 +59,7 @@ def _sizes(shape: Any) -> list[int]:
 
 
 def _rows(net: Layer, values: list[Any]) -> list[_Row]:
-    """What each layer inside saw when the network was called once, as in use."""
+    """The shapes that each layer saw in one call of the network, in evaluation mode."""
     rows: list[_Row] = []
 
     def look(layer: Layer, inputs: tuple[Any, ...], output: Any) -> None:

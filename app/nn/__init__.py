@@ -1,4 +1,4 @@
-"""Layers, their parameters, and the functions that they are made of."""
+"""Layers, parameters and gradient clipping."""
 
 from app.nn import functional, initializer, layers, utils
 from app.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue

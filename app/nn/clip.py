@@ -9,7 +9,7 @@ from app.ops.arithmetic import add_n, maximum
 from app.ops.math import sqrt, square
 from app.ops.reduction import sum_
 from app.ops.rounding import clip
-from app.ops.shaping import cast_like
+from app.ops.shaping import cast
 
 Pairs = Sequence[tuple[Any, Any]]
 
@@ -62,7 +62,7 @@ class ClipGradByGlobalNorm(ClipGrad):
         if not gradients:
             return []
         share = _share(sqrt(add_n([sum_(square(gradient)) for gradient in gradients])), self.clip_norm)
-        return [gradient * cast_like(share, gradient) for gradient in gradients]
+        return [gradient * cast(share, dtype=gradient.dtype) for gradient in gradients]
 
 
 def _share(size: Any, limit: float) -> Any:

@@ -26,7 +26,7 @@ class HookRemoveHelper:
 
 
 def inputs_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The inputs of a layer after each hook, which may replace them."""
+    """The inputs of a layer after all hooks, each of which may replace them."""
     for hook in list(hooks.values()):
         changed = _called(hook, layer, inputs)
         if changed is not None:
@@ -35,7 +35,7 @@ def inputs_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any
 
 
 def output_after(hooks: Hooks, layer: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-    """The output of a layer after each hook, which may replace it."""
+    """The output of a layer after all hooks, each of which may replace it."""
     for hook in list(hooks.values()):
         changed = _called(hook, layer, inputs, output)
         output = output if changed is None else changed

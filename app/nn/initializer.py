@@ -1,4 +1,4 @@
-"""Initialisers: each names the operator that makes the initial value of a parameter, and its attributes."""
+"""Initialisers of parameters. Each consists of an operator and its attributes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def __dir__() -> list[str]:
 
 
 First = tuple[OpDef, dict[str, Any]]
-"""The operator that makes an initial value, and its attributes other than shape and type."""
+"""An operator, and its attributes other than shape and type."""
 
 
 class Initializer:
-    """The base. Called with a Tensor, it fills the Tensor; called with a shape, it returns `of_shape(shape)`."""
+    """The base class. Called with a Tensor, it fills the Tensor; called with a shape, it returns `of_shape(shape)`."""
 
     seed = 0
-    """Names the random stream to draw from; 0 stands for the next stream of `app.seed`, or of the startup Program."""
+    """The seed of the random numbers; 0 takes the next stream of `app.seed` or of the startup Program."""
 
     def of_shape(self, shape: Sequence[int]) -> First:
         """The operator that makes the initial value of a parameter of this shape, and its attributes."""
@@ -56,8 +56,8 @@ class Initializer:
             return self.of_shape(tuple(value))
         if not isinstance(value, Tensor):
             raise OperatorError(
-                f"{type(self).__name__}: a {type(value).__name__} has no values that an initializer could "
-                "replace; give the initializer to what makes the parameter: create_parameter(shape, attr=initializer)"
+                f"{type(self).__name__}: a {type(value).__name__} has no values to replace; pass the "
+                "initializer when the parameter is created: create_parameter(shape, attr=initializer)"
             )
         definition, attributes = first_value(self, value._array.shape, name_of(value._array.dtype))
         tracer = modes().tracer
@@ -78,7 +78,7 @@ def first_value(initializer: Callable[[Sequence[int]], First], shape: Sequence[i
 
 
 class Constant(Initializer):
-    """The same number everywhere."""
+    """Sets every element to one number."""
 
     def __init__(self, value: float = 0.0):
         self.value = value
@@ -88,7 +88,7 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniformly distributed numbers between two bounds."""
+    """Uniformly distributed random numbers between `low` and `high`."""
 
     def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None):
         self.low, self.high = low, high
@@ -98,7 +98,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normally distributed numbers."""
+    """Normally distributed random numbers."""
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None):
         self.mean, self.std = mean, std
@@ -108,7 +108,7 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normally distributed numbers; those outside the range from `a` to `b` are drawn again."""
+    """Normally distributed random numbers; those outside the range from `a` to `b` are drawn again."""
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, name: str | None = None):
         self.mean, self.std, self.a, self.b = mean, std, a, b
@@ -162,7 +162,7 @@ class _Kaiming(Initializer):
         mode: str = "fan_in",
     ):
         if mode not in ("fan_in", "fan_out"):
-            raise OperatorError(f"{type(self).__name__}: mode is 'fan_in' or 'fan_out', not {mode!r}")
+            raise OperatorError(f"{type(self).__name__}: mode must be 'fan_in' or 'fan_out', found {mode!r}")
         self.fan_in, self.mode = fan_in, mode
         self.gain = calculate_gain(nonlinearity, negative_slope)
 
@@ -188,7 +188,7 @@ class KaimingNormal(_Kaiming):
 
 
 class Assign(Initializer):
-    """Given numbers."""
+    """Sets the parameter to given values."""
 
     def __init__(self, value: Any, name: str | None = None):
         self.value = np.asarray(value)
@@ -201,7 +201,7 @@ class Assign(Initializer):
 
 
 class Orthogonal(Initializer):
-    """A matrix with orthogonal rows, or columns if there are fewer of them, of norm `gain`."""
+    """A matrix with orthogonal rows (or columns, if there are fewer) of norm `gain`."""
 
     def __init__(self, gain: float = 1.0, name: str | None = None):
         self.gain = gain
@@ -231,11 +231,11 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor of the standard deviation of weights that an activation function asks for."""
+    """The recommended gain for the weights before an activation function."""
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1.0 + (0.01 if param is None else float(param)) ** 2))
     if nonlinearity not in _GAINS:
-        raise OperatorError(f"no gain is known for {nonlinearity!r}; there are leaky_relu, {', '.join(_GAINS)}")
+        raise OperatorError(f"no gain is known for {nonlinearity!r}; known are leaky_relu, {', '.join(_GAINS)}")
     return _GAINS[nonlinearity]
 
 

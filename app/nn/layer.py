@@ -1,4 +1,4 @@
-"""`Layer`: the base of layers and networks, with their parameters, state and hooks."""
+"""`Layer`: the base class of layers and networks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ L = TypeVar("L", bound="Layer")
 
 
 class Layer(Tree):
-    """The base of every layer and network. Parameters and layers that are set as attributes are found by name."""
+    """The base class of all layers and networks. Parameters and layers set as attributes are registered by name."""
 
     def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
         self.training = True
@@ -33,13 +33,13 @@ class Layer(Tree):
         object.__setattr__(self, "_full_name", names.generate(name_scope or _snake_case(type(self).__name__)))
 
     def full_name(self) -> str:
-        """The name that this layer's parameters begin with."""
+        """The unique name of this layer, with which the names of its parameters begin."""
         return str(self._full_name)  # type: ignore[attr-defined]
 
     # Computing
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Compute the result; subclasses define this."""
+        """Compute the output; subclasses define this."""
         raise NotImplementedError(f"{type(self).__name__} needs a method forward")
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -55,17 +55,17 @@ class Layer(Tree):
         return output_after(after, self, inputs, output)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
-        """Call `hook(layer, inputs)` before `forward`. If it returns something, that replaces the inputs."""
+        """Call `hook(layer, inputs)` before `forward`. A return value other than None replaces the inputs."""
         return HookRemoveHelper(self._forward_pre_hooks, hook)
 
     def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
-        """Call `hook(layer, inputs, output)` after `forward`. If it returns something, that replaces the output."""
+        """Call `hook(layer, inputs, output)` after `forward`. A return value other than None replaces the output."""
         return HookRemoveHelper(self._forward_post_hooks, hook)
 
     def create_parameter(
         self, shape: Any, attr: Any = None, dtype: Any = None, is_bias: bool = False, default_initializer: Any = None
     ) -> Any:
-        """A new parameter named after this layer, or None where `attr` is False; set it as an attribute."""
+        """Create a parameter named after this layer, to be set as an attribute; None if `attr` is False."""
         if attr is False:
             return None
         name = names.generate(f"{self.full_name()}.{'b' if is_bias else 'w'}")
@@ -74,17 +74,17 @@ class Layer(Tree):
     # State
 
     def train(self: L, mode: bool = True) -> L:
-        """Set training mode for this layer and those inside."""
+        """Set training mode for this layer and its sublayers."""
         for layer in self.sublayers(include_self=True):
             layer.training = mode
         return self
 
     def eval(self: L) -> L:
-        """Set evaluation mode."""
+        """Set evaluation mode for this layer and its sublayers."""
         return self.train(False)
 
     def clear_gradients(self, set_to_zero: bool = True) -> None:
-        """Set the gradients of every parameter to zero, or to None."""
+        """Set the gradients of all parameters to zero, or to None."""
         for parameter in self.parameters():
             parameter.clear_grad(set_to_zero)
 
@@ -95,7 +95,7 @@ class Layer(Tree):
         structured_name_prefix: str = "",
         use_hook: bool = True,
     ) -> dict[str, Any]:
-        """Every parameter, and every buffer that persists, by its path."""
+        """All parameters and persistent buffers by path."""
         state = OrderedDict() if destination is None else destination
         prefix = structured_name_prefix.rstrip(".")
         state.update(self.named_parameters(prefix, include_sublayers))
@@ -144,15 +144,15 @@ class Layer(Tree):
         return self
 
     def astype(self: L, dtype: Any = None) -> L:
-        """The same layer, with parameters and buffers of another floating type."""
+        """Convert parameters and buffers to another floating type. Returns the layer."""
         return self.to(dtype=dtype)
 
     def float(self: L, excluded_layers: Any = None) -> L:
-        """The same layer in single precision."""
+        """Convert parameters and buffers to float32. Returns the layer."""
         return self.to(dtype="float32")
 
     def double(self: L) -> L:
-        """The same layer in double precision."""
+        """Convert parameters and buffers to float64. Returns the layer."""
         return self.to(dtype="float64")
 
     def _change_type(self, dtype: str) -> None:
@@ -170,7 +170,7 @@ class Layer(Tree):
         return "\n".join([head, *inside, ")"]) if inside else head + ")"
 
     def extra_repr(self) -> str:
-        """What `print` shows inside the parentheses."""
+        """The text that `print` shows inside the parentheses."""
         return ""
 
 

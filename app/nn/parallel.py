@@ -23,7 +23,7 @@ from app.tensor.tape import note_change
 
 
 class Averaging:
-    """Keeps a network the same at all ranks: its first values are those of rank 0, its gradients the average."""
+    """Keeps a network equal on all ranks: it starts with the values of rank 0, and its gradients are averaged."""
 
     def __init__(self, network: Any, world: World | None = None):
         self._network, self._world = network, world or current()
@@ -39,7 +39,7 @@ class Averaging:
             parameter.register_hook(self._arriving)
 
     def _check_same(self) -> None:
-        """Refuse networks that differ, whose numbers would be mixed up on their way."""
+        """Refuse networks that differ between ranks."""
         mine = [f"{path} {list(p.shape)} {p._array.dtype.name}" for path, p in self._network.named_parameters()]
         first, *others = self._world.gather(mine)
         for rank, theirs in enumerate(others, start=1):
@@ -51,7 +51,7 @@ class Averaging:
                 )
 
     def send_untrained(self) -> None:
-        """Give every rank what rank 0 has of values that no gradient changes, such as running means."""
+        """Send values without gradients, such as running means, from rank 0 to all ranks."""
         if self.on and self._untrained:
             self._send(self._untrained)
 
@@ -60,7 +60,7 @@ class Averaging:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Within the block nothing is averaged."""
+        """A block in which nothing is averaged."""
         before, self.on = self.on, False
         try:
             yield
@@ -72,7 +72,7 @@ class Averaging:
             call_after_backward(self.average)
 
     def average(self) -> None:
-        """Replace the gradients by their averages; one that no rank has stays None."""
+        """Replace the gradients with their averages; one that no rank has stays None."""
         there = np.array([p.grad is not None for p in self._trained], np.float32)
         arrays = [np.zeros_like(p._array) if p.grad is None else p.grad._array for p in self._trained]
         in_place([*arrays, there], self._world.allreduce)
@@ -84,7 +84,7 @@ class Averaging:
 
 
 def in_place(arrays: list[np.ndarray], exchange: Any) -> None:
-    """Do something with arrays together, those that do not lie in one piece too."""
+    """Apply an in-place function to arrays; non-contiguous ones are copied."""
     whole = [array if array.flags.c_contiguous else array.copy() for array in arrays]
     in_messages(whole, BUCKET, exchange)()
     for array, changed in zip(arrays, whole, strict=True):
@@ -94,7 +94,7 @@ def in_place(arrays: list[np.ndarray], exchange: Any) -> None:
 
 
 class DataParallel(Layer):
-    """A layer, shared by all ranks: see the top of this file. Alone, it is the layer inside."""
+    """A layer that all ranks train together. With one process it does nothing."""
 
     def __init__(
         self,
@@ -116,23 +116,23 @@ class DataParallel(Layer):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within the block gradients are added up at each rank alone; the next backward pass averages all of it."""
+        """A block in which each rank accumulates its own gradients; the next backward pass averages the sums."""
         with self._averaging.paused():
             yield
 
     def scale_loss(self, loss: Any) -> Any:
-        """The loss as it is: gradients are averaged whatever it is."""
+        """The loss, unchanged: gradients are averaged anyway."""
         return loss
 
     def apply_collective_grads(self) -> None:
-        """Nothing is left to do: gradients are averaged at the end of the backward pass."""
+        """Does nothing: gradients are averaged at the end of the backward pass."""
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """That of the layer inside, so that it is loaded with or without this one."""
+        """The state of the layer inside, which can be loaded with or without DataParallel."""
         return self._layers.state_dict(*args, **kwargs)
 
     def set_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Give the layer inside its values."""
+        """Load the state of the layer inside."""
         return self._layers.set_state_dict(*args, **kwargs)
 
     set_dict = load_dict = set_state_dict

@@ -1,4 +1,4 @@
-"""Making parameters: Tensors with their first values, or Variables that a startup Program will initialise."""
+"""Creating parameters: initialised Tensors, or Variables that a startup Program initialises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.tensor import Parameter
 
 
 class ParamAttr:
-    """What can be said of a parameter where a layer makes it."""
+    """The settings of a parameter."""
 
     def __init__(
         self,
@@ -32,17 +32,17 @@ class ParamAttr:
         self.name = name
         self.initializer = initializer
         self.learning_rate = learning_rate
-        """What the optimiser's learning rate is multiplied by for this parameter."""
+        """A factor of the optimiser's learning rate for this parameter."""
         self.regularizer = regularizer
-        """The regularisation of this parameter, in the place of the optimiser's."""
+        """The regularisation of this parameter, instead of the optimiser's."""
         self.trainable = trainable
         self.do_model_average = do_model_average
         self.need_clip = need_clip
-        """Whether the optimiser's `grad_clip` takes this parameter's gradient in."""
+        """Whether the optimiser's `grad_clip` applies to this parameter."""
 
 
 def as_param_attr(attr: Any) -> ParamAttr:
-    """A ParamAttr from what a layer accepts: None, a name, an initializer, a regularizer or a ParamAttr."""
+    """Convert what layers accept to a ParamAttr: None, a name, an initializer, a regularizer or a ParamAttr."""
     if isinstance(attr, ParamAttr):
         return attr
     if isinstance(attr, str):
@@ -51,7 +51,9 @@ def as_param_attr(attr: Any) -> ParamAttr:
         return ParamAttr(initializer=None if attr is True else attr)
     if hasattr(attr, "penalty_gradient"):
         return ParamAttr(regularizer=attr)
-    raise AppError(f"{attr!r} says nothing of a parameter: give a ParamAttr, a name, an initializer or a regularizer")
+    raise AppError(
+        f"{attr!r} does not describe a parameter: expected a ParamAttr, a name, an initializer or a regularizer"
+    )
 
 
 def create_parameter(
@@ -62,7 +64,7 @@ def create_parameter(
     default_initializer: Initializer | None = None,
     name: str | None = None,
 ) -> Any:
-    """A new parameter: Xavier's uniform numbers, or zeros for a bias, unless `attr` says otherwise."""
+    """Create a parameter, by default with XavierUniform, or with zeros for a bias."""
     attr = as_param_attr(attr)
     dtype = canonical(dtype or get_default_dtype())
     zeros = is_bias or not is_float(dtype)

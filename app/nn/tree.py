@@ -1,4 +1,4 @@
-"""The parameters, buffers and sublayers of a layer, and finding them by path."""
+"""The parameters, buffers and sublayers of a layer, and how they are found by path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("_parameters", "_sub_layers", "_buffers")
 
 
 class Tree:
-    """The base of Layer: what is set as an attribute is found by name."""
+    """The base of Layer: registers parameters, buffers and sublayers that are set as attributes."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         tracer = modes().tracer
@@ -53,23 +53,23 @@ class Tree:
     # Adding
 
     def add_sublayer(self, name: str, sublayer: Any) -> Any:
-        """Set a sublayer under a name, which need not be a Python identifier."""
+        """Add a sublayer. Its name need not be a Python identifier."""
         if not (isinstance(sublayer, Tree) or sublayer is None):
             raise AppError(f"{type(self).__name__}: sublayer {name!r} must be a Layer, found {sublayer!r}")
         setattr(self, str(name), sublayer)
         return sublayer
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
-        """Set a parameter under a name."""
+        """Add a parameter."""
         if not (self._kind_of(parameter) == "_parameters" or parameter is None):
             raise AppError(f"{type(self).__name__}: parameter {name!r} must be a Parameter, found {parameter!r}")
         setattr(self, str(name), parameter)
         return parameter
 
     def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
-        """Set a value that is part of the state but not trained; if not `persistable`, it is not saved either."""
+        """Add a value that is part of the state but not trained. If not `persistable`, it is not saved either."""
         if hasattr(self, name) and name not in self._held("_buffers"):
-            raise AppError(f"{type(self).__name__}: there is an attribute {name!r} already, which is no buffer")
+            raise AppError(f"{type(self).__name__}: the attribute {name!r} exists already and is not a buffer")
         if not isinstance(tensor, (Tensor, Variable, type(None))):
             raise AppError(f"{type(self).__name__}: buffer {name!r} must be a Tensor, found {type(tensor).__name__}")
         self.__dict__.setdefault("_buffers", OrderedDict())[name] = tensor
@@ -86,7 +86,7 @@ class Tree:
         layers_set: set[Any] | None = None,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """Every sublayer with its path; a shared one is given once."""
+        """All sublayers with their paths; a shared one is listed once."""
         seen = set() if layers_set is None else layers_set
         if self in seen and remove_duplicate:
             return
@@ -97,7 +97,7 @@ class Tree:
             yield from layer.named_sublayers(f"{prefix}.{name}" if prefix else name, True, seen, remove_duplicate)
 
     def sublayers(self, include_self: bool = False) -> list[Any]:
-        """Every sublayer."""
+        """All sublayers."""
         return [layer for _, layer in self.named_sublayers("", include_self)]
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
@@ -109,7 +109,7 @@ class Tree:
         yield from self._held("_sub_layers").values()
 
     def _named(self, kind: str, prefix: str, include_sublayers: bool, once: bool = True) -> Iterator[tuple[str, Any]]:
-        """What layers hold of a kind, with its path; what is shared is given once, unless asked for otherwise."""
+        """Parts of one kind with their paths; shared ones are listed once, unless requested otherwise."""
         seen: set[int] = set()
         layers = self.named_sublayers(prefix, True, None, once) if include_sublayers else [(prefix, self)]
         for path, layer in layers:
@@ -121,25 +121,25 @@ class Tree:
     def named_parameters(
         self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Every parameter with its path; one that is shared is given once."""
+        """All parameters with their paths; a shared one is listed once."""
         return self._named("_parameters", prefix, include_sublayers, remove_duplicate)
 
     def parameters(self, include_sublayers: bool = True) -> list[Any]:
-        """Every parameter."""
+        """All parameters."""
         return [parameter for _, parameter in self.named_parameters("", include_sublayers)]
 
     def named_buffers(
         self, prefix: str = "", include_sublayers: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Every buffer with its path."""
+        """All buffers with their paths."""
         return self._named("_buffers", prefix, include_sublayers, remove_duplicate)
 
     def buffers(self, include_sublayers: bool = True) -> list[Any]:
-        """Every buffer."""
+        """All buffers."""
         return [buffer for _, buffer in self.named_buffers("", include_sublayers)]
 
     def apply(self, fn: Callable[[Any], Any]) -> Any:
-        """Call a function with every layer, the inner ones first."""
+        """Call a function on every layer, inner layers first."""
         for layer in self.children():
             layer.apply(fn)
         fn(self)

@@ -1,4 +1,4 @@
-"""Functions of all gradients, or all parameters, of a network."""
+"""Functions that work on all gradients or parameters of a network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def __dir__() -> list[str]:
 
 
 class GradientsError(AppError, RuntimeError):
-    """Gradients with NaN or infinity."""
+    """Gradients that contain NaN or infinity."""
 
 
 def _listed(parameters: Any) -> list[Any]:
@@ -63,15 +63,17 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
 
 
 def parameters_to_vector(parameters: Iterable[Any], name: str | None = None) -> Any:
-    """The elements of all parameters in one vector."""
+    """Concatenate all parameters into one vector."""
     return concat([reshape(parameter, [-1]) for parameter in parameters])
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any], name: str | None = None) -> None:
-    """Set parameters to the elements of a vector, in order."""
+    """Set parameters from the elements of a vector."""
     listed, array = list(parameters), np.asarray(getattr(vec, "_array", vec))
     counts = [math.prod(parameter.shape) for parameter in listed]
     if array.shape != (sum(counts),):
-        raise ShapeError(f"{sum(counts)} elements are needed for {len(listed)} parameters, found {list(array.shape)}")
+        raise ShapeError(
+            f"{len(listed)} parameters need a vector of {sum(counts)} elements, found shape {list(array.shape)}"
+        )
     for parameter, part in zip(listed, np.split(array, np.cumsum(counts)[:-1]), strict=True):
         parameter.set_value(part.reshape(parameter.shape))

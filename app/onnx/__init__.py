@@ -1,4 +1,4 @@
-"""Networks as ONNX files, which other programs run."""
+"""Export of networks as ONNX files, which other programs run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def __dir__() -> list[str]:
 
 
 def reference_operators(*given: Exportable | OpDef, **how: Any) -> list[type]:
-    """What `onnx.reference.ReferenceEvaluator(file, new_ops=...)` needs to run custom operators that only Python can.
+    """The `new_ops` of `onnx.reference.ReferenceEvaluator(file, new_ops=...)`, to run opaque custom operators.
 
-    Name what `@app.custom_op` made, or the network that was exported, with what `export` was told of it.
+    Pass operators of `@app.custom_op`, or the exported network with the arguments of `export`.
     """
     found: list[type] = []
     for each in given:

@@ -40,10 +40,9 @@ def export(
 ) -> Path:
     """Write a network as an ONNX file, `path` with the ending `.onnx`; gives the file's path.
 
-    A Layer or a function needs `input_spec`, an InputSpec (or a Tensor like it) for each argument; a Program needs what
-    it is fed and asked for, `feed` and `fetch`; a saved model is named by its path, and its custom operators are found
-    where `custom_ops` says, as when it is loaded. An axis of size -1 or None takes any size. `output_names` are what
-    outputs are called in the file.
+    A Layer or a function needs `input_spec`, an InputSpec (or an example Tensor) for each argument; a Program needs
+    `feed` and `fetch`, its input and output variables; a saved model is given by its path, with `custom_ops` as for
+    loading it. An axis of size -1 or None takes any size. `output_names` are the names of outputs in the file.
     """
     network, names = network_of(model, input_spec, feed, fetch, scope, custom_ops, accept_changed)
     if output_names is not None and len(output_names) != len(network.outputs):
@@ -64,14 +63,14 @@ def network_of(
     custom_ops: Any = (),
     accept_changed: Collection[str] = (),
 ) -> tuple[SavedModel, list[str]]:
-    """What is to be exported as a Program with its values, and what its outputs shall be called."""
+    """The network as a Program with its values, and names for its outputs."""
     if isinstance(model, SavedModel):
         return model, []
     if isinstance(model, (str, PathLike)):
         return read_model(model, custom_ops, accept_changed), []
     if isinstance(model, Program):
         if feed is None or fetch is None:
-            raise ExportError("a Program is exported with feed= and fetch=: the variables that it is fed and asked for")
+            raise ExportError("a Program is exported with feed= and fetch=: its input and output variables")
         return for_use(model, _names(feed), _names(fetch), scope or global_scope()), []
 
     if callable(model):
@@ -80,7 +79,7 @@ def network_of(
 
 
 def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None) -> tuple[SavedModel, list[str]]:
-    """What a layer as it is in use, or a function, computes; and what its outputs are called."""
+    """A layer in evaluation mode, or a function, as a traced Program; and names for its outputs."""
     name = type(model).__name__ if isinstance(model, Layer) else getattr(model, "__name__", type(model).__name__)
     static = static_function(model, "onnx.export")
     if input_spec is None and static._input_spec is None:
@@ -91,12 +90,12 @@ def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None)
     specs = specs_of(input_spec)
     for spec in specs or ():
         if not isinstance(spec, InputSpec):
-            raise ExportError(f"input_spec lists InputSpecs, or Tensors like what is given, found {spec!r}")
+            raise ExportError(f"input_spec must be a list of InputSpecs or example Tensors, found {spec!r}")
     with in_mode(model if isinstance(model, Layer) else None, training=False):
         traced = static.concrete_program_for(specs)
     outputs = [output for output in traced.outputs.names if output is not None]
     if not outputs:
-        raise ExportError(f"{name} computes nothing from its arguments: no Tensor was returned that depends on them")
+        raise ExportError(f"{name} computes nothing from its arguments: it returns no Tensor that depends on them")
     values = {c.variable.name: np.array(c.holder._array) for c in traced.captured}
     network = SavedModel(traced.program.clone(for_test=True), [v.name for v in traced.arguments], outputs, values)
     _name_inputs(network, [spec.name for spec in specs or ()])
@@ -104,7 +103,7 @@ def _traced(model: Layer | Callable[..., Any], input_spec: Sequence[Any] | None)
 
 
 def _name_inputs(network: SavedModel, wishes: Sequence[str | None]) -> None:
-    """Call inputs as their InputSpecs say."""
+    """Rename inputs as their InputSpecs say."""
     block = network.program.global_block()
     for place, wish in enumerate(wishes):
         old = network.inputs[place]

@@ -1,4 +1,4 @@
-"""Nodes that have graphs inside: what control flow becomes. A graph inside sees the values outside."""
+"""Control flow as nodes with subgraphs. A subgraph can use the values outside."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Makes = Callable[[Sequence[Value]], list[Value]]
 
 
 class FlowNodes(Nodes):
-    """Nodes among which there are choices and loops."""
+    """Nodes with `If` and `Loop`."""
 
     def run(self, body: Any, values: Sequence[Value]) -> list[Value]:
-        """Append what runs inside a control-flow operator, on these values; gives what it hands out."""
+        """Append the body of a control-flow operator, applied to these values; gives its outputs."""
         raise NotImplementedError
 
     def either(self, condition: Value, then: Callable[[], list[Value]], otherwise: Callable[[], list[Value]]) -> Any:
-        """What one function gives where a condition holds, else what the other gives."""
+        """The results of one function if a condition holds, else those of the other."""
         (first, results), (second, _) = self._graph("then", [], then), self._graph("otherwise", [], otherwise)
         names = self.node("If", [condition.name], len(results), {"then_branch": first, "else_branch": second})
         return [Value(self, name, v.dtype) for name, v in zip(names, results, strict=True)]
 
     def repeated(self, carried: Sequence[Value], says: Callable[[Sequence[Value]], Value], makes: Makes) -> list[Value]:
-        """While one function says so of the values carried, replace them by what the other makes of them."""
+        """While `says` is true of the carried values, replace them by `makes` of them."""
         given = [Value(self, self.fresh("number"), "int64", ()), Value(self, self.fresh("goes_on"), "bool", ())]
         inside = [Value(self, self.fresh(v.name), v.dtype, [UNKNOWN] * v.rank) for v in carried]
 
@@ -41,7 +41,7 @@ class FlowNodes(Nodes):
     def _graph(
         self, name: str, inputs: Sequence[Value], function: Callable[[], list[Value]]
     ) -> tuple[Any, list[Value]]:
-        """What a function appends, as a graph, and what it gives: copies, as these may be values from outside."""
+        """What a function appends as a graph, and copies of its results, which may be values from outside."""
         outside, self.made = self.made, []
         try:
             outputs = [self.Identity(value).with_shape(value.shape) for value in function()]

@@ -1,4 +1,4 @@
-"""From the operators of a Program to ONNX nodes, each by the rule that its definition declares."""
+"""From the operators of a Program to ONNX nodes, by the rules of their definitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
-from app.custom.composed import Composition, composition
+from app.custom.composition import Composition, composition
 from app.custom.operator import CustomOperator
 from app.errors import AppError, ExportError
 from app.graph.program import Block, Body, Operator
@@ -19,25 +19,25 @@ from app.ops.spec import Spec
 from app.reading import parameters_of
 
 Values = MutableMapping[str, Value]
-"""The values of a Program's variables, by the names of these."""
+"""The values of a Program's variables, by name."""
 
 
 class GraphNodes(FlowNodes):
-    """The nodes of a Program's operators. Operators without an ONNX form are collected for one error message."""
+    """The nodes of a Program's operators. Operators that cannot be exported are collected for one error message."""
 
     def __init__(self, library: Library):
         super().__init__()
         self.library = library
         self.problems: dict[str, str] = {}
-        """Why an operator cannot be exported, by its label."""
+        """Why operators cannot be exported, by label."""
 
     def append_block(self, block: Block, values: Values) -> None:
-        """Append what the operators of a block compute; `values` gets all of it."""
+        """Append the operators of a block; their results are added to `values`."""
         for operator in block.ops:
             self.append_operator(operator, block, values)
 
     def run(self, body: Body, values: Sequence[Value]) -> list[Value]:
-        """Append a body's operators. What only a gradient asks of it is None."""
+        """Append a body's operators. An output that only a gradient needs is left out."""
         inside: dict[str, Value] = {}
         for name, value in zip(body.inputs, values, strict=True):
             inside[name] = value.with_shape(body.block.var(name).spec.shape)
@@ -45,7 +45,7 @@ class GraphNodes(FlowNodes):
         return [inside[name] for name in body.outputs if name is not None]
 
     def append_operator(self, operator: Operator, block: Block, values: Values) -> None:
-        """Append one operator's nodes, and name what it computes after its variables."""
+        """Append one operator's nodes, with results named after its variables."""
         outputs = [block.var(name) for name in operator.outputs]
         inputs = [None if name is None else values.get(name) for name in operator.inputs]
         first, outside = len(self.made), self.scope
@@ -66,7 +66,7 @@ class GraphNodes(FlowNodes):
         definition = operator.definition
         missing = [n for n, v in zip(operator.inputs, inputs, strict=True) if n is not None and v is None]
         if missing:
-            raise ExportError(f"it reads {missing[0]}, which is kept for gradients alone")
+            raise ExportError(f"it reads {missing[0]}, which is kept only for gradients")
         if definition.onnx is not None:
             found = self._by_rule(operator, inputs, outputs)
         elif isinstance(definition, CustomOperator):
@@ -76,13 +76,18 @@ class GraphNodes(FlowNodes):
         return as_list(found)
 
     def _by_rule(self, operator: Operator, inputs: list[Value | None], outputs: list[Spec]) -> Any:
-        """What a rule gives: its parameters say by name what it is given."""
+        """Call a rule with what its parameters name."""
         definition = operator.definition
         rule = definition.onnx
         if isinstance(rule, str):
             return self.append(rule, inputs, len(outputs), {})
         assert rule is not None
-        named = {"onnx": self, **dict(zip(definition.inputs, inputs, strict=False)), **operator.attributes}
+        named = {
+            "onnx": self,
+            "attributes": operator.attributes,
+            **dict(zip(definition.inputs, inputs, strict=False)),
+            **operator.attributes,
+        }
         if definition.variadic:
             named[definition.variadic] = inputs
         named.update((f"{name}_shape", o.shape) for name, o in zip(definition.outputs, outputs, strict=False))
@@ -95,7 +100,7 @@ class GraphNodes(FlowNodes):
     def _custom(
         self, operator: Operator, definition: CustomOperator, inputs: list[Value | None], outputs: list[Spec]
     ) -> list[Value | None]:
-        """A call of an ONNX function, where the operator is made of others, else of an operator of our own."""
+        """A call of an ONNX function if the operator has a composition, else of an operator of our domain."""
         specs = [v.spec for v in inputs if v is not None]
         whole = len(specs) == len(inputs)
         made_of = composition(definition, definition.on_values, specs, operator.attributes) if whole else None
@@ -108,7 +113,7 @@ class GraphNodes(FlowNodes):
         return [Value(self, n, spec.dtype, spec.shape) for n, spec in zip(names, outputs, strict=True)]
 
     def _function(self, made_of: Composition, name: str) -> Any:
-        """An ONNX function, with the nodes of what an operator is made of."""
+        """An ONNX function with the nodes of a composition."""
         inside = GraphNodes(self.library)
         block = made_of.program.global_block()
         inputs = [block.var(n) for n in made_of.inputs if n is not None]
@@ -120,7 +125,7 @@ class GraphNodes(FlowNodes):
         return package().helper.make_function(DOMAIN, name, [v.name for v in inputs], results, inside.made, opsets)
 
     def hand_out(self, values: Sequence[Value], names: Sequence[str]) -> list[str]:
-        """Give values these names, as outputs: one that is an input, or handed out already, is copied."""
+        """Name values as outputs. A value that is an input, or an output already, is copied."""
         given: list[str] = []
         for value, wish in zip(values, names, strict=True):
             made = any(value.name in node.output for node in self.made)
@@ -132,7 +137,7 @@ class GraphNodes(FlowNodes):
         return given
 
     def _rename(self, value: Value, new: str, first: int = 0) -> None:
-        """Give a value another name; a node of this graph, the `first` one or a later one, makes it."""
+        """Rename a value that the node number `first` of this graph, or a later one, makes."""
         old, value.name = value.name, new
         for node in self.made[first:]:
             for names in (node.input, node.output):
@@ -144,7 +149,7 @@ class GraphNodes(FlowNodes):
 
 
 def _rename_inside(graph: Any, old: str, new: str) -> None:
-    """Follow a new name into what runs inside a node."""
+    """Rename a value inside the subgraphs of a node."""
     for node in graph.node:
         for place, name in enumerate(node.input):
             if name == old:

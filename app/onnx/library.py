@@ -1,4 +1,4 @@
-"""The custom operators of a model: functions made of ONNX's operators, and operators of the project's own domain."""
+"""The custom operators of a model: functions of ONNX operators, and operators of the project's domain."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from app.ops.settings import key_of_settings
 from app.ops.spec import Spec
 
 DOMAIN = "opsmith"
-"""The domain of operators, and of functions, that are not ONNX's."""
+"""The domain of functions and of operators that ONNX does not have."""
 
 
 class Library:
-    """What a model has besides its graph. A name stands for one operator, and for one function of given types."""
+    """The functions and own operators of a model, by name. A function is made for each combination of types."""
 
     def __init__(self) -> None:
         self.functions: dict[str, Any] = {}
         self.own: dict[str, OpDef] = {}
-        """The operators that only Python can run, by the names that they have in the model."""
+        """The opaque operators, by their names in the model."""
         self._names: dict[Any, str] = {}
 
     @property
@@ -30,10 +30,7 @@ class Library:
         return bool(self._names)
 
     def function(self, operator: Operator, specs: Sequence[Spec], make: Callable[[str], Any]) -> str:
-        """The name of the function that does what an operator does on inputs of these Specs.
-
-        At its first use `make` makes it, under that name.
-        """
+        """The name of the function of an operator on inputs of these Specs; `make` makes it at the first use."""
         key = (operator.definition, tuple(specs), key_of_settings(operator.attributes))
         if key not in self._names:
             self._names[key] = name = self._free_name(operator.definition)
@@ -41,7 +38,7 @@ class Library:
         return self._names[key]
 
     def own_operator(self, operator: Operator) -> tuple[str, dict[str, Any]]:
-        """The name of an operator of the project's own domain, and the settings of a call as a node has them."""
+        """The name of an operator of the project's domain, and the settings of a call as attributes."""
         definition = operator.definition
         if definition not in self._names:
             self._names[definition] = name = self._free_name(definition)
@@ -58,13 +55,13 @@ class Library:
 
 
 def written(operator: Operator) -> dict[str, Any]:
-    """The settings of an operator as the attributes of a node, which can leave out those that are as always."""
+    """The settings of an operator as attributes; one that ONNX cannot write is left out if it is the default."""
     said = {}
     for name, value in operator.attributes.items():
         if _writable(value):
             said[name] = value
         elif value != operator.definition.attributes.get(name):
-            raise ExportError(f"its setting {name}={value!r} is of no kind that ONNX has for attributes")
+            raise ExportError(f"its setting {name}={value!r} has a type that ONNX attributes cannot have")
     return said
 
 

@@ -1,4 +1,4 @@
-"""A network for use as an ONNX model: a graph for batches of any size, weights, and what custom operators need."""
+"""A network as an ONNX model: a graph, weights, and the functions of custom operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.ops.spec import UNKNOWN
 from app.static.model_file import SavedModel
 
 BATCH = "batch"
-"""What the open size of an input's first axis is called."""
+"""The name of the open size of an input's first axis."""
 
 
 def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any, Library]:
@@ -64,7 +64,7 @@ def needed(block: Block, outputs: Sequence[str]) -> list[Operator]:
 
 
 def _weights(network: SavedModel, operators: Sequence[Operator]) -> list[Variable]:
-    """The variables whose values are part of the model."""
+    """The variables whose values are stored in the model."""
     block = network.program.global_block()
     read = dict.fromkeys([name for op in operators for name in op.inputs if name is not None] + network.outputs)
     made: set[str] = set()
@@ -75,7 +75,7 @@ def _weights(network: SavedModel, operators: Sequence[Operator]) -> list[Variabl
 
 
 def _of_own_operators(nodes: GraphNodes, operators: Sequence[Operator], block: Block, values: Values) -> Iterator[Any]:
-    """Shapes and types of what custom operators give, which ONNX cannot know."""
+    """Shapes and types of the outputs of own operators, which ONNX cannot infer."""
     own = {name for node in nodes.made if node.op_type in nodes.library.own for name in node.output}
     for variable in (block.var(name) for op in operators for name in op.outputs):
         if variable.name in values and values[variable.name].name in own:
@@ -89,7 +89,7 @@ def _sizes(variable: Variable) -> list[Any]:
 def _named_sizes(variable: Variable, alone: bool) -> list[Any]:
     """The sizes of an input's axes, a name for an open one.
 
-    Equal names would promise that sizes are equal, so only an input with an open first axis `alone` has the plain name.
+    Equal names would declare equal sizes, so the plain name is used only if a single input has an open first axis.
     """
     batch = BATCH if alone else f"{variable.name}_{BATCH}"
     return [
@@ -118,11 +118,11 @@ def _wrapped(graph: Any, library: Library) -> Any:
 
 
 def _checked(model: Any) -> Any:
-    """The model with all shapes that follow from those of its inputs, accepted by ONNX's own checker."""
+    """The model with inferred shapes, after ONNX's checker accepted it."""
     onnx = package()
     try:
         model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise ExportError(f"ONNX does not accept the model that was made: {error}") from error
+        raise ExportError(f"ONNX's checker does not accept the model: {error}") from error
     return model

@@ -1,11 +1,11 @@
-"""What a rule of an operator makes its ONNX nodes with: each method that is named as an ONNX operator appends one.
+"""The `onnx` argument of an operator's rule: each method named like an ONNX operator appends a node.
 
     @silu.in_onnx
     def _(onnx, x):
         return x * onnx.Sigmoid(x)
 
-Numbers and lists beside a value take its element type. A value whose type an ONNX operator does not take is brought
-to one that it takes, and the result back: whole numbers of 8 bits, and truth values, are computed in wider ones.
+Numbers and lists beside a value get its element type. A value of a type that an ONNX operator does not take is cast to
+one that it takes, and the result is cast back: 8-bit integers and booleans are computed in wider types.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.ops.spec import UNKNOWN, Spec
 
 
 class Value:
-    """A value of the graph that is being made. Its shape is known where it is an input of the operator at hand."""
+    """A value of the graph. Its shape is known if it is an input of the current operator."""
 
     def __init__(self, nodes: Nodes, name: str, dtype: str, shape: Sequence[AnySize] | None = None):
         self.nodes = nodes
@@ -35,9 +35,9 @@ class Value:
 
     @property
     def shape(self) -> Shape:
-        """The sizes of its axes, -1 where one is known only in a run."""
+        """The sizes of its axes, -1 for an open one."""
         if self._shape is None:
-            raise ValueError(f"{self.name} was made in between; only the shapes of inputs are known")
+            raise ValueError(f"{self.name} is an intermediate value; only the shapes of inputs are known")
         return self._shape
 
     @property
@@ -53,7 +53,7 @@ class Value:
         return self.dtype in FLOATS
 
     def with_shape(self, shape: Sequence[AnySize]) -> Value:
-        """The same value, of a shape that a rule knows it to have."""
+        """The same value with a shape that the rule knows."""
         return Value(self.nodes, self.name, self.dtype, shape)
 
     def __add__(self, other: Any) -> Value:
@@ -85,12 +85,12 @@ class Value:
 
 
 class Nodes:
-    """The nodes of a graph, in order. `onnx.Relu(x)` appends one and gives its output, or a tuple of several."""
+    """The nodes of a graph, in order. `onnx.Relu(x)` appends one and gives its output, or a tuple of outputs."""
 
     def __init__(self) -> None:
         self.made: list[Any] = []
         self.scope = ""
-        """What the names of values begin with: the name of what the operator at hand computes."""
+        """The prefix of the names of values: the output of the current operator."""
         self._names: set[str] = set()
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
@@ -103,7 +103,7 @@ class Nodes:
         return append
 
     def append(self, op_type: str, inputs: Sequence[Any], outputs: int | None, attributes: dict[str, Any]) -> Any:
-        """Append a node of one of ONNX's operators; the types of what it gives follow from what it takes."""
+        """Append a node of an ONNX operator. Its output types follow from its inputs."""
         schema = schema_of(op_type)
         if op_type == "Cast" and inputs[0].dtype == attributes["to"]:
             return inputs[0]
@@ -123,7 +123,7 @@ class Nodes:
     def node(
         self, op_type: str, inputs: Iterable[str], outputs: int, attributes: dict[str, Any], domain: str = ""
     ) -> list[str]:
-        """Append a node as it stands; gives the names of its outputs."""
+        """Append a node without casts; gives the names of its outputs."""
         names = [self.fresh(f"{self.scope}/{op_type}") for _ in range(outputs)]
         made = package().helper.make_node(op_type, list(inputs), names, domain=domain)
         made.attribute.extend(_attribute(key, value) for key, value in attributes.items() if value is not None)
@@ -131,7 +131,7 @@ class Nodes:
         return names
 
     def fresh(self, wish: str) -> str:
-        """A name that no value has: the one that is wished for, or with a number after it."""
+        """An unused name: the given one, with a number if it is in use."""
         name, number = wish, 1
         while name in self._names:
             number += 1
@@ -148,16 +148,16 @@ class Nodes:
             return self.constant(value, told).name
         return str(self.Cast(value, to=used[written]).name) if used[written] != value.dtype else value.name
 
-    # What rules need often
+    # Shortcuts for rules
 
     def constant(self, value: Any, dtype: str | None = None) -> Value:
-        """Numbers that are part of the graph."""
+        """A constant."""
         array = np.asarray(value, "int64" if isinstance(value, list) and dtype is None else dtype)
         (name,) = self.node("Constant", [], 1, {"value": array})
         return Value(self, name, canonical(array.dtype), array.shape)
 
     def filled(self, shape: Any, number: Any, dtype: str) -> Value:
-        """The same number everywhere, in a shape that is a list or a value."""
+        """An array of one number; the shape is a list or a value."""
         return self.ConstantOfShape(shape, value=np.asarray([number], dtype))
 
     def length(self, x: Value, axis: int) -> Value:
@@ -167,15 +167,15 @@ class Nodes:
         return self.Shape(x, start=axis % x.rank, end=axis % x.rank + 1)
 
     def counted(self, number: Value) -> Value:
-        """The whole numbers from 0 up to, and without, the one in a list."""
+        """The integers from 0 up to the one in a list, without it."""
         return self.Range(0, self.Squeeze(number), 1)
 
     def listed(self, *parts: Any) -> Value:
-        """Lists of whole numbers, some of them values, as one list."""
+        """Lists of integers, some of them values, as one list."""
         return self.Concat(*(p if isinstance(p, Value) else self.constant(p, "int64") for p in parts), axis=0)
 
     def placed(self, y: Value, like: Value, pick: Callable[[Value], Value], add: bool = False) -> Value:
-        """Zeros in the shape of `like`, with `y` put, or added, where `pick` would take a part of it from."""
+        """Zeros in the shape of `like`, with `y` put or added at the elements that `pick` takes."""
         shape = self.Shape(like)
         size = self.ReduceProd(shape, keepdims=1)
         part = pick(self.Reshape(self.counted(size), shape, allowzero=1).with_shape(like.shape))
@@ -187,14 +187,14 @@ class Nodes:
 
 
 def _type_variables(schema: Any, count: int) -> list[str]:
-    """For each input the type variable, or the one type, that its parameter has."""
+    """For each input the type variable or the type of its parameter."""
     if count > len(schema.inputs) and not (schema.inputs and schema.inputs[-1].option.name == "Variadic"):
         raise ValueError(f"{schema.name} takes {len(schema.inputs)} inputs, got {count}")
     return [schema.inputs[min(i, len(schema.inputs) - 1)].type_str for i in range(count)]
 
 
 def _told_type(schema: Any, formal: str, attributes: dict[str, Any]) -> str:
-    """The type of an output that does not have the type of an input."""
+    """The type of an output that does not follow from an input."""
     told = attributes.get("to") or attributes.get("dtype")
     if told is not None:
         return str(told)
@@ -213,7 +213,7 @@ def _attribute(name: str, value: Any) -> Any:
     elif isinstance(value, bool):
         value = int(value)
     elif isinstance(value, (list, tuple)) and not value:
-        kind = package().AttributeProto.INTS  # only settings that list whole numbers can be empty
+        kind = package().AttributeProto.INTS  # only lists of integers can be empty
     return make(name, value, attr_type=kind)
 
 

@@ -1,4 +1,4 @@
-"""Custom operators that only Python can run, as operators of `onnx.reference.ReferenceEvaluator`."""
+"""Opaque custom operators as operators of `onnx.reference.ReferenceEvaluator`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.ops.definition import OpDef
 
 
 def operator_class(name: str, definition: OpDef) -> type:
-    """The class that runs one operator: the user's function on arrays, with the settings of the node."""
+    """The class that runs one operator: it calls the user's function with the node's attributes."""
     from onnx.helper import get_attribute_value
     from onnx.reference.op_run import OpRun
 
@@ -26,7 +26,7 @@ def operator_class(name: str, definition: OpDef) -> type:
 
 
 def _as(value: Any, default: Any) -> Any:
-    """The value of an attribute as a setting has it: ONNX knows neither truth values nor tuples, and texts as bytes."""
+    """The value of an attribute as a setting: ONNX has no booleans and no tuples, and stores strings as bytes."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(default, bool):

@@ -1,4 +1,4 @@
-"""Element types as ONNX writes them, and the types that an ONNX operator takes."""
+"""Element types in ONNX, and the types that ONNX operators take."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from app.errors import ExportError
 from app.ops.dtype import FLOATS, NAMES
 
 OPSET = 21
-"""The version of ONNX's operators that files are written in: that of 2024, which ONNX Runtime knows from 1.20 on."""
+"""The operator set of files, from 2024. ONNX Runtime has it from 1.20 on."""
 IR_VERSION = 10
-"""The version of the file format that belongs to it."""
+"""The version of the file format of that time."""
 
 _WRITTEN = {"float32": "float", "float64": "double"}
 _NAMES = {f"tensor({_WRITTEN.get(name, name)})": name for name in NAMES}
 _WIDER = ("int32", "int64", "float32", "float64", "bool")
-"""What a value is computed in, the first that an operator takes, where it does not take the value's own type."""
+"""The types to compute in, in order, if an operator does not take a value's own type."""
 
 
 def package() -> Any:
-    """The package `onnx`, imported when something is exported."""
+    """The package `onnx`, imported at the first export."""
     try:
         import onnx
         import onnx.checker
@@ -33,12 +33,12 @@ def package() -> Any:
 
 
 def number_of(dtype: str) -> int:
-    """The number that stands for an element type in an ONNX file."""
+    """The number of an element type in an ONNX file."""
     return int(getattr(package().TensorProto, _WRITTEN.get(dtype, dtype).upper()))
 
 
 def schema_of(op_type: str) -> Any:
-    """What ONNX says of one of its operators: its inputs, outputs and types."""
+    """The schema of an ONNX operator: its inputs, outputs and types."""
     onnx = package()
     try:
         return onnx.defs.get_schema(op_type, OPSET, "")
@@ -47,7 +47,7 @@ def schema_of(op_type: str) -> Any:
 
 
 def types_of(schema: Any, written: str) -> frozenset[str]:
-    """The element types that a parameter of an operator, or the type variable that it names, can have."""
+    """The element types of a parameter or a type variable."""
     for constraint in schema.type_constraints:
         if constraint.type_param_str == written:
             return frozenset(_NAMES[t] for t in constraint.allowed_type_strs if t in _NAMES)
@@ -55,7 +55,7 @@ def types_of(schema: Any, written: str) -> frozenset[str]:
 
 
 def computed_in(dtype: str, allowed: Collection[str]) -> str:
-    """The type that a value of a type is brought to for an operator that takes the types `allowed`."""
+    """The type to which a value is cast for an operator that takes the types `allowed`."""
     if dtype in allowed:
         return dtype
     wider = FLOATS[FLOATS.index(dtype) :] if dtype in FLOATS else _WIDER

@@ -3,7 +3,6 @@
 from app.ops import (
     activation,
     arithmetic,
-    bitwise,
     broadcasting,
     byte_products,
     convolution,
@@ -17,7 +16,6 @@ from app.ops import (
     logic,
     loss,
     math,
-    matrix,
     norms,
     pooling,
     reduction,
@@ -26,9 +24,7 @@ from app.ops import (
     shaping,
     softmax,
     sorting,
-    statistics,
     training_mode,
-    trigonometry,
     update,
 )
 from app.ops.definition import REGISTRY, OpDef, apply
@@ -39,7 +35,6 @@ __all__ = [
     "activation",
     "apply",
     "arithmetic",
-    "bitwise",
     "broadcasting",
     "byte_products",
     "convolution",
@@ -53,7 +48,6 @@ __all__ = [
     "logic",
     "loss",
     "math",
-    "matrix",
     "norms",
     "pooling",
     "reduction",
@@ -62,8 +56,6 @@ __all__ = [
     "shaping",
     "softmax",
     "sorting",
-    "statistics",
     "training_mode",
-    "trigonometry",
     "update",
 ]

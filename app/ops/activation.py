@@ -8,60 +8,47 @@ from app.ops.arithmetic import extreme
 from app.ops.elementwise import elementwise
 from app.ops.logic import where
 from app.ops.public import public
-from app.ops.values import Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
-@elementwise(scalar=lambda x: type(x)(0) if x <= 0 else x, onnx="Relu")
+@elementwise(
+    scalar=lambda x: type(x)(0) if x <= 0 else x, onnx="Relu", gradient=lambda out, dout: where(out > 0, dout, 0.0)
+)
 def relu(x: Array) -> Results:
     """Rectified linear unit, elementwise: max(x, 0)."""
     return extreme(np.maximum, x, x.dtype.type(0))
 
 
-@relu.gradient
-def _(out: Value, dout: Value) -> Gradients:
-    return where(out > 0, dout, 0.0)
-
-
 @public()
-@elementwise(floating=True, scalar=lambda x, slope: x if x > 0 else x * slope)
+@elementwise(
+    floating=True,
+    scalar=lambda x, slope: x if x > 0 else x * slope,
+    gradient=lambda x, dout, negative_slope: where(x > 0, dout, dout * negative_slope),
+    onnx=lambda onnx, x, negative_slope: onnx.LeakyRelu(x, alpha=float(negative_slope)),
+)
 def leaky_relu(x: Array, *, negative_slope: float = 0.01) -> Results:
     """Leaky ReLU, elementwise: x if x > 0, else negative_slope * x."""
     return np.where(x > 0, x, x * x.dtype.type(negative_slope))
 
 
-@leaky_relu.gradient
-def _(x: Value, dout: Value, negative_slope: float) -> Gradients:
-    return where(x > 0, dout, dout * negative_slope)
-
-
-@leaky_relu.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, negative_slope: float) -> OnnxResult:
-    return onnx.LeakyRelu(x, alpha=float(negative_slope))
-
-
 @public(method=True, in_place=True)
-@elementwise(floating=True, onnx="Sigmoid")
+@elementwise(floating=True, onnx="Sigmoid", gradient=lambda out, dout: dout * out * (1.0 - out))
 def sigmoid(x: Array) -> Results:
     """Sigmoid, elementwise: 1 / (1 + exp(-x)), computed with tanh to avoid overflow."""
     return 0.5 * np.tanh(0.5 * x) + 0.5
 
 
-@sigmoid.gradient
-def _(out: Value, dout: Value) -> Gradients:
-    return dout * out * (1.0 - out)
-
-
 @public()
-@elementwise(floating=True, scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))), onnx="Softplus")
+@elementwise(
+    floating=True,
+    scalar=lambda x: (type(x)(0) if x < 0 else x) + np.log1p(np.exp(-abs(x))),
+    onnx="Softplus",
+    gradient=lambda x, dout: dout * sigmoid(x),
+)
 def softplus(x: Array) -> Results:
     """Softplus, elementwise: log(1 + exp(x))."""
     return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
-
-
-@softplus.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout * sigmoid(x)
 
 
 @public()
@@ -78,17 +65,12 @@ def _(x: Value, dout: Value) -> Gradients:
 
 
 @public()
-@elementwise(floating=True, scalar=lambda x, alpha: x if x > 0 else alpha * np.expm1(x))
+@elementwise(
+    floating=True,
+    scalar=lambda x, alpha: x if x > 0 else alpha * np.expm1(x),
+    gradient=lambda x, out, dout, alpha: where(x > 0, dout, dout * (out + alpha)),
+    onnx=lambda onnx, x, alpha: onnx.Elu(x, alpha=float(alpha)),
+)
 def elu(x: Array, *, alpha: float = 1.0) -> Results:
     """ELU, elementwise: x if x > 0, else alpha * (exp(x) - 1)."""
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
-
-
-@elu.gradient
-def _(x: Value, out: Value, dout: Value, alpha: float) -> Gradients:
-    return where(x > 0, dout, dout * (out + alpha))
-
-
-@elu.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, alpha: float) -> OnnxResult:
-    return onnx.Elu(x, alpha=float(alpha))

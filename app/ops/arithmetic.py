@@ -8,8 +8,8 @@ import numpy as np
 
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
-from app.ops.logic import isnan, logical_and, logical_or, where
-from app.ops.math import exp, log, log1p, sqrt
+from app.ops.logic import logical_and, logical_or, where
+from app.ops.math import log
 from app.ops.public import public
 from app.ops.values import (
     Applied,
@@ -26,15 +26,10 @@ from app.ops.values import (
 
 
 @public(method=True, in_place=True)
-@elementwise(onnx="Add")
+@elementwise(onnx="Add", gradient=lambda dout: (dout, dout))
 def add(x: Array, y: Array) -> Results:
     """Sum, elementwise: x + y."""
     return x + y
-
-
-@add.gradient
-def _(dout: Value) -> Gradients:
-    return dout, dout
 
 
 @public(method=True, in_place=True)
@@ -94,19 +89,19 @@ def _integer_quotient(x: Element, y: Element) -> Element:
 
 
 @public(method=True, in_place=True)
-@elementwise(numbers=True, checked=True, integers=_integer_quotient)
+@elementwise(
+    numbers=True,
+    checked=True,
+    integers=_integer_quotient,
+    gradient=lambda dout: (zeros_like(dout), zeros_like(dout)),
+)
 def floor_divide(x: Array, y: Array) -> Results:
     """Quotient rounded toward negative infinity, elementwise."""
     return x // y
 
 
-@floor_divide.gradient
-def _(dout: Value) -> Gradients:
-    return zeros_like(dout), zeros_like(dout)
-
-
 @floor_divide.in_onnx
-def quotient_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
+def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
     exact = (x - _remainder_in_onnx(onnx, x, y)) / y
     return onnx.Round(exact) if x.floating else exact
 
@@ -209,37 +204,6 @@ def _(x: Value, out: Value, y: Value, dout: Value) -> Gradients:
 
 def _share(mine: Value, other: Value, out: Value, dout: Value) -> Gradient:
     return where(mine == other, dout * 0.5, where(mine == out, dout, 0.0))
-
-
-@public(method=True)
-def fmax(x: Value, y: Value, name: str | None = None) -> Applied:
-    """Maximum of two values, elementwise; NaN is ignored if the other value is a number."""
-    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
-
-
-@public(method=True)
-def fmin(x: Value, y: Value, name: str | None = None) -> Applied:
-    """Minimum of two values, elementwise; NaN is ignored if the other value is a number."""
-    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
-
-
-@public(method=True)
-def logaddexp(x: Value, y: Value, name: str | None = None) -> Applied:
-    """log(exp(x) + exp(y)), elementwise, computed without overflow."""
-    larger, smaller = maximum(x, y), minimum(x, y)
-    return larger + log1p(exp(smaller - larger))
-
-
-@public(method=True, in_place=True)
-def hypot(x: Value, y: Value, name: str | None = None) -> Applied:
-    """Hypotenuse, elementwise: sqrt(x * x + y * y)."""
-    return sqrt(x * x + y * y)
-
-
-@public(method=True, in_place=True)
-def lerp(x: Value, y: Value, weight: Value, name: str | None = None) -> Applied:
-    """Linear interpolation: x + weight * (y - x)."""
-    return x + (y - x) * weight
 
 
 @public()

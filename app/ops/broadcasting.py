@@ -49,11 +49,6 @@ def sum_to(x: Array, *, shape: tuple[int, ...]) -> Results:
     return _sum_to(x, shape)
 
 
-@sum_to.gradient
-def _(x_like: Value, dout: Value) -> Gradients:
-    return expand_as(dout, x_like)
-
-
 @sum_to.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...]) -> OnnxResult:
     axes = _axes_to(x.shape, shape)
@@ -71,6 +66,7 @@ def sum_like(x: Array, like: Array) -> Results:
     return _sum_to(x, like.shape)
 
 
+@sum_to.gradient
 @sum_like.gradient_of("x")
 def _(x_like: Value, dout: Value) -> Gradients:
     return expand_as(dout, x_like)
@@ -107,20 +103,15 @@ def _expanded(sizes: Shape, shape: Shape) -> Shape:
 
 
 @public("broadcast_to", method=True)
-@operator(_infer_expand, lowering=Elementwise(_same, settings=False))
+@operator(
+    _infer_expand,
+    lowering=Elementwise(_same, settings=False),
+    gradient=lambda x_like, dout: sum_like(dout, x_like),
+    onnx=lambda onnx, x, shape: onnx.Expand(x, [1 if size == UNKNOWN else size for size in shape]),
+)
 def expand(x: Array, *, shape: tuple[int, ...]) -> Results:
     """Broadcast to a shape; -1 keeps the size of an axis."""
     return np.broadcast_to(x, [int(size) for size in _expanded(x.shape, shape)])
-
-
-@expand.gradient
-def _(x_like: Value, dout: Value) -> Gradients:
-    return sum_like(dout, x_like)
-
-
-@expand.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...]) -> OnnxResult:
-    return onnx.Expand(x, [1 if size == UNKNOWN else size for size in shape])
 
 
 def _infer_expand_as(x: Spec, y: Spec) -> Spec:
@@ -131,7 +122,11 @@ def _infer_expand_as(x: Spec, y: Spec) -> Spec:
 
 
 @public(method=True)
-@operator(_infer_expand_as, lowering=Elementwise(_same, takes=(0,), settings=False))
+@operator(
+    _infer_expand_as,
+    lowering=Elementwise(_same, takes=(0,), settings=False),
+    onnx=lambda onnx, x, y: onnx.Expand(x, onnx.Shape(y)),
+)
 def expand_as(x: Array, y: Array) -> Results:
     """Broadcast `x` to the shape of `y`."""
     return np.broadcast_to(x, y.shape)
@@ -140,11 +135,6 @@ def expand_as(x: Array, y: Array) -> Results:
 @expand_as.gradient_of("x")
 def _(x_like: Value, dout: Value) -> Gradients:
     return sum_like(dout, x_like)
-
-
-@expand_as.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
-    return onnx.Expand(x, onnx.Shape(y))
 
 
 @public(method=True)

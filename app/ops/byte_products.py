@@ -1,7 +1,6 @@
-"""Products of matrices with bytes most of which are 0, as the pixels of MNIST are: `(scale * bytes + shift) @ w`.
+"""Matrix products with bytes, most of which are 0, such as the pixels of MNIST: `(scale * bytes + shift) @ w`.
 
-They are what is left of a product when the numbers that it takes are made of bytes that are fed. A pass puts them in
-its place (`app.graph.passes.sparse_bytes`); users do not call them.
+The pass `app.graph.passes.sparse_bytes` replaces products by these operators; users do not call them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from app.ops.spec import UNKNOWN, Spec, count
 from app.ops.values import Array, Results
 
 BLOCK = 64
-"""How many rows of a batch lie together where its bytes are transposed."""
+"""The number of rows in a block of transposed bytes."""
 
 
 def _blocks(rows: AnySize) -> AnySize:
@@ -24,13 +23,13 @@ def _blocks(rows: AnySize) -> AnySize:
 
 
 def _columns(data: Spec) -> AnySize:
-    """How many bytes a row of the batch has."""
+    """The number of bytes in a row of the batch."""
     return count(data.shape[1:])
 
 
 @operator(lambda data: Spec((_blocks(data.shape[0]), _columns(data), BLOCK), data.dtype), lowering=TransposedBytes())
 def transposed_bytes(data: Array) -> Results:
-    """The bytes of a batch column by column, in blocks of 64 rows; the last one is filled up with zeros."""
+    """The bytes of a batch column by column, in blocks of 64 rows; the last block is padded with zeros."""
     flat = data.reshape(len(data), -1)
     padded = np.zeros((int(_blocks(len(flat))) * BLOCK, flat.shape[1]), flat.dtype)
     padded[: len(flat)] = flat
@@ -46,7 +45,7 @@ def _infer_product(data: Spec, w: Spec, **numbers: float) -> Spec:
 
 @operator(_infer_product, lowering=ByteProduct())
 def byte_product(data: Array, w: Array, *, scale: float, shift: float) -> Results:
-    """`(scale * data + shift) @ w`, where each row of the bytes is flat."""
+    """`(scale * data + shift) @ w`, with the rows of the bytes flattened."""
     return _numbers(data.reshape(len(data), -1), w.dtype, scale, shift) @ w
 
 
@@ -60,7 +59,7 @@ def _infer_transposed_product(transposed: Spec, y: Spec, **numbers: float) -> Sp
 
 @operator(_infer_transposed_product, lowering=ByteProduct(transposed=True))
 def transposed_byte_product(transposed: Array, y: Array, *, scale: float, shift: float) -> Results:
-    """`(scale * data + shift).T @ y` of bytes that were transposed."""
+    """`(scale * data + shift).T @ y`, from transposed bytes."""
     columns = transposed.swapaxes(0, 1).reshape(transposed.shape[1], -1)[:, : len(y)]
     return _numbers(columns, y.dtype, scale, shift) @ y
 
@@ -69,7 +68,7 @@ def transposed_byte_product(transposed: Array, y: Array, *, scale: float, shift:
 def transposed_byte_product_step(
     c: Array, rate: Array, transposed: Array, y: Array, *, scale: float, shift: float
 ) -> Results:
-    """A matrix less `rate` times such a product: an optimiser's step, taken while the gradient is computed."""
+    """c - rate * product: an optimiser's step fused with the product that computes the gradient."""
     return c - rate * transposed_byte_product.kernel(transposed, y, scale=scale, shift=shift)
 
 

@@ -1,8 +1,7 @@
-"""Convolution of images, and the two products of the same family that are its gradients.
+"""Convolution of images, and its gradients with respect to the images and to the weight.
 
-All three come from one sum over images, channels and windows, `sum(convolution of x by weight, times y)`: the
-convolution is its derivative by y, `conv2d_input` the one by x, and `conv2d_weight` the one by the weight. So the rules
-of each are made of the other two, and derivatives of any order follow.
+All three are derivatives of one trilinear sum, `sum(conv2d(x, weight) * y)`: `conv2d` with respect to y, `conv2d_input`
+to x, and `conv2d_weight` to the weight. The gradient of each is composed of the other two, to any order.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from app.ops.elementwise import floats
 from app.ops.lowering import Convolution
 from app.ops.rules import Call
 from app.ops.spec import UNKNOWN, Spec
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Attributes, Gradients, Results, Value
 from app.ops.windows import (
     Padding,
     Pair,
@@ -33,17 +32,21 @@ from app.ops.windows import (
 )
 
 UNFOLDED = 1 << 20
-"""How many bytes the windows of some images may take once they are written out side by side."""
+"""The most bytes that the unfolded windows of a tile of images may take."""
+
+
+_SETTINGS: Attributes = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+"""The attributes of convolutions, with their defaults."""
 
 
 def _infer_conv2d(
     x: Spec,
     weight: Spec,
     *,
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair,
+    groups: int,
 ) -> Spec:
     check_images(x)
     if len(weight.shape) != 4 or 0 in weight.shape[2:]:
@@ -68,17 +71,25 @@ def _check_types(*specs: Spec) -> None:
 
 
 def _check_sums(y: Spec, expected: Spec) -> None:
-    """Refuse what is not of the shape and type of a convolution."""
+    """Raise an error if `y` does not have the shape and type of the convolution."""
     _check_types(y, expected)
     if not may_be(y.shape, expected.shape):
         raise ShapeError(f"expected the shape {list(expected.shape)} of the convolution, found {list(y.shape)}")
 
 
 class _Tiles:
-    """The products of a convolution, taken for a few images at a time: their windows written out side by side."""
+    """The matrix products of a convolution, for a few images at a time, whose windows are unfolded."""
 
     def __init__(
-        self, x_shape: Any, weight_shape: Any, dtype: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
+        self,
+        x_shape: Any,
+        weight_shape: Any,
+        dtype: Any,
+        *,
+        stride: Pair,
+        padding: Padding,
+        dilation: Pair,
+        groups: int,
     ):
         self.images, self.channels, *sizes = x_shape
         self.groups, self.kernel = groups, weight_shape[2:]
@@ -95,7 +106,7 @@ class _Tiles:
         )
         self.dtype = dtype
         self.inner = weight_shape[1] * len(self.taps)
-        """The numbers that are summed for each output: those of a window, over the channels of a group."""
+        """The number of terms of each output: the elements of a window, over the channels of a group."""
         self.places = int(np.prod(self.counts))
         of_one_image = max(groups * self.inner * self.places * np.dtype(dtype).itemsize, 1)
         self.length = max(UNFOLDED // of_one_image, 1)
@@ -105,39 +116,31 @@ class _Tiles:
         return (slice(first, first + self.length) for first in range(0, self.images, self.length))
 
     def unfolded(self, x: Array) -> Array:
-        """The windows of some images: [images, groups, numbers of a window, windows]."""
+        """The windows of images: [images, groups, elements of a window, windows]."""
         out = np.zeros((len(x), self.channels, len(self.taps), *self.counts), self.dtype)
         for k, (windows, elements) in enumerate(self.taps):
             out[:, :, k][windows] = x[elements]
         return out.reshape(len(x), self.groups, self.inner, self.places)
 
     def fold(self, unfolded: Array, x: Array) -> None:
-        """Add the numbers of windows to the images that they lie in."""
+        """Add the elements of windows to the images, the transpose of `unfolded`."""
         parts = unfolded.reshape(len(x), self.channels, len(self.taps), *self.counts)
         for k, (windows, elements) in enumerate(self.taps):
             x[elements] += parts[:, :, k][windows]
 
     def by_group(self, y: Array) -> Array:
-        """Values at every window as [images, groups, outputs of a group, windows]."""
+        """Outputs as [images, groups, outputs of a group, windows]."""
         return y.reshape(len(y), self.groups, y.shape[1] // self.groups, self.places)
 
     def weights(self, weight: Array) -> Array:
-        """A weight as [groups, outputs of a group, numbers of a window]."""
+        """A weight as [groups, outputs of a group, elements of a window]."""
         return weight.reshape(self.groups, len(weight) // self.groups, self.inner)
 
 
-@operator(_infer_conv2d, prepare=floats, checked=True, lowering=Convolution("y"))
-def conv2d(
-    x: Array,
-    weight: Array,
-    *,
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Results:
-    """For each window of the images, and each output channel, the sum of products with the weight."""
-    tiles = _Tiles(x.shape, weight.shape, x.dtype, stride, padding, dilation, groups)
+@operator(_infer_conv2d, attributes=_SETTINGS, prepare=floats, checked=True, lowering=Convolution("y"))
+def conv2d(x: Array, weight: Array, **settings: Any) -> Results:
+    """Convolution: for each window and output channel, the sum of products with the weight."""
+    tiles = _Tiles(x.shape, weight.shape, x.dtype, **settings)
     matrices = tiles.weights(weight)
     y = np.empty((len(x), len(weight), *tiles.counts), x.dtype)
     for some in tiles:
@@ -150,19 +153,10 @@ def _infer_conv2d_input(y: Spec, weight: Spec, like: Spec, **settings: Any) -> S
     return Spec(like.shape, y.dtype)
 
 
-@operator(_infer_conv2d_input, checked=True, lowering=Convolution("x", takes=(0, 1)))
-def conv2d_input(
-    y: Array,
-    weight: Array,
-    like: Array,
-    *,
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Results:
-    """The gradient of a convolution by its images, which are like `like`, where `y` is the one that arrives."""
-    tiles = _Tiles(like.shape, weight.shape, y.dtype, stride, padding, dilation, groups)
+@operator(_infer_conv2d_input, attributes=_SETTINGS, checked=True, lowering=Convolution("x", takes=(0, 1)))
+def conv2d_input(y: Array, weight: Array, like: Array, **settings: Any) -> Results:
+    """Gradient with respect to the images, which have the shape of `like`; `y` is the gradient of the output."""
+    tiles = _Tiles(like.shape, weight.shape, y.dtype, **settings)
     matrices = tiles.weights(weight).swapaxes(-1, -2)
     x = np.zeros(like.shape, y.dtype)
     for some in tiles:
@@ -175,19 +169,10 @@ def _infer_conv2d_weight(x: Spec, y: Spec, like: Spec, **settings: Any) -> Spec:
     return Spec(like.shape, y.dtype)
 
 
-@operator(_infer_conv2d_weight, checked=True, lowering=Convolution("weight", takes=(0, 1)))
-def conv2d_weight(
-    x: Array,
-    y: Array,
-    like: Array,
-    *,
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Results:
-    """The gradient of a convolution by its weight, which is like `like`, where `y` is the one that arrives."""
-    tiles = _Tiles(x.shape, like.shape, y.dtype, stride, padding, dilation, groups)
+@operator(_infer_conv2d_weight, attributes=_SETTINGS, checked=True, lowering=Convolution("weight", takes=(0, 1)))
+def conv2d_weight(x: Array, y: Array, like: Array, **settings: Any) -> Results:
+    """Gradient with respect to the weight, which has the shape of `like`; `y` is the gradient of the output."""
+    tiles = _Tiles(x.shape, like.shape, y.dtype, **settings)
     weight = np.zeros(like.shape, y.dtype)
     matrices = tiles.weights(weight)
     for some in tiles:
@@ -195,7 +180,7 @@ def conv2d_weight(
     return weight
 
 
-# Each is linear in both of the values that it multiplies
+# Gradients
 
 
 @conv2d.gradient_of("x")
@@ -256,7 +241,7 @@ def _(
     kernel = weight.shape[2:]
     befores = [before for before, _ in _pairs(like.shape, kernel, stride, padding, dilation)]
     padded = onnx.ConvTranspose(y, weight, **_settings_in_onnx(stride, [(0, 0), (0, 0)], dilation, groups))
-    # At its end there may be rows and columns that no window reached
+    # the last rows and columns may be in no window
     longer = onnx.Pad(padded, [0] * 6 + [step - 1 for step in stride])
     ends = [onnx.length(like, 2 + a) + np.array([befores[a]]) for a in (0, 1)]
     return onnx.Slice(longer, befores, onnx.listed(*ends), [2, 3])
@@ -266,7 +251,7 @@ def _(
 def _(
     onnx: Any, x: Any, y: Any, like: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
 ) -> Any:  # fmt: skip
-    """A convolution whose images are the channels, and whose channels are the images; a stride is its dilation."""
+    """A convolution with images and channels exchanged, and with stride and dilation exchanged."""
     inner, kernel = like.shape[1], like.shape[2:]
     pairs = _pairs(x.shape, kernel, stride, padding, dilation)
     apart = onnx.Reshape(x, onnx.listed([-1, groups, inner], onnx.Shape(x, start=2)))

@@ -14,11 +14,9 @@ from app.ops.spec import Spec
 from app.ops.values import (
     Applied,
     Array,
-    Gradients,
     Number,
     OnnxNodes,
     OnnxResult,
-    OnnxValue,
     Operand,
     Results,
     Setting,
@@ -64,15 +62,11 @@ def assign_value(*, values: Sequence[Number], dtype: str, shape: tuple[int, ...]
 @operator(
     lambda x, *, fill_value, dtype=None: Spec(x.shape, dtype or x.dtype),
     lowering=Constant(lambda attributes: attributes["fill_value"]),
+    onnx=lambda onnx, x, fill_value, dtype: onnx.filled(onnx.Shape(x), fill_value, dtype or x.dtype),
 )
 def full_like(x: Array, *, fill_value: float, dtype: str | None = None) -> Results:
     """A value with the shape of another, filled with one number."""
     return np.full_like(x, fill_value, dtype)
-
-
-@full_like.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, fill_value: float, dtype: str | None) -> OnnxResult:
-    return onnx.filled(onnx.Shape(x), fill_value, dtype or x.dtype)
 
 
 @public()
@@ -114,12 +108,7 @@ def rank(input: Value) -> Applied:
 
 
 @public()
-@operator(same_as_input, lowering=Elementwise(lambda x: x, settings=False), onnx="Identity")
+@operator(same_as_input, lowering=Elementwise(lambda x: x, settings=False), onnx="Identity", gradient=lambda dout: dout)
 def assign(x: Array) -> Results:
     """Copy of a value."""
     return np.copy(x)
-
-
-@assign.gradient
-def _(dout: Value) -> Gradients:
-    return dout

@@ -1,7 +1,9 @@
 """The definition of an operator, which every engine, autodiff, shape inference and printing share.
 
 A definition is built from a NumPy function, the kernel: its positional parameters are the inputs of the operator, and
-its keyword-only parameters are the attributes. Gradient rules are declared with decorators (see `app.ops.rules`).
+its keyword-only parameters are the attributes. Attributes that several operators share are given as `attributes=`, and
+their kernels take `**settings`. A gradient rule is given as `gradient=`, or declared with a decorator (see
+`app.ops.rules`).
 """
 
 from __future__ import annotations
@@ -90,6 +92,7 @@ class OpDef(Displayed):
         infer: Infer,
         *,
         inputs: Sequence[str] | None = None,
+        attributes: Attributes | None = None,
         outputs: Sequence[str] = ("out",),
         prepare: Prepare | None = None,
         broadcasts: bool = False,
@@ -114,7 +117,7 @@ class OpDef(Displayed):
         self.random, self.has_training_mode, self.where = random, has_training_mode, where
         self.call_cache = CallCache()
         self.rules, self.reads = [], Reads(())
-        self.attributes = {}
+        self.attributes = dict(attributes or {})
         self.inputs = tuple(self._read_signature(kernel) if inputs is None else inputs)
         self.declare_attributes(self.attributes)
 
@@ -133,7 +136,7 @@ class OpDef(Displayed):
                 self.attributes[parameter.name] = parameter.default
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 self.variadic = parameter.name
-            else:
+            elif parameter.kind is not parameter.VAR_KEYWORD:  # `**settings` stands for the option `attributes`
                 names.append(parameter.name)
         return names
 
@@ -339,12 +342,15 @@ REGISTRY: dict[str, OpDef] = {}
 """Every built-in operator by name."""
 
 
-def operator(infer: Infer, *, kind: type[OpDef] = OpDef, **options: Any) -> Callable[[Kernel], OpDef]:
+def operator(
+    infer: Infer, *, kind: type[OpDef] = OpDef, gradient: GradientRule | None = None, **options: Any
+) -> Callable[[Kernel], OpDef]:
     """Define a built-in operator from the decorated NumPy function, under the name of that function."""
 
     def define(kernel: Kernel) -> OpDef:
-        name = options.pop("name", None) or kernel.__name__.rstrip("_")
-        definition = kind(name, kernel, infer, **options)
+        definition = kind(kernel.__name__.rstrip("_"), kernel, infer, **options)
+        if gradient is not None:
+            definition.gradient(gradient)
         REGISTRY[definition.name] = definition
         return definition
 

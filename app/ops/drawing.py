@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.errors import OperatorError, ShapeError
+from app.errors import OperatorError
 from app.ops.creation import as_declared
 from app.ops.definition import operator
-from app.ops.public import public
 from app.ops.random import Stream, generator
 from app.ops.spec import Axis, Spec
 from app.ops.values import Array, OnnxNodes, OnnxResult, OnnxValue, Results
@@ -97,59 +96,10 @@ def _infer_like(x: Spec, *, seed: Stream | None = None) -> Spec:
     return x
 
 
-@public(method=True)
-@operator(_infer_like, random=True)
-def bernoulli(x: Array, *, seed: Stream | None = None) -> Results:
-    """Bernoulli samples: 1 with the probability given by each element, else 0."""
-    return (generator(seed).random(x.shape) < x).astype(x.dtype)
-
-
-@bernoulli.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
-    return _bernoulli_in_onnx(onnx, x)
-
-
 def _bernoulli_in_onnx(onnx: OnnxNodes, x: OnnxValue) -> OnnxValue:
     """Bernoulli samples. ONNX's own Bernoulli is not used: expanded as a function, it exchanges 0 and 1."""
     drawn: OnnxValue = onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
     return drawn
-
-
-@public()
-@operator(_infer_like, random=True)
-def poisson(x: Array, *, seed: Stream | None = None) -> Results:
-    """Poisson samples; each element is the rate."""
-    return np.asarray(generator(seed).poisson(x)).astype(x.dtype)
-
-
-def _infer_multinomial(x: Spec, *, num_samples: int = 1, replacement: bool = False, seed: Stream | None = None) -> Spec:
-    if len(x.shape) not in (1, 2):
-        raise ShapeError(f"expected weights with one or two axes, found shape {list(x.shape)}")
-    return Spec((*x.shape[:-1], num_samples), "int64")
-
-
-@public(method=True)
-@operator(_infer_multinomial, checked=True, random=True)
-def multinomial(x: Array, *, num_samples: int = 1, replacement: bool = False, seed: Stream | None = None) -> Results:
-    """Indices drawn from each row with probabilities proportional to its elements, with or without replacement."""
-    draw, rows = generator(seed), x.reshape(-1, x.shape[-1]).astype(np.float64)
-    if np.any(rows < 0) or np.any(rows.sum(-1) <= 0):
-        raise OperatorError("weights must be non-negative and not all zero")
-    if not replacement and np.any((rows > 0).sum(-1) < num_samples):
-        raise OperatorError(f"fewer than {num_samples} weights are above zero; use replacement=True")
-    chosen = [draw.choice(len(row), num_samples, replacement, row / row.sum()) for row in rows]
-    return np.array(chosen, np.int64).reshape(*x.shape[:-1], num_samples)
-
-
-@multinomial.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, num_samples: int, replacement: bool) -> OnnxResult:
-    if not replacement:  # the Gumbel top-k trick
-        noise = onnx.Log(-onnx.Log(onnx.RandomUniformLike(x, dtype=x.dtype)))
-        return onnx.TopK(onnx.Log(x) - noise, [num_samples])[1]
-    rows = onnx.Cast(onnx.Log(x), to="float32")
-    rows = onnx.Unsqueeze(rows, [0]) if x.rank == 1 else rows
-    drawn = onnx.Multinomial(rows, sample_size=num_samples, dtype="int64")
-    return onnx.Squeeze(drawn, [0]) if x.rank == 1 else drawn
 
 
 @operator(

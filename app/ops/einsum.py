@@ -6,7 +6,7 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.linear import matmul
-from app.ops.matrix import diagonal
+from app.ops.logic import where
 from app.ops.public import public
 from app.ops.reduction import sum_
 from app.ops.shaping import reshape, transpose, unsqueeze
@@ -44,8 +44,13 @@ def _without_repeats(value: Value, names: str, equation: str) -> tuple[Value, st
     for letter in dict.fromkeys(names):
         while names.count(letter) > 1:
             first, second = names.index(letter), names.rindex(letter)
-            value = diagonal(value, axis1=first, axis2=second)
-            names = names[:first] + names[first + 1 : second] + names[second + 1 :] + letter
+            size = value.shape[first]
+            if size == UNKNOWN or size != value.shape[second]:
+                raise ShapeError(f"einsum {equation!r}: the axes {letter!r} need one known size, found {value.shape}")
+            places = [size if axis in (first, second) else 1 for axis in range(len(names))]
+            diagonal = np.eye(size, dtype=bool).reshape(places)
+            value = sum_(where(diagonal, value, 0), axis=second, dtype=value.dtype)
+            names = names[:second] + names[second + 1 :]
     return value, names
 
 

@@ -15,11 +15,10 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS, canonical
 from app.ops.elementwise import to_common_type
 from app.ops.indexing import ROWS, Items, along, index_items, on_axis, put_items, take_items
-from app.ops.logic import equal, where
+from app.ops.logic import where
 from app.ops.lowering import Filling
 from app.ops.public import public
-from app.ops.reduction import sum_
-from app.ops.shaping import cast, cast_like, flatten, reshape
+from app.ops.shaping import cast, reshape
 from app.ops.spec import UNKNOWN, Spec, normal_axis
 from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
 
@@ -27,6 +26,8 @@ from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, Onn
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
     if index.dtype not in INTEGERS:
         raise DtypeError(f"an index array must contain integers, found {index.dtype}")
+    if not x.shape:
+        raise ShapeError("a scalar has no axis to gather along")
     along = normal_axis(axis or 0, len(x.shape))
     return Spec((*x.shape[:along], *index.shape, *x.shape[along + 1 :]), x.dtype)
 
@@ -55,6 +56,7 @@ def _fill_gathered(x: Array, index: Array, out: Array, axis: int | None) -> bool
         problem="an index is out of bounds",
         fits=lambda attributes, rank: rank > 0 and (attributes["axis"] or 0) % rank == 0,
     ),
+    onnx=lambda onnx, x, index, axis: onnx.Gather(x, index, axis=axis or 0),
 )
 def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
     """Gather slices along an axis by an array of indices."""
@@ -66,11 +68,6 @@ def gather(x: Array, index: Array, *, axis: int | None = 0) -> Array:
 def _(x_like: Value, index: Value, dout: Value, axis: int | None) -> Gradients:
     items = on_axis(normal_axis(axis or 0, len(x_like.shape)))
     return put_items([x_like, dout, index], items=items, accumulate=True, onto_zeros=True)
-
-
-@gather.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, index: OnnxValue, axis: int | None) -> OnnxResult:
-    return onnx.Gather(x, index, axis=axis or 0)
 
 
 def _check_integers(index: Value) -> None:
@@ -96,16 +93,6 @@ def index_add(x: Value, index: Value, axis: int, value: Value, name: str | None 
 
 
 @public(method=True, in_place=True)
-def index_fill(x: Value, index: Value, axis: int, value: Value, name: str | None = None) -> Applied:
-    """Fill the slices of `x` along an axis that `index` selects with `value`."""
-    place = np.arange(x.shape[axis]).reshape(
-        [-1 if i == normal_axis(axis, len(x.shape)) else 1 for i in range(len(x.shape))]
-    )
-    chosen = equal(place[..., None], index)
-    return masked_fill(x, sum_(cast(chosen, dtype="int64"), axis=-1) > 0, value)
-
-
-@public(method=True, in_place=True)
 def scatter(x: Value, index: Value, updates: Value, overwrite: bool = True, name: str | None = None) -> Applied:
     """Replace the rows of `x` that `index` selects by `updates`, or without `overwrite` by the sum for each row."""
     _check_integers(index)
@@ -120,71 +107,10 @@ def scatter(x: Value, index: Value, updates: Value, overwrite: bool = True, name
 @public(method=True)
 def slice_(input: Value, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Applied:
     """Slice along the given axes, from `starts` to `ends`."""
-    return strided_slice(input, axes, starts, ends, [1] * len(axes))
-
-
-@public(method=True)
-def strided_slice(
-    x: Value,
-    axes: Sequence[int],
-    starts: Sequence[int],
-    ends: Sequence[int],
-    strides: Sequence[int],
-    name: str | None = None,
-) -> Applied:
-    """Slice along the given axes, from `starts` to `ends` in steps of `strides`."""
-    parts: list[slice] = [slice(None)] * len(x.shape)
-    for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
-        parts[normal_axis(int(axis), len(parts))] = slice(int(start), int(end), int(stride))
-    return take_items([x], items=index_items(tuple(parts))[1])
-
-
-@public(method=True)
-def take(x: Value, index: Value, mode: str = "raise", name: str | None = None) -> Applied:
-    """Elements of the flattened value, by an array of indices."""
-    return gather(flatten(x), index)
-
-
-@public(method=True)
-def repeat_interleave(
-    x: Value, repeats: int | Sequence[int], axis: int | None = None, name: str | None = None
-) -> Applied:
-    """Repeat each slice along an axis, or each element of the flattened value."""
-    along = 0 if axis is None else axis
-    flat = flatten(x) if axis is None else x
-    counts = np.asarray(repeats)
-    return gather(flat, np.repeat(np.arange(flat.shape[along]), counts), axis=along)
-
-
-# Parts by indices along the first axes
-
-
-def _split_index(index: Value) -> tuple[list[Applied], Items]:
-    places = [take_items([index], items=("...", k)) for k in range(index.shape[-1])]
-    return places, tuple(("array", k) for k in range(len(places)))
-
-
-@public(method=True)
-def gather_nd(x: Value, index: Value, name: str | None = None) -> Applied:
-    """Parts of `x`; the last axis of `index` has their indices along the first axes of `x`."""
-    places, items = _split_index(index)
-    return take_items([x, *places], items=items)
-
-
-@public(method=True)
-def scatter_nd_add(x: Value, index: Value, updates: Value, name: str | None = None) -> Applied:
-    """Add `updates` to the parts of `x` that `index` selects as in `gather_nd`."""
-    places, items = _split_index(index)
-    x, updates = to_common_type([x, updates])
-    return put_items([x, updates, *places], items=items, accumulate=True)
-
-
-@public()
-def scatter_nd(index: Value, updates: Value, shape: Sequence[int], name: str | None = None) -> Applied:
-    """Zeros with `updates` added to the parts that `index` selects as in `gather_nd`."""
-    places, items = _split_index(index)
-    zeros = np.zeros(tuple(shape), canonical(updates.dtype))
-    return put_items([zeros, updates, *places], items=items, accumulate=True)
+    parts = [slice(None)] * len(input.shape)
+    for axis, start, end in zip(axes, starts, ends, strict=True):
+        parts[normal_axis(int(axis), len(parts))] = slice(int(start), int(end))
+    return take_items([input], items=index_items(tuple(parts))[1])
 
 
 # Elements by indices along an axis
@@ -243,12 +169,6 @@ def put_along_axis(
     return put_items([arr, values, indices], items=items, accumulate=reduce == "add")
 
 
-@public(method=True)
-def index_sample(x: Value, index: Value, name: str | None = None) -> Applied:
-    """Elements of each row, by the indices in the same row of `index`."""
-    return take_along_axis(x, index, axis=1)
-
-
 # By masks
 
 
@@ -263,11 +183,11 @@ def masked_select(x: Value, mask: Value, name: str | None = None) -> Applied:
 @public(method=True, in_place=True)
 def masked_fill(x: Value, mask: Value, value: Operand, name: str | None = None) -> Applied:
     """Replace the elements where a mask is true by `value`."""
-    fill = cast_like(value, x) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
+    fill = cast(value, dtype=x.dtype) if hasattr(value, "dtype") else np.asarray(value, canonical(x.dtype))
     return where(mask, fill, x)
 
 
-@operator(lambda x: Spec((UNKNOWN, len(x.shape)), "int64"), name="places_of_nonzero")
+@operator(lambda x: Spec((UNKNOWN, len(x.shape)), "int64"))
 def places_of_nonzero(x: Array) -> Results:
     """Indices of the nonzero elements, one row for each."""
     return np.argwhere(x)

@@ -7,7 +7,7 @@ single item ("along", axis) means that array 0 has indices along that axis, as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Attributes, Gradients, OnnxNodes, OnnxResult, OnnxValue, Setting, Value
+from app.ops.values import Gradients, OnnxNodes, OnnxResult, OnnxValue, Setting, Value
 
 Item = int | str | tuple[Setting, ...] | None
 Items = tuple[Item, ...]
@@ -154,7 +154,7 @@ def _picked(shape: Shape, axis: int, part: Part) -> Shape:
 # Taking a part
 
 
-@operator(_infer_take, views=True)
+@operator(_infer_take, views=True, onnx=lambda onnx, values, items: _take_in_onnx(onnx, values[0], values[1:], items))
 def take_items(*values: Array, items: Items) -> Array:
     """Return the part of the first value that items select; the other values are the index arrays.
 
@@ -222,11 +222,6 @@ def _(
 
 
 # In ONNX
-
-
-@take_items.in_onnx
-def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items) -> OnnxResult:
-    return _take_in_onnx(onnx, values[0], values[1:], items)
 
 
 @put_items.in_onnx
@@ -345,19 +340,3 @@ def _together_in_onnx(onnx: OnnxNodes, places: list[OnnxValue]) -> tuple[OnnxVal
             total = total + array
         places = [onnx.Expand(array, onnx.Shape(total)) for array in places]
     return onnx.Concat(*(onnx.Unsqueeze(array, [-1]) for array in places), axis=-1), width
-
-
-# Programs written by earlier releases
-
-Upgrade = Callable[[Sequence[str | None], Attributes], tuple[str, list[str | None], Attributes]]
-
-UPGRADES: dict[str, Upgrade] = {
-    "getitem": lambda inputs, settings: ("take_items", [*inputs], {"items": settings["index"]}),
-    "take_along_axis": lambda inputs, settings: ("take_items", [*inputs], {"items": along(settings["axis"])}),
-    "replace_along_axis": lambda inputs, settings: (
-        "put_items",
-        [inputs[0], inputs[2], inputs[1]],
-        {"items": along(settings["axis"])},
-    ),
-}
-"""Replacements of removed operators, for reading Programs that earlier releases have written."""

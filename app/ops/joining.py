@@ -1,4 +1,4 @@
-"""Concatenating, splitting, padding, flipping and rolling values."""
+"""Concatenating, splitting, padding and flipping values."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
+from app.ops.creation import assign
 from app.ops.definition import operator
 from app.ops.elementwise import to_common_type
 from app.ops.public import public
-from app.ops.shaping import reshape, squeeze, unsqueeze
+from app.ops.shaping import squeeze, unsqueeze
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, Axis, Spec, normal_axis, plain_sizes, reduced_axes
-from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
@@ -44,7 +45,11 @@ def _known(specs: tuple[Spec, ...]) -> list[Spec]:
 
 
 @public()
-@operator(_infer_concat, prepare=lambda values: to_common_type(values) if values else values)
+@operator(
+    _infer_concat,
+    prepare=lambda values: to_common_type(values) if values else values,
+    onnx=lambda onnx, x, axis: onnx.Concat(*x, axis=axis),
+)
 def concat(*x: Array, axis: int = 0) -> Results:
     """Concatenate values along an existing axis."""
     return np.concatenate(x, axis)
@@ -58,24 +63,18 @@ def _(x_like: Sequence[Value], dout: Value, axis: int) -> Gradients:
     return split(dout, num_or_sections=sizes, axis=axis)
 
 
-@concat.in_onnx
-def _(onnx: OnnxNodes, x: Sequence[OnnxValue], axis: int) -> OnnxResult:
-    return onnx.Concat(*x, axis=axis)
-
-
 def _infer_split_like(*values: Spec, axis: int = 0) -> tuple[Spec, ...]:
     return tuple(Spec(part.shape, values[0].dtype) for part in values[1:])
 
 
-@operator(_infer_split_like, many_outputs=True)
+@operator(
+    _infer_split_like,
+    many_outputs=True,
+    gradient=lambda needs, douts, axis: [concat(list(douts), axis=axis), *[None] * (len(needs) - 1)],
+)
 def split_like(*values: Array, axis: int = 0) -> Results:
     """Split the first value along an axis into parts with the lengths of the other values."""
     return tuple(np.split(values[0], np.cumsum([part.shape[axis] for part in values[1:-1]], dtype=int), axis))
-
-
-@split_like.gradient
-def _(needs: Sequence[bool], douts: Sequence[Gradient], axis: int) -> Gradients:
-    return [concat(list(douts), axis=axis), *[None] * (len(needs) - 1)]
 
 
 @split_like.in_onnx
@@ -106,17 +105,12 @@ def _infer_split(x: Spec, *, num_or_sections: int | Sequence[int], axis: int = 0
 
 
 @public(method=True)
-@operator(_infer_split, many_outputs=True, views=True)
+@operator(_infer_split, many_outputs=True, views=True, gradient=lambda douts, axis: concat(list(douts), axis=axis))
 def split(x: Array, *, num_or_sections: int | Sequence[int], axis: int = 0) -> Results:
     """Split a value along an axis into a number of equal parts, or into parts of given sizes."""
     along = _checked_axis(axis, x.ndim)
     sizes = [int(size) for size in _sections(x.shape[along], num_or_sections, axis)]
     return tuple(np.split(x, np.cumsum(sizes[:-1]), along))
-
-
-@split.gradient
-def _(douts: Sequence[Gradient], axis: int) -> Gradients:
-    return concat(list(douts), axis=axis)
 
 
 @split.in_onnx
@@ -136,103 +130,6 @@ def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: int | Sequence[int], axis:
 def stack(x: Iterable[Value], axis: int = 0, name: str | None = None) -> Applied:
     """Stack values of one shape along a new axis."""
     return concat([unsqueeze(v, axis=axis) for v in x], axis=axis)
-
-
-@public()
-def hstack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Concatenate values horizontally: along the second axis, or along the first if they have only one."""
-    values = [reshape(v, [1]) if not v.shape else v for v in x]
-    return concat(values, axis=min(len(values[0].shape) - 1, 1))
-
-
-@public()
-def vstack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Concatenate values vertically, along the first axis; vectors become rows."""
-    return concat([reshape(v, [1, -1]) if len(v.shape) < 2 else v for v in x], axis=0)
-
-
-def _at_least(x: Value, axes: int) -> Applied:
-    """Insert axes of size 1, in the positions that NumPy's `atleast_1d`, `atleast_2d` and `atleast_3d` use."""
-    rank = len(x.shape)
-    if rank >= axes:
-        return x
-    if rank == 2:
-        return reshape(x, [*x.shape, 1])
-    before = [1] * min(axes - rank, 1 if rank else axes)
-    return reshape(x, [*before, *x.shape, *[1] * (axes - rank - len(before))])
-
-
-def _of_each(inputs: Sequence[Value], axes: int) -> Applied:
-    found = [_at_least(x, axes) for x in inputs]
-    return found[0] if len(found) == 1 else found
-
-
-@public()
-def atleast_1d(*inputs: Value, name: str | None = None) -> Applied:
-    """Values with at least one axis; axes of size 1 are inserted."""
-    return _of_each(inputs, 1)
-
-
-@public()
-def atleast_2d(*inputs: Value, name: str | None = None) -> Applied:
-    """Values with at least two axes; axes of size 1 are inserted."""
-    return _of_each(inputs, 2)
-
-
-@public()
-def atleast_3d(*inputs: Value, name: str | None = None) -> Applied:
-    """Values with at least three axes; axes of size 1 are inserted."""
-    return _of_each(inputs, 3)
-
-
-@public()
-def dstack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Concatenate values along the third axis."""
-    return concat([_at_least(v, 3) for v in x], axis=2)
-
-
-@public()
-def column_stack(x: Iterable[Value], name: str | None = None) -> Applied:
-    """Concatenate values along the second axis; vectors become columns."""
-    return concat([v if len(v.shape) > 1 else reshape(v, [-1, 1]) for v in x], axis=1)
-
-
-@public(method=True)
-def tensor_split(
-    x: Value, num_or_indices: int | Sequence[int], axis: int = 0, name: str | None = None
-) -> list[Applied]:
-    """Split a value into a number of parts, of which the first may be larger by one, or at given indices."""
-    size = x.shape[axis]
-    if isinstance(num_or_indices, int):
-        smaller, larger = divmod(size, num_or_indices)
-        lengths = [smaller + 1] * larger + [smaller] * (num_or_indices - larger)
-        ends = [sum(lengths[:i]) for i in range(1, num_or_indices)]
-    else:
-        ends = list(num_or_indices)
-    index: list[slice] = [slice(None)] * len(x.shape)
-    parts = []
-    for start, end in zip([None, *ends], [*ends, None], strict=True):
-        index[axis] = slice(start, end)
-        parts.append(x[tuple(index)])
-    return parts
-
-
-@public(method=True)
-def hsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
-    """Split a value along its second axis, or along the first if it has only one."""
-    return tensor_split(x, num_or_indices, 1 if len(x.shape) > 1 else 0)
-
-
-@public(method=True)
-def vsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
-    """Split a value along its first axis."""
-    return tensor_split(x, num_or_indices, 0)
-
-
-@public(method=True)
-def dsplit(x: Value, num_or_indices: int | Sequence[int], name: str | None = None) -> list[Applied]:
-    """Split a value along its third axis."""
-    return tensor_split(x, num_or_indices, 2)
 
 
 @public(method=True)
@@ -268,15 +165,14 @@ def _infer_pad(x: Spec, *, widths: Widths, value: float = 0.0) -> Spec:
     return Spec(tuple(sizes), x.dtype)
 
 
-@operator(_infer_pad, checked=True)
+@operator(
+    _infer_pad,
+    checked=True,
+    gradient=lambda dout, widths: dout[tuple(slice(before, -after or None) for before, after in widths)],
+)
 def bordered(x: Array, *, widths: Widths, value: float = 0.0) -> Results:
     """Pad a value with a constant; `widths` has the widths before and after each axis."""
     return np.pad(x, widths, constant_values=value) if widths else np.copy(x)
-
-
-@bordered.gradient
-def _(dout: Value, widths: Widths) -> Gradients:
-    return dout[tuple(slice(before, -after or None) for before, after in widths)]
 
 
 @bordered.in_onnx
@@ -286,60 +182,8 @@ def _(onnx: OnnxNodes, x: OnnxValue, widths: Widths, value: float) -> OnnxResult
     return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))
 
 
-# Flipping and rolling
-
-
-def _infer_flip(x: Spec, *, axis: Axis) -> Spec:
-    reduced_axes(axis, len(x.shape))
-    return x
-
-
 @public(method=True)
-@operator(_infer_flip)
-def flip(x: Array, *, axis: Axis) -> Results:
+def flip(x: Value, axis: Axis | Sequence[int], name: str | None = None) -> Applied:
     """Reverse the order of elements along the given axes."""
-    return np.flip(x, reduced_axes(axis, x.ndim))
-
-
-@flip.gradient
-def _(dout: Value, axis: Axis) -> Gradients:
-    return flip(dout, axis=axis)
-
-
-@flip.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis) -> OnnxResult:
-    axes = list(reduced_axes(axis, x.rank))
-    last, before_first = [np.iinfo(np.int64).max] * len(axes), [np.iinfo(np.int64).min] * len(axes)
-    return onnx.Slice(x, last, before_first, axes, [-1] * len(axes)) if axes else x
-
-
-def _infer_roll(x: Spec, *, shifts: int | Sequence[int], axis: Axis = None) -> Spec:
-    reduced_axes(axis, len(x.shape))
-    return x
-
-
-@public(method=True)
-@operator(_infer_roll)
-def roll(x: Array, *, shifts: int | Sequence[int], axis: Axis = None) -> Results:
-    """Roll elements along the given axes, or in the flattened value; those shifted out re-enter at the other end."""
-    return np.roll(x, shifts, axis)
-
-
-@roll.gradient
-def _(dout: Value, shifts: int | Sequence[int], axis: Axis) -> Gradients:
-    return roll(dout, shifts=-shifts if isinstance(shifts, int) else tuple(-n for n in shifts), axis=axis)
-
-
-@roll.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, shifts: int | Sequence[int], axis: Axis) -> OnnxResult:
-    whole = onnx.Shape(x)
-    if axis is None:
-        x, turns = onnx.Reshape(x, [-1]), [(shifts, 0)]
-    else:
-        axes = [normal_axis(a, x.rank) for a in ([axis] if isinstance(axis, int) else axis)]
-        turns = list(zip([shifts] if isinstance(shifts, int) else shifts, axes, strict=True))
-    for shift, along in turns:
-        size = onnx.Shape(x, start=along, end=along + 1)
-        start = size - onnx.Mod([shift], onnx.Max(size, 1))
-        x = onnx.Concat(onnx.Slice(x, start, size, [along]), onnx.Slice(x, [0], start, [along]), axis=along)
-    return onnx.Reshape(x, whole, allowzero=1)
+    axes = reduced_axes(axis, len(x.shape))
+    return assign(x[tuple(slice(None, None, -1 if a in axes else None) for a in range(len(x.shape)))])

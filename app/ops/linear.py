@@ -11,7 +11,7 @@ from app.ops.lowering import Product
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: bool = False) -> Spec:
@@ -135,3 +135,23 @@ def _(
 
 
 matmul.step = matmul_step
+
+
+@public(method=True)
+def mm(input: Value, mat2: Value, name: str | None = None) -> Applied:
+    """Product of two matrices."""
+    return matmul(input, mat2)
+
+
+@public(method=True)
+def bmm(x: Value, y: Value, name: str | None = None) -> Applied:
+    """Batched matrix product of two values with three axes."""
+    if len(x.shape) != 3 or len(y.shape) != 3:
+        raise ShapeError(f"bmm needs values with three axes, found shapes {list(x.shape)} and {list(y.shape)}")
+    return matmul(x, y)
+
+
+@public(method=True)
+def dot(x: Value, y: Value, name: str | None = None) -> Applied:
+    """Dot product of two vectors, or of each pair of rows of two matrices."""
+    return REGISTRY["sum"](x * y, axis=-1)

@@ -1,4 +1,4 @@
-"""Comparisons, logical operators and `where`."""
+"""Comparisons, logical and bitwise operators, and `where`."""
 
 from __future__ import annotations
 
@@ -6,104 +6,68 @@ from typing import Any
 
 import numpy as np
 
-from app.ops.definition import REGISTRY, operator
+from app.ops.definition import REGISTRY, OpDef, operator
 from app.ops.dtype import canonical
 from app.ops.elementwise import elementwise, to_common_type
 from app.ops.lowering import Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec, broadcast
-from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import (
+    Applied,
+    Array,
+    Element,
+    Gradients,
+    Kernel,
+    OnnxNodes,
+    OnnxResult,
+    OnnxRule,
+    OnnxValue,
+    Results,
+    Value,
+)
 
 
-@public(method=True)
-@elementwise(result="bool", onnx="Equal")
-def equal(x: Array, y: Array) -> Results:
-    """x == y, elementwise."""
-    return x == y
+def _test(name: str, doc: str, kernel: Kernel, onnx: str | OnnxRule) -> OpDef:
+    """Declare a public elementwise function whose results are booleans."""
+    kernel.__name__, kernel.__doc__ = name, f"{doc}."
+    return public(method=True)(elementwise(result="bool", onnx=onnx)(kernel))
 
 
-@public(method=True)
-@elementwise(result="bool", onnx=lambda onnx, x, y: onnx.Not(onnx.Equal(x, y)))
-def not_equal(x: Array, y: Array) -> Results:
-    """x != y, elementwise."""
-    return x != y
+# fmt: off
+equal = _test("equal", "x == y, elementwise", lambda x, y: x == y, "Equal")
+not_equal = _test("not_equal", "x != y, elementwise", lambda x, y: x != y,
+                  lambda onnx, x, y: onnx.Not(onnx.Equal(x, y)))
+less_than = _test("less_than", "x < y, elementwise", lambda x, y: x < y, "Less")
+less_equal = _test("less_equal", "x <= y, elementwise", lambda x, y: x <= y, "LessOrEqual")
+greater_than = _test("greater_than", "x > y, elementwise", lambda x, y: x > y, "Greater")
+greater_equal = _test("greater_equal", "x >= y, elementwise", lambda x, y: x >= y, "GreaterOrEqual")
+logical_and = _test("logical_and", "Logical and, elementwise", lambda x, y: np.logical_and(x, y), "And")
+logical_or = _test("logical_or", "Logical or, elementwise", lambda x, y: np.logical_or(x, y), "Or")
+logical_xor = _test("logical_xor", "Logical exclusive or, elementwise", lambda x, y: np.logical_xor(x, y), "Xor")
+logical_not = _test("logical_not", "Logical not, elementwise", lambda x: np.logical_not(x), "Not")
+isnan = _test("isnan", "Whether each element is NaN", lambda x: np.isnan(x), "IsNaN")
+isinf = _test("isinf", "Whether each element is positive or negative infinity", lambda x: np.isinf(x), "IsInf")
+isfinite = _test("isfinite", "Whether each element is finite: neither infinity nor NaN", lambda x: np.isfinite(x),
+                 lambda onnx, x: onnx.Not(onnx.Or(onnx.IsNaN(x), onnx.IsInf(x))))
+# fmt: on
 
 
-@public(method=True)
-@elementwise(result="bool", onnx="Less")
-def less_than(x: Array, y: Array) -> Results:
-    """x < y, elementwise."""
-    return x < y
+def _bitwise(name: str, doc: str, kernel: Kernel, onnx: OnnxRule) -> OpDef:
+    """Declare a bitwise operator on integers; on booleans it is the logical operator."""
+    kernel.__name__, kernel.__doc__ = name, f"{doc}, elementwise."
+    return public(method=True, in_place=True)(elementwise(integral=True, checked=True, onnx=onnx)(kernel))
 
 
-@public(method=True)
-@elementwise(result="bool", onnx="LessOrEqual")
-def less_equal(x: Array, y: Array) -> Results:
-    """x <= y, elementwise."""
-    return x <= y
+def _of_two(name: str) -> OnnxRule:
+    """The ONNX rule of an operator with separate ONNX operators for booleans and integers."""
+    return lambda onnx, x, y: getattr(onnx, name if x.dtype == "bool" else f"Bitwise{name}")(x, y)
 
 
-@public(method=True)
-@elementwise(result="bool", onnx="Greater")
-def greater_than(x: Array, y: Array) -> Results:
-    """x > y, elementwise."""
-    return x > y
-
-
-@public(method=True)
-@elementwise(result="bool", onnx="GreaterOrEqual")
-def greater_equal(x: Array, y: Array) -> Results:
-    """x >= y, elementwise."""
-    return x >= y
-
-
-@public(method=True)
-@elementwise(result="bool", onnx="And")
-def logical_and(x: Array, y: Array) -> Results:
-    """Logical and, elementwise."""
-    return np.logical_and(x, y)
-
-
-@public(method=True)
-@elementwise(result="bool", onnx="Or")
-def logical_or(x: Array, y: Array) -> Results:
-    """Logical or, elementwise."""
-    return np.logical_or(x, y)
-
-
-@public(method=True)
-@elementwise(result="bool", onnx="Xor")
-def logical_xor(x: Array, y: Array) -> Results:
-    """Logical exclusive or, elementwise."""
-    return np.logical_xor(x, y)
-
-
-@public(method=True)
-@elementwise(result="bool", onnx="Not")
-def logical_not(x: Array) -> Results:
-    """Logical not, elementwise."""
-    return np.logical_not(x)
-
-
-@public(method=True)
-@elementwise(result="bool", onnx="IsNaN")
-def isnan(x: Array) -> Results:
-    """Whether each element is NaN."""
-    return np.isnan(x)
-
-
-@public(method=True)
-@elementwise(result="bool", onnx="IsInf")
-def isinf(x: Array) -> Results:
-    """Whether each element is positive or negative infinity."""
-    return np.isinf(x)
-
-
-@public(method=True)
-@elementwise(result="bool", onnx=lambda onnx, x: onnx.Not(onnx.Or(onnx.IsNaN(x), onnx.IsInf(x))))
-def isfinite(x: Array) -> Results:
-    """Whether each element is finite: neither infinity nor NaN."""
-    return np.isfinite(x)
+bitwise_and = _bitwise("bitwise_and", "Bitwise and", lambda x, y: np.bitwise_and(x, y), _of_two("And"))
+bitwise_or = _bitwise("bitwise_or", "Bitwise or", lambda x, y: np.bitwise_or(x, y), _of_two("Or"))
+bitwise_xor = _bitwise("bitwise_xor", "Bitwise exclusive or", lambda x, y: np.bitwise_xor(x, y), _of_two("Xor"))
+bitwise_not = _bitwise("bitwise_not", "Bitwise not", lambda x: np.invert(x),
+                       lambda onnx, x: onnx.Not(x) if x.dtype == "bool" else onnx.BitwiseNot(x))  # fmt: skip
 
 
 def _is_close_one(x: Element, y: Element, rtol: float, atol: float, equal_nan: bool) -> Element:

@@ -79,7 +79,7 @@ class Product:
 
 @dataclass(frozen=True)
 class TransposedBytes:
-    """The bytes of a batch column by column, in blocks of 64 rows, of which the last is filled up with zeros."""
+    """The bytes of a batch column by column, in blocks of 64 rows; the last block is padded with zeros."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ByteProduct:
 
 @dataclass(frozen=True)
 class Convolution:
-    """One of the derivatives of `sum(convolution of x by weight, times y)`: see `app.ops.convolution`.
+    """A derivative of `sum(conv2d(x, weight) * y)` with respect to `gives` (see `app.ops.convolution`).
 
     The inputs are the other two, in the order x, weight, y, and for x and the weight a value of the output's shape.
     """

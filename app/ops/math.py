@@ -1,4 +1,4 @@
-"""Powers, exponentials, logarithms and other elementwise functions of one value."""
+"""Elementwise functions of one value: powers, exponentials, logarithms, trigonometric and hyperbolic functions."""
 
 from __future__ import annotations
 
@@ -6,59 +6,78 @@ import math
 
 import numpy as np
 
-from app.ops.definition import REGISTRY
+from app.ops.definition import REGISTRY, OpDef
 from app.ops.elementwise import elementwise
 from app.ops.public import public
 from app.ops.rounding import sign
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
-
-
-@public("neg", method=True, in_place=True)
-@elementwise(numbers=True, onnx="Neg")
-def negative(x: Array) -> Results:
-    """Negative, elementwise: -x."""
-    return -x
-
-
-@negative.gradient
-def _(dout: Value) -> Gradients:
-    return -dout
-
-
-@public(method=True, in_place=True)
-@elementwise(floating=True, onnx="Exp")
-def exp(x: Array) -> Results:
-    """Exponential, elementwise."""
-    return np.exp(x)
-
-
-@exp.gradient
-def _(out: Value, dout: Value) -> Gradients:
-    return dout * out
+from app.ops.values import (
+    Applied,
+    Array,
+    GradientRule,
+    Gradients,
+    Kernel,
+    OnnxNodes,
+    OnnxResult,
+    OnnxRule,
+    OnnxValue,
+    Operand,
+    Results,
+    Value,
+)
 
 
 @public(method=True, in_place=True)
-@elementwise(floating=True, onnx="Log")
-def log(x: Array) -> Results:
-    """Natural logarithm, elementwise."""
-    return np.log(x)
+@elementwise(onnx=lambda onnx, x: x * x, gradient=lambda x, dout: dout * (x + x))
+def square(x: Array) -> Results:
+    """Square, elementwise."""
+    return x * x
 
 
-@log.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout / x
+def _function(name: str, doc: str, kernel: Kernel, gradient: GradientRule, onnx: str | OnnxRule | None = None) -> OpDef:
+    """Declare a public function of one value, whose result is floating."""
+    kernel.__name__, kernel.__doc__ = name, f"{doc}."
+    declare = elementwise(floating=True, gradient=gradient, onnx=onnx)
+    return public(method=True, in_place=True)(declare(kernel))
 
 
-@public(method=True, in_place=True)
-@elementwise(floating=True)
-def log1p(x: Array) -> Results:
-    """log(1 + x), elementwise; accurate for small x."""
-    return np.log1p(x)
+# fmt: off
+exp = _function("exp", "Exponential, elementwise", lambda x: np.exp(x), lambda out, dout: dout * out, "Exp")
+log = _function("log", "Natural logarithm, elementwise", lambda x: np.log(x), lambda x, dout: dout / x, "Log")
+sqrt = _function("sqrt", "Square root, elementwise", lambda x: np.sqrt(x), lambda out, dout: dout * 0.5 / out, "Sqrt")
+rsqrt = _function("rsqrt", "Reciprocal of the square root, elementwise", lambda x: x**-0.5,
+                  lambda x, out, dout: dout * -0.5 * out / x, lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
+reciprocal = _function("reciprocal", "Reciprocal, elementwise: 1 / x", lambda x: 1.0 / x,
+                       lambda out, dout: -dout * out * out, "Reciprocal")
+log2 = _function("log2", "Base-2 logarithm, elementwise", lambda x: np.log2(x),
+                 lambda x, dout: dout / (x * math.log(2.0)), lambda onnx, x: onnx.Log(x) / math.log(2.0))
+log10 = _function("log10", "Base-10 logarithm, elementwise", lambda x: np.log10(x),
+                  lambda x, dout: dout / (x * math.log(10.0)), lambda onnx, x: onnx.Log(x) / math.log(10.0))
+log1p = _function("log1p", "log(1 + x), elementwise; accurate for small x", lambda x: np.log1p(x),
+                  lambda x, dout: dout / (x + 1.0))
+expm1 = _function("expm1", "exp(x) - 1, elementwise; accurate for small x", lambda x: np.expm1(x),
+                  lambda out, dout: dout * (out + 1.0))
 
-
-@log1p.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout / (x + 1.0)
+sin = _function("sin", "Sine, elementwise", lambda x: np.sin(x), lambda x, dout: dout * cos(x), "Sin")
+cos: OpDef = _function("cos", "Cosine, elementwise", lambda x: np.cos(x), lambda x, dout: -dout * sin(x), "Cos")
+tan = _function("tan", "Tangent, elementwise", lambda x: np.tan(x), lambda out, dout: dout * (out * out + 1.0), "Tan")
+asin = _function("asin", "Inverse sine, elementwise", lambda x: np.arcsin(x),
+                 lambda x, dout: dout * rsqrt(1.0 - square(x)), "Asin")
+acos = _function("acos", "Inverse cosine, elementwise", lambda x: np.arccos(x),
+                 lambda x, dout: -dout * rsqrt(1.0 - square(x)), "Acos")
+atan = _function("atan", "Inverse tangent, elementwise", lambda x: np.arctan(x),
+                 lambda x, dout: dout / (square(x) + 1.0), "Atan")
+sinh = _function("sinh", "Hyperbolic sine, elementwise", lambda x: np.sinh(x), lambda x, dout: dout * cosh(x), "Sinh")
+cosh: OpDef = _function("cosh", "Hyperbolic cosine, elementwise", lambda x: np.cosh(x),
+                        lambda x, dout: dout * sinh(x), "Cosh")
+tanh = _function("tanh", "Hyperbolic tangent, elementwise", lambda x: np.tanh(x),
+                 lambda out, dout: dout * (1.0 - out * out), "Tanh")
+asinh = _function("asinh", "Inverse hyperbolic sine, elementwise", lambda x: np.arcsinh(x),
+                  lambda x, dout: dout * rsqrt(square(x) + 1.0), "Asinh")
+acosh = _function("acosh", "Inverse hyperbolic cosine, elementwise", lambda x: np.arccosh(x),
+                  lambda x, dout: dout * rsqrt(square(x) - 1.0), "Acosh")
+atanh = _function("atanh", "Inverse hyperbolic tangent, elementwise", lambda x: np.arctanh(x),
+                  lambda x, dout: dout / (1.0 - square(x)), "Atanh")
+# fmt: on
 
 
 @log1p.in_onnx
@@ -69,110 +88,32 @@ def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), near, onnx.Log(above))
 
 
-@public(method=True, in_place=True)
-@elementwise(floating=True, onnx="Sqrt")
-def sqrt(x: Array) -> Results:
-    """Square root, elementwise."""
-    return np.sqrt(x)
-
-
-@sqrt.gradient
-def _(out: Value, dout: Value) -> Gradients:
-    return dout * 0.5 / out
-
-
-@public(method=True, in_place=True)
-@elementwise(floating=True, onnx=lambda onnx, x: onnx.Reciprocal(onnx.Sqrt(x)))
-def rsqrt(x: Array) -> Results:
-    """Reciprocal of the square root, elementwise."""
-    return x**-0.5
-
-
-@rsqrt.gradient
-def _(x: Value, out: Value, dout: Value) -> Gradients:
-    return dout * -0.5 * out / x
-
-
-@public(method=True, in_place=True)
-@elementwise(onnx=lambda onnx, x: x * x)
-def square(x: Array) -> Results:
-    """Square, elementwise."""
-    return x * x
-
-
-@square.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout * (x + x)
-
-
-@public(method=True, in_place=True)
-@elementwise(floating=True, onnx="Reciprocal")
-def reciprocal(x: Array) -> Results:
-    """Reciprocal, elementwise: 1 / x."""
-    return 1.0 / x
-
-
-@reciprocal.gradient
-def _(out: Value, dout: Value) -> Gradients:
-    return -dout * out * out
-
-
-@public(method=True, in_place=True)
-@elementwise(onnx="Abs")
-def abs_(x: Array) -> Results:
-    """Absolute value, elementwise; the gradient at zero is zero."""
-    return np.abs(x)
-
-
-@abs_.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout * sign(x)
-
-
-@public(method=True, in_place=True)
-@elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(2.0))
-def log2(x: Array) -> Results:
-    """Base-2 logarithm, elementwise."""
-    return np.log2(x)
-
-
-@log2.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout / (x * math.log(2.0))
-
-
-@public(method=True, in_place=True)
-@elementwise(floating=True, onnx=lambda onnx, x: onnx.Log(x) / math.log(10.0))
-def log10(x: Array) -> Results:
-    """Base-10 logarithm, elementwise."""
-    return np.log10(x)
-
-
-@log10.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout / (x * math.log(10.0))
-
-
-@public(method=True, in_place=True)
-@elementwise(floating=True)
-def expm1(x: Array) -> Results:
-    """exp(x) - 1, elementwise; accurate for small x."""
-    return np.expm1(x)
-
-
-@expm1.gradient
-def _(out: Value, dout: Value) -> Gradients:
-    return dout * (out + 1.0)
-
-
 @expm1.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
     half = onnx.Tanh(x * 0.5)
     return onnx.Where(onnx.Less(onnx.Abs(x), 0.5), half * 2.0 / (1.0 - half), onnx.Exp(x) - 1.0)
 
 
+@public("neg", method=True, in_place=True)
+@elementwise(numbers=True, onnx="Neg", gradient=lambda dout: -dout)
+def negative(x: Array) -> Results:
+    """Negative, elementwise: -x."""
+    return -x
+
+
 @public(method=True, in_place=True)
-@elementwise(floating=True, scalar=lambda x: math.erf(x), onnx="Erf")
+@elementwise(onnx="Abs", gradient=lambda x, dout: dout * sign(x))
+def abs_(x: Array) -> Results:
+    """Absolute value, elementwise; the gradient at zero is zero."""
+    return np.abs(x)
+
+
+def _slope_of_erf(x: Value, dout: Value) -> Gradients:
+    return dout * (exp(-square(x)) * (2.0 / math.sqrt(math.pi)))
+
+
+@public(method=True, in_place=True)
+@elementwise(floating=True, scalar=lambda x: math.erf(x), onnx="Erf", gradient=_slope_of_erf)
 def erf(x: Array) -> Results:
     """Error function, elementwise."""
     from scipy import special  # imported here because importing SciPy takes 0.1 s
@@ -180,9 +121,29 @@ def erf(x: Array) -> Results:
     return special.erf(x).astype(x.dtype, copy=False)
 
 
-@erf.gradient
-def _(x: Value, dout: Value) -> Gradients:
-    return dout * (exp(-square(x)) * (2.0 / math.sqrt(math.pi)))
+@public(method=True, in_place=True)
+@elementwise(floating=True)
+def atan2(x: Array, y: Array) -> Results:
+    """Inverse tangent of x / y, elementwise, in the quadrant of the point with ordinate `x` and abscissa `y`."""
+    return np.arctan2(x, y)
+
+
+@atan2.gradient_of("x")
+def _(x: Value, y: Value, dout: Value) -> Gradients:
+    return dout * y / (square(x) + square(y))
+
+
+@atan2.gradient_of("y")
+def _(x: Value, y: Value, dout: Value) -> Gradients:
+    return -dout * x / (square(x) + square(y))
+
+
+@atan2.in_onnx
+def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
+    angle, below = onnx.Atan(x / y), onnx.Less(x, 0)
+    left = onnx.Where(below, angle - math.pi, angle + math.pi)
+    upright = onnx.Sign(x) * (math.pi / 2)
+    return onnx.Where(onnx.Less(0, y), angle, onnx.Where(onnx.Less(y, 0), left, upright))
 
 
 @public(method=True, in_place=True)
@@ -197,16 +158,3 @@ def scale(
     """x * scale + bias, or (x + bias) * scale; `act` names an operator to apply to the result."""
     out = x * scale + bias if bias_after_scale else (x + bias) * scale
     return out if act is None else REGISTRY[act](out)
-
-
-@public(method=True)
-def stanh(x: Value, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Applied:
-    """scale_b * tanh(scale_a * x), elementwise."""
-    return REGISTRY["tanh"](x * scale_a) * scale_b
-
-
-@public(method=True, in_place=True)
-def logit(x: Value, eps: float | None = None, name: str | None = None) -> Applied:
-    """log(x / (1 - x)), elementwise; with `eps`, x is clipped to the range from eps to 1 - eps first."""
-    clipped = x if eps is None else REGISTRY["clip"](x, min=eps, max=1.0 - eps)
-    return log(clipped / (1.0 - clipped))

@@ -26,10 +26,8 @@ _UFUNCS = {
     "arctanh": "atanh",
     "greater": "greater_than",
     "invert": "bitwise_not",
-    "left_shift": "bitwise_left_shift",
     "less": "less_than",
     "power": "pow",
-    "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
 """Operators by their NumPy names, if these differ."""
@@ -61,6 +59,7 @@ class ValueMethods:
     __slots__ = ()
     __array_priority__ = 100.0  # operators of a value take precedence over those of an array on the left
     shape: Any
+    dtype: Any
     apply_operator: Callable[..., Applied]
 
     __add__, __radd__ = _binary("add"), _binary("add", swapped=True)
@@ -75,7 +74,6 @@ class ValueMethods:
     __rand__, __ror__ = _binary("bitwise_and", swapped=True), _binary("bitwise_or", swapped=True)
     __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", swapped=True)
     __invert__ = _unary("bitwise_not")
-    __lshift__, __rshift__ = _binary("bitwise_left_shift"), _binary("bitwise_right_shift")
     __lt__, __le__ = _binary("less_than"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater_than"), _binary("greater_equal")
     __eq__, __ne__ = _binary("equal"), _binary("not_equal")

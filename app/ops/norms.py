@@ -15,7 +15,7 @@ from app.ops.math import abs_
 from app.ops.public import public
 from app.ops.reduction import infer_reduction, max_, min_, reduced_in_onnx, spread, sum_
 from app.ops.rounding import sign
-from app.ops.shaping import cast_like, squeeze
+from app.ops.shaping import cast, squeeze
 from app.ops.spec import Axis, Spec, normal_axis, reduced_axes
 from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
@@ -43,7 +43,7 @@ def _(x: Value, out: Value, dout: Value, p: float, axis: Axis, keepdim: bool) ->
     if p == 0:
         return upstream * 0.0
     if math.isinf(p):
-        chosen = cast_like(abs_(x) == whole, x)
+        chosen = cast(abs_(x) == whole, dtype=x.dtype)
         return upstream * sign(x) * chosen / spread(sum_(chosen, axis, None, keepdim), x, axis=axis, keepdim=keepdim)
     if p == 1:
         return upstream * sign(x)
@@ -109,9 +109,3 @@ def norm(
     if isinstance(p, str) and p != "fro":
         raise OperatorError(f"norm: p is a number or 'fro', not {p!r}")
     return p_norm(x, 2.0 if p is None or p == "fro" else float(p), axis, keepdim)
-
-
-@public(method=True)
-def dist(x: Value, y: Value, p: float = 2.0, name: str | None = None) -> Applied:
-    """p-norm of x - y."""
-    return norm(x - y, p)

@@ -1,7 +1,7 @@
-"""Pooling of images: the greatest number, or the mean, of each window, and what their gradients are made of.
+"""Pooling of images: the maximum or the mean of each window, and the operators of their gradients.
 
-Windows slide as those of a convolution do or, with `output_size`, divide the images into so many parts (adaptive
-pooling). The first maximum of a window, row by row, gets its gradient; a NaN counts as the greatest.
+Windows slide as in a convolution; with `output_size` they divide the images into that many parts (adaptive pooling).
+The gradient of a maximum goes to its first element, row by row. NaN propagates.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.ops.elementwise import floats
 from app.ops.lowering import Pooling
 from app.ops.rules import Call
 from app.ops.spec import UNKNOWN, Spec
-from app.ops.values import Array, Gradients, Results, Value
+from app.ops.values import Array, Attributes, Gradients, Results, Value
 from app.ops.windows import (
     Index,
     Padding,
@@ -35,16 +35,26 @@ from app.ops.windows import (
     taps_of_parts,
 )
 
+_SETTINGS: Attributes = {
+    "kernel": (1, 1),
+    "stride": (1, 1),
+    "padding": ((0, 0), (0, 0)),
+    "ceil_mode": False,
+    "output_size": None,
+}
+"""The attributes of pooling, with their defaults."""
+_OF_MEANS: Attributes = {**_SETTINGS, "exclusive": True}
+
 
 def _infer_pool(
     x: Spec,
     *,
-    kernel: Pair = (1, 1),
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    ceil_mode: bool = False,
-    output_size: Pair | None = None,
-    **others: Any,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+    exclusive: bool = True,
 ) -> Spec:
     check_images(x)
     if x.dtype not in FLOATS:
@@ -80,19 +90,22 @@ def _infer_pick(values: Spec, x: Spec, **settings: Any) -> Spec:
 
 
 class _Windows:
-    """The windows of one call: how many there are, and their taps."""
+    """The windows of one call: their counts and their taps."""
 
     def __init__(
         self,
         shape: tuple[int, ...],
+        *,
         kernel: Pair,
         stride: Pair,
         padding: Padding,
         ceil_mode: bool,
         output_size: Pair | None,
+        exclusive: bool = True,
     ):
+        self.exclusive = exclusive
         self.lengths = []
-        """Along each axis the numbers that each window covers, those of the padding too."""
+        """The number of elements of each window along each axis, including padding."""
         self.along: list[list[Tap]]
         if output_size is not None:
             self.counts: Any = output_size
@@ -110,9 +123,9 @@ class _Windows:
     def __iter__(self) -> Iterator[tuple[Index, Index]]:
         return across(*self.along)
 
-    def numbers(self, exclusive: bool) -> Array:
-        """By how many numbers the sum of each window is divided: those in the images, or unless `exclusive` all."""
-        if not exclusive and self.lengths:
+    def numbers(self) -> Array:
+        """The divisors of the means: the elements of each window or, if `exclusive`, those that are not padding."""
+        if not self.exclusive and self.lengths:
             rows, columns = self.lengths
         else:
             rows, columns = (np.zeros(count, int) for count in self.counts)
@@ -122,14 +135,14 @@ class _Windows:
         return rows[:, None] * columns
 
     def greatest(self, x: Array) -> Array:
-        """The greatest number of each window."""
+        """The maximum of each window."""
         y = np.full(self.shape, -np.inf, x.dtype)
         for windows, elements in self:
             np.maximum(y[windows], x[elements], out=y[windows])
         return y
 
     def first_greatest(self, x: Array) -> Iterator[tuple[Index, Index, Array]]:
-        """Each tap, with which of its windows have their first maximum there."""
+        """Each tap, with a mask of the windows that have their first maximum there."""
         greatest, open_ones = self.greatest(x), np.ones(self.shape, bool)
         has_nan = np.isnan(greatest).any()
         for windows, elements in self:
@@ -141,56 +154,30 @@ class _Windows:
             yield windows, elements, here
 
 
-# The greatest number of each window
+# Maximum
 
 
-@operator(_infer_pool, prepare=floats, checked=True, lowering=Pooling("max"))
-def max_pool2d(
-    x: Array,
-    *,
-    kernel: Pair = (1, 1),
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    ceil_mode: bool = False,
-    output_size: Pair | None = None,
-) -> Results:
-    """The greatest number of each window of the images."""
-    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+@operator(_infer_pool, attributes=_SETTINGS, prepare=floats, checked=True, lowering=Pooling("max"))
+def max_pool2d(x: Array, **settings: Any) -> Results:
+    """Maximum of each window."""
+    windows = _Windows(x.shape, **settings)
     return windows.greatest(x)
 
 
-@operator(_infer_back, checked=True, lowering=Pooling("scatter", takes=(0, 1)))
-def max_pool2d_scatter(
-    y: Array,
-    x: Array,
-    *,
-    kernel: Pair = (1, 1),
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    ceil_mode: bool = False,
-    output_size: Pair | None = None,
-) -> Results:
+@operator(_infer_back, attributes=_SETTINGS, checked=True, lowering=Pooling("scatter", takes=(0, 1)))
+def max_pool2d_scatter(y: Array, x: Array, **settings: Any) -> Results:
     """Zeros in the shape of the images `x`, with `y` added where each window has its first maximum."""
-    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+    windows = _Windows(x.shape, **settings)
     out = np.zeros(x.shape, y.dtype)
     for outer, inner, here in windows.first_greatest(x):
         np.add(out[inner], y[outer], out=out[inner], where=here)
     return out
 
 
-@operator(_infer_pick, checked=True, lowering=Pooling("pick", takes=(0, 1)))
-def max_pool2d_pick(
-    values: Array,
-    x: Array,
-    *,
-    kernel: Pair = (1, 1),
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    ceil_mode: bool = False,
-    output_size: Pair | None = None,
-) -> Results:
-    """Of each window the element of `values` that stands where the images `x` have their first maximum."""
-    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+@operator(_infer_pick, attributes=_SETTINGS, checked=True, lowering=Pooling("pick", takes=(0, 1)))
+def max_pool2d_pick(values: Array, x: Array, **settings: Any) -> Results:
+    """For each window, the element of `values` at the position of the first maximum of `x`."""
+    windows = _Windows(x.shape, **settings)
     out = np.zeros(windows.shape, values.dtype)
     for outer, inner, here in windows.first_greatest(x):
         np.copyto(out[outer], values[inner], where=here)
@@ -212,44 +199,25 @@ def _(x: Value, dout: Value, call: Call) -> Gradients:
     return max_pool2d_scatter(dout, x, **call.attributes)
 
 
-# The mean of each window
+# Mean
 
 
-@operator(_infer_pool, prepare=floats, checked=True, lowering=Pooling("mean"))
-def avg_pool2d(
-    x: Array,
-    *,
-    kernel: Pair = (1, 1),
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    ceil_mode: bool = False,
-    output_size: Pair | None = None,
-    exclusive: bool = True,
-) -> Results:
-    """The mean of each window of the images: of the numbers in them alone or, unless `exclusive`, of padding too."""
-    windows = _Windows(x.shape, kernel, stride, padding, ceil_mode, output_size)
+@operator(_infer_pool, attributes=_OF_MEANS, prepare=floats, checked=True, lowering=Pooling("mean"))
+def avg_pool2d(x: Array, **settings: Any) -> Results:
+    """Mean of each window; unless `exclusive`, padding counts as zeros."""
+    windows = _Windows(x.shape, **settings)
     y = np.zeros(windows.shape, x.dtype)
     for outer, inner in windows:
         y[outer] += x[inner]
-    y /= windows.numbers(exclusive)
+    y /= windows.numbers()
     return y
 
 
-@operator(_infer_back, checked=True, lowering=Pooling("spread"))
-def avg_pool2d_spread(
-    y: Array,
-    like: Array,
-    *,
-    kernel: Pair = (1, 1),
-    stride: Pair = (1, 1),
-    padding: Padding = ((0, 0), (0, 0)),
-    ceil_mode: bool = False,
-    output_size: Pair | None = None,
-    exclusive: bool = True,
-) -> Results:
-    """Zeros in the shape of `like`, with an equal share of `y` added to all numbers of each window."""
-    windows = _Windows(like.shape, kernel, stride, padding, ceil_mode, output_size)
-    shares, out = (y / windows.numbers(exclusive)).astype(y.dtype, copy=False), np.zeros(like.shape, y.dtype)
+@operator(_infer_back, attributes=_OF_MEANS, checked=True, lowering=Pooling("spread"))
+def avg_pool2d_spread(y: Array, like: Array, **settings: Any) -> Results:
+    """Zeros in the shape of `like`, with an equal share of `y` added to all elements of each window."""
+    windows = _Windows(like.shape, **settings)
+    shares, out = (y / windows.numbers()).astype(y.dtype, copy=False), np.zeros(like.shape, y.dtype)
     for outer, inner in windows:
         out[inner] += shares[outer]
     return out
@@ -276,9 +244,16 @@ def _known_sizes(x: Any) -> tuple[int, int]:
 
 
 def _settings_in_onnx(
-    x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
+    x: Any,
+    *,
+    kernel: Pair,
+    stride: Pair,
+    padding: Padding,
+    ceil_mode: bool,
+    output_size: Pair | None,
+    exclusive: bool = True,
 ) -> dict[str, Any] | None:
-    """ONNX's settings for the same windows; None where they are of several sizes."""
+    """ONNX's attributes for the same windows; None if windows differ in size."""
     if output_size is not None:
         sizes = _known_sizes(x)
         kernel = (sizes[0] // output_size[0], sizes[1] // output_size[1])
@@ -306,9 +281,9 @@ def _parts(onnx: Any, x: Any, windows: _Windows, fill: Any) -> Any:
     return onnx.Gather(flat, np.moveaxis(index, 0, -1).reshape(-1, len(index)), axis=2)
 
 
-def _windows_in(x: Any, *settings: Any) -> _Windows:
+def _windows_in(x: Any, settings: Attributes) -> _Windows:
     _known_sizes(x)
-    return _Windows(x.shape, *settings)
+    return _Windows(x.shape, **settings)
 
 
 def _pooled_shape(onnx: Any, x: Any, windows: _Windows) -> Any:
@@ -316,20 +291,18 @@ def _pooled_shape(onnx: Any, x: Any, windows: _Windows) -> Any:
 
 
 def _is_global(x: Any, output_size: Pair | None) -> bool:
-    """Whether images of unknown sizes become one number each."""
+    """Whether images of unknown sizes are pooled to one element each."""
     return output_size == (1, 1) and UNKNOWN in x.shape[2:]
 
 
 @max_pool2d.in_onnx
-def _(
-    onnx: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
-) -> Any:
-    if _is_global(x, output_size):
+def _(onnx: Any, x: Any, attributes: Attributes) -> Any:
+    if _is_global(x, attributes["output_size"]):
         return onnx.GlobalMaxPool(x)
-    settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
+    settings = _settings_in_onnx(x, **attributes)
     if settings is not None:
         return onnx.MaxPool(x, **settings)
-    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    windows = _windows_in(x, attributes)
     greatest = onnx.ReduceMax(_parts(onnx, x, windows, -np.inf), [-1], keepdims=0)
     return onnx.Reshape(greatest, _pooled_shape(onnx, x, windows), allowzero=1)
 
@@ -341,29 +314,18 @@ def _pick_in_onnx(onnx: Any, values: Any, x: Any, windows: _Windows) -> Any:
 
 
 @max_pool2d_pick.in_onnx
-def _(
-    onnx: Any,
-    values: Any,
-    x: Any,
-    kernel: Pair,
-    stride: Pair,
-    padding: Padding,
-    ceil_mode: bool,
-    output_size: Pair | None,
-) -> Any:
-    return _pick_in_onnx(onnx, values, x, _windows_in(x, kernel, stride, padding, ceil_mode, output_size))
+def _(onnx: Any, values: Any, x: Any, attributes: Attributes) -> Any:
+    return _pick_in_onnx(onnx, values, x, _windows_in(x, attributes))
 
 
 @max_pool2d_scatter.in_onnx
-def _(
-    onnx: Any, y: Any, x: Any, kernel: Pair, stride: Pair, padding: Padding, ceil_mode: bool, output_size: Pair | None
-) -> Any:
-    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+def _(onnx: Any, y: Any, x: Any, attributes: Attributes) -> Any:
+    windows = _windows_in(x, attributes)
     return onnx.placed(y, x, lambda places: _pick_in_onnx(onnx, places, x, windows), add=True)
 
 
 def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Array]:
-    """For rows and for columns, which of them belong to each window: [windows, rows]."""
+    """Matrices [windows, rows] and [windows, columns] that are 1 where a row or a column is in a window."""
     found = [np.zeros((count, size), dtype) for count, size in zip(windows.counts, sizes, strict=True)]
     for matrix, taps in zip(found, windows.along, strict=True):
         for outer, inner in taps:
@@ -372,39 +334,20 @@ def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Arr
 
 
 @avg_pool2d.in_onnx
-def _(
-    onnx: Any,
-    x: Any,
-    kernel: Pair,
-    stride: Pair,
-    padding: Padding,
-    ceil_mode: bool,
-    output_size: Pair | None,
-    exclusive: bool,
-) -> Any:
-    if _is_global(x, output_size):
+def _(onnx: Any, x: Any, attributes: Attributes) -> Any:
+    if _is_global(x, attributes["output_size"]):
         return onnx.GlobalAveragePool(x)
-    settings = _settings_in_onnx(x, kernel, stride, padding, ceil_mode, output_size)
-    if settings is not None and exclusive:
+    settings = _settings_in_onnx(x, **attributes)
+    if settings is not None and attributes["exclusive"]:
         return onnx.AveragePool(x, count_include_pad=0, **settings)
-    windows = _windows_in(x, kernel, stride, padding, ceil_mode, output_size)
+    windows = _windows_in(x, attributes)
     rows, columns = _matrices(windows, _known_sizes(x), x.dtype)
     sums = onnx.MatMul(onnx.MatMul(rows, x), columns.T)
-    return sums / windows.numbers(exclusive).astype(x.dtype)
+    return sums / windows.numbers().astype(x.dtype)
 
 
 @avg_pool2d_spread.in_onnx
-def _(
-    onnx: Any,
-    y: Any,
-    like: Any,
-    kernel: Pair,
-    stride: Pair,
-    padding: Padding,
-    ceil_mode: bool,
-    output_size: Pair | None,
-    exclusive: bool,
-) -> Any:
-    windows = _windows_in(like, kernel, stride, padding, ceil_mode, output_size)
+def _(onnx: Any, y: Any, like: Any, attributes: Attributes) -> Any:
+    windows = _windows_in(like, attributes)
     rows, columns = _matrices(windows, _known_sizes(like), y.dtype)
-    return onnx.MatMul(onnx.MatMul(rows.T, y / windows.numbers(exclusive).astype(y.dtype)), columns)
+    return onnx.MatMul(onnx.MatMul(rows.T, y / windows.numbers().astype(y.dtype)), columns)

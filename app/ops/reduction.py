@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from app.errors import ShapeError
+from app.ops.creation import ones_like
 from app.ops.definition import operator
 from app.ops.dtype import FLOATS, INTEGERS
-from app.ops.elementwise import to_common_type
-from app.ops.logic import where
+from app.ops.elementwise import floats
+from app.ops.logic import isclose, where
 from app.ops.lowering import Reduction, Spread
+from app.ops.math import exp, sqrt, square
 from app.ops.public import public
-from app.ops.shaping import cast_like
+from app.ops.shaping import cast
 from app.ops.size import AnySize, Shape
-from app.ops.spec import Axis, Spec, count, normal_axis, reduced_axes
-from app.ops.values import Array, Attributes, Gradients, Number, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.spec import UNKNOWN, Axis, Spec, count, normal_axis, reduced_axes
+from app.ops.values import (
+    Applied,
+    Array,
+    Attributes,
+    Gradients,
+    Number,
+    OnnxNodes,
+    OnnxResult,
+    OnnxRule,
+    OnnxValue,
+    Results,
+    Value,
+)
 
 _total: Any = np.add.reduce
 """`np.sum` without its overhead, which is half of its time for small arrays."""
@@ -55,13 +70,18 @@ def sum_(x: Array, *, axis: Axis = None, dtype: str | None = None, keepdim: bool
 @sum_.gradient
 def _(x_like: Value, dout: Value, axis: Axis, dtype: str | None, keepdim: bool) -> Gradients:
     gradient = spread(dout, x_like, axis=axis, keepdim=keepdim)
-    return gradient if dtype is None else cast_like(gradient, x_like)
+    return gradient if dtype is None else cast(gradient, dtype=x_like.dtype)
 
 
 @sum_.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, dtype: str | None, keepdim: bool) -> OnnxResult:
     natural = x.dtype if x.floating else "int64"
     return reduced_in_onnx(onnx, "ReduceSum", onnx.Cast(x, to=dtype or natural), reduced_axes(axis, x.rank), keepdim)
+
+
+def reduces(kind: str) -> OnnxRule:
+    """The ONNX rule of a reduction without further attributes."""
+    return lambda onnx, x, axis, keepdim: reduced_in_onnx(onnx, kind, x, reduced_axes(axis, x.rank), keepdim)
 
 
 def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axes: Sequence[int], keepdim: bool) -> OnnxValue:
@@ -73,8 +93,9 @@ def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axes: Sequence[int
 @public(method=True)
 @operator(
     infer_reduction,
-    prepare=lambda values: to_common_type(values, floating=True),
+    prepare=floats,
     lowering=Reduction(_axes_of, lambda dtype: 0, mean=True),
+    onnx=reduces("ReduceMean"),
 )
 def mean(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Mean along the given axes, or of all elements."""
@@ -88,11 +109,6 @@ def mean(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
 @mean.gradient
 def _(x_like: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
     return spread(dout, x_like, axis=axis, keepdim=keepdim, share=True)
-
-
-@mean.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
-    return reduced_in_onnx(onnx, "ReduceMean", x, reduced_axes(axis, x.rank), keepdim)
 
 
 def _infer_spread(y: Spec, like: Spec, *, axis: Axis = None, keepdim: bool = False, share: bool = False) -> Spec:
@@ -142,34 +158,32 @@ def check_not_empty(shape: Sequence[AnySize], axes: Sequence[int]) -> None:
 
 
 @public("amax", method=True)
-@operator(_infer_extreme, lowering=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)))
+@operator(
+    _infer_extreme,
+    lowering=Reduction(_axes_of, lambda dtype: _limits(dtype)[0], lambda x, y: np.maximum(x, y)),
+    onnx=reduces("ReduceMax"),
+)
 def max_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Maximum along the given axes, or of all elements; ties share the gradient."""
     return np.max(x, axis=axis, keepdims=keepdim)
 
 
-@max_.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
-    return reduced_in_onnx(onnx, "ReduceMax", x, reduced_axes(axis, x.rank), keepdim)
-
-
 @public("amin", method=True)
-@operator(_infer_extreme, lowering=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)))
+@operator(
+    _infer_extreme,
+    lowering=Reduction(_axes_of, lambda dtype: _limits(dtype)[1], lambda x, y: np.minimum(x, y)),
+    onnx=reduces("ReduceMin"),
+)
 def min_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Minimum along the given axes, or of all elements; ties share the gradient."""
     return np.min(x, axis=axis, keepdims=keepdim)
-
-
-@min_.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
-    return reduced_in_onnx(onnx, "ReduceMin", x, reduced_axes(axis, x.rank), keepdim)
 
 
 @max_.gradient
 @min_.gradient
 def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
     chosen = x == spread(out, x, axis=axis, keepdim=keepdim)
-    share = dout / sum_(cast_like(chosen, x), axis=axis, keepdim=keepdim)
+    share = dout / sum_(cast(chosen, dtype=x.dtype), axis=axis, keepdim=keepdim)
     return where(chosen, spread(share, x, axis=axis, keepdim=keepdim), 0.0)
 
 
@@ -186,7 +200,7 @@ def prod(x: Array, *, axis: Axis = None, keepdim: bool = False, dtype: str | Non
 
 @prod.gradient
 def _(x: Value, dout: Value, axis: Axis, keepdim: bool, dtype: str | None) -> Gradients:
-    dout = dout if dtype is None else cast_like(dout, x)
+    dout = dout if dtype is None else cast(dout, dtype=x.dtype)
     # the product of the other elements: out / x, except where x is zero
     zero = x == 0
     filled = where(zero, 1.0, x)
@@ -206,15 +220,13 @@ def _infer_boolean(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec
 
 
 @public(method=True)
-@operator(_infer_boolean)
+@operator(
+    _infer_boolean,
+    onnx=lambda onnx, x, axis, keepdim: onnx.Equal(_count_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0),
+)
 def all_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Whether all elements along the given axes are true."""
     return np.all(x, axis=axis, keepdims=keepdim)
-
-
-@all_.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
-    return onnx.Equal(_count_true(onnx, onnx.Not(x), axis, keepdim, x.rank), 0)
 
 
 def _count_true(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, rank: int) -> OnnxValue:
@@ -223,15 +235,12 @@ def _count_true(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, rank: 
 
 
 @public(method=True)
-@operator(_infer_boolean)
+@operator(
+    _infer_boolean, onnx=lambda onnx, x, axis, keepdim: onnx.Greater(_count_true(onnx, x, axis, keepdim, x.rank), 0)
+)
 def any_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     """Whether any element along the given axes is true."""
     return np.any(x, axis=axis, keepdims=keepdim)
-
-
-@any_.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool) -> OnnxResult:
-    return onnx.Greater(_count_true(onnx, x, axis, keepdim, x.rank), 0)
 
 
 def _limits(dtype: str) -> tuple[Number, Number]:
@@ -249,32 +258,78 @@ def _infer_index(x: Spec, *, axis: int | None = None, keepdim: bool = False, dty
     return Spec(_reduced_shape(x.shape, axis, keepdim), dtype)
 
 
+def _index(kind: str) -> OnnxRule:
+    """The ONNX rule of `argmax` or `argmin`."""
+
+    def rule(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
+        if axis is not None and x.rank:
+            return onnx.Cast(getattr(onnx, kind)(x, axis=normal_axis(axis, x.rank), keepdims=keepdim), to=dtype)
+        place = getattr(onnx, kind)(onnx.Reshape(x, [-1]), axis=0, keepdims=0)
+        return onnx.Cast(onnx.Reshape(place, [1] * x.rank if keepdim else []), to=dtype)
+
+    return rule
+
+
 @public(method=True)
-@operator(_infer_index)
+@operator(_infer_index, onnx=_index("ArgMax"))
 def argmax(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Results:
     """Index of the maximum along an axis, or in the flattened value; the first one if there are several."""
     return np.argmax(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
 
-@argmax.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
-    return _index_in_onnx(onnx, "ArgMax", x, axis, keepdim, dtype)
-
-
-def _index_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
-    if axis is not None and x.rank:
-        return onnx.Cast(getattr(onnx, kind)(x, axis=normal_axis(axis, x.rank), keepdims=keepdim), to=dtype)
-    place = getattr(onnx, kind)(onnx.Reshape(x, [-1]), axis=0, keepdims=0)
-    return onnx.Cast(onnx.Reshape(place, [1] * x.rank if keepdim else []), to=dtype)
-
-
 @public(method=True)
-@operator(_infer_index)
+@operator(_infer_index, onnx=_index("ArgMin"))
 def argmin(x: Array, *, axis: int | None = None, keepdim: bool = False, dtype: str = "int64") -> Results:
     """Index of the minimum along an axis, or in the flattened value; the first one if there are several."""
     return np.argmin(x, axis=axis, keepdims=keepdim).astype(dtype, copy=False)
 
 
-@argmin.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
-    return _index_in_onnx(onnx, "ArgMin", x, axis, keepdim, dtype)
+# Functions composed of reductions, and logsumexp
+
+
+def _number_of(x: Value, axis: Axis) -> Applied:
+    """The number of elements that a reduction combines; a value if it is known only at run time."""
+    number = count([x.shape[a] for a in reduced_axes(axis, len(x.shape))])
+    return sum_(ones_like(x), axis=axis, keepdim=True) if number == UNKNOWN else float(number)
+
+
+@public(method=True)
+def var(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
+    """Variance along the given axes; with `unbiased`, divided by n - 1 instead of n."""
+    squares = square(x - mean(x, axis=axis, keepdim=True))
+    if not unbiased:
+        return mean(squares, axis=axis, keepdim=keepdim)
+    number = _number_of(x, axis)
+    left = number - 1.0 if hasattr(number, "dtype") else number - 1.0 or math.nan
+    return sum_(squares / left, axis=axis, keepdim=keepdim)
+
+
+@public(method=True)
+def std(x: Value, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None) -> Applied:
+    """Standard deviation along the given axes; with `unbiased`, from the variance divided by n - 1."""
+    return sqrt(var(x, axis, unbiased, keepdim))
+
+
+@public(method=True)
+@operator(infer_reduction, prepare=floats, onnx=reduces("ReduceLogSumExp"))
+def logsumexp(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
+    """log(sum(exp(x))) along the given axes, computed without overflow."""
+    axis = axis if x.ndim else None
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, x.dtype.type(0))
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdim else np.squeeze(total, reduced_axes(axis, x.ndim))
+
+
+@logsumexp.gradient
+def _(x: Value, out: Value, dout: Value, axis: Axis, keepdim: bool) -> Gradients:
+    share = exp(x - spread(out, x, axis=axis, keepdim=keepdim))
+    return share * spread(dout, x, axis=axis, keepdim=keepdim)
+
+
+@public(method=True)
+def allclose(
+    x: Value, y: Value, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False, name: str | None = None
+) -> Applied:
+    """Whether all elements are close: abs(x - y) <= atol + rtol * abs(y)."""
+    return all_(isclose(x, y, float(rtol), float(atol), equal_nan))

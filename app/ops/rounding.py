@@ -7,7 +7,7 @@ import numpy as np
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.public import public
-from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -18,27 +18,17 @@ def sign(x: Array) -> Results:
 
 
 @public(method=True, in_place=True)
-@elementwise(scalar=lambda x: np.floor(x))
+@elementwise(scalar=lambda x: np.floor(x), onnx=lambda onnx, x: onnx.Floor(x) if x.floating else x)
 def floor(x: Array) -> Results:
     """Floor, elementwise: the largest integer not above x."""
     return np.floor(x) if x.dtype.kind == "f" else x.copy()
 
 
-@floor.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
-    return onnx.Floor(x) if x.floating else x
-
-
 @public(method=True, in_place=True)
-@elementwise(scalar=lambda x: np.ceil(x))
+@elementwise(scalar=lambda x: np.ceil(x), onnx=lambda onnx, x: onnx.Ceil(x) if x.floating else x)
 def ceil(x: Array) -> Results:
     """Ceiling, elementwise: the smallest integer not below x."""
     return np.ceil(x) if x.dtype.kind == "f" else x.copy()
-
-
-@ceil.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
-    return onnx.Ceil(x) if x.floating else x
 
 
 def _round_one(x: Element, decimals: int) -> Element:
@@ -65,15 +55,12 @@ def _(onnx: OnnxNodes, x: OnnxValue, decimals: int) -> OnnxResult:
 
 
 @public(method=True, in_place=True)
-@elementwise(scalar=lambda x: np.trunc(x))
+@elementwise(
+    scalar=lambda x: np.trunc(x), onnx=lambda onnx, x: onnx.Sign(x) * onnx.Floor(onnx.Abs(x)) if x.floating else x
+)
 def trunc(x: Array) -> Results:
     """Truncate toward zero, elementwise."""
     return np.trunc(x) if x.dtype.kind == "f" else x.copy()
-
-
-@trunc.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
-    return onnx.Sign(x) * onnx.Floor(onnx.Abs(x)) if x.floating else x
 
 
 @sign.gradient
@@ -96,25 +83,14 @@ def _clip_one(x: Element, min: float | None, max: float | None) -> Element:
 
 
 @public(method=True, in_place=True)
-@elementwise(scalar=_clip_one, numbers=True)
+@elementwise(scalar=_clip_one, numbers=True, gradient=lambda x, out, dout: dout * (x == out))
 def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Results:
     """Clip to the range from `min` to `max`, elementwise; the gradient is zero outside the range."""
     low, high = (None if bound is None else x.dtype.type(bound) for bound in (min, max))
     return np.clip(x, low, high)
 
 
-@clip.gradient
-def _(x: Value, out: Value, dout: Value) -> Gradients:
-    return dout * (x == out)
-
-
 @clip.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, min: float | None, max: float | None) -> OnnxResult:
     low, high = (None if bound is None else np.asarray(bound).astype(x.dtype) for bound in (min, max))
     return onnx.Clip(x, low, high)
-
-
-@public(method=True, in_place=True)
-def frac(x: Value, name: str | None = None) -> Applied:
-    """Fractional part, elementwise: x - trunc(x)."""
-    return x - trunc(x)

@@ -37,7 +37,11 @@ def _infer_cast(x: Spec, *, dtype: str) -> Spec:
 
 
 @public(method=True)
-@operator(_infer_cast, lowering=Elementwise(_same, settings=False))
+@operator(
+    _infer_cast,
+    lowering=Elementwise(_same, settings=False),
+    onnx=lambda onnx, x, dtype: onnx.Cast(x, to=dtype),
+)
 def cast(x: Array, *, dtype: str) -> Results:
     """Cast to another element type."""
     return x.astype(dtype)
@@ -45,28 +49,7 @@ def cast(x: Array, *, dtype: str) -> Results:
 
 @cast.gradient
 def _(x_like: Value, dout: Value) -> Gradients:
-    return cast_like(dout, x_like)
-
-
-@cast.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, dtype: str) -> OnnxResult:
-    return onnx.Cast(x, to=dtype)
-
-
-@operator(lambda x, like: Spec(x.shape, like.dtype), lowering=Elementwise(_same, takes=(0,), settings=False))
-def cast_like(x: Array, like: Array) -> Results:
-    """Cast `x` to the element type of `like`."""
-    return x.astype(like.dtype)
-
-
-@cast_like.gradient_of("x")
-def _(x_like: Value, dout: Value) -> Gradients:
-    return cast_like(dout, x_like)
-
-
-@cast_like.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
-    return onnx.Cast(x, to=like.dtype)
+    return cast(dout, dtype=x_like.dtype)
 
 
 # Shape
@@ -163,11 +146,6 @@ def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
     return np.reshape(x, _reshaped(x.shape, shape))
 
 
-@reshape.gradient
-def _(x_like: Value, dout: Value) -> Gradients:
-    return reshape_like(dout, x_like)
-
-
 @reshape.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> OnnxResult:
     known = UNKNOWN not in out_shape
@@ -178,36 +156,20 @@ def _infer_reshape_to(x: Spec, sizes: Spec, *, known: tuple[int, ...]) -> Spec:
     return Spec(tuple(x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(known)), x.dtype)
 
 
-@operator(_infer_reshape_to)
+@operator(_infer_reshape_to, onnx=lambda onnx, x, sizes, known: onnx.Reshape(x, sizes))
 def reshape_to(x: Array, sizes: Array, *, known: tuple[int, ...]) -> Results:
     """Reshape to a shape given as a value; `known` has the sizes known in advance, and -1 for the others."""
     return np.reshape(x, _reshaped(x.shape, tuple(sizes.tolist())))
 
 
-@reshape_to.gradient_of("x")
-def _(x_like: Value, dout: Value) -> Gradients:
-    return reshape_like(dout, x_like)
-
-
-@reshape_to.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, sizes: OnnxValue, known: tuple[int, ...]) -> OnnxResult:
-    return onnx.Reshape(x, sizes)
-
-
-@operator(lambda x, like: Spec(like.shape, x.dtype), lowering=Alias())
+@operator(
+    lambda x, like: Spec(like.shape, x.dtype),
+    lowering=Alias(),
+    onnx=lambda onnx, x, like: onnx.Reshape(x, onnx.Shape(like), allowzero=1),
+)
 def reshape_like(x: Array, like: Array) -> Results:
     """Reshape `x` to the shape of another value."""
     return np.reshape(x, like.shape)
-
-
-@reshape_like.gradient_of("x")
-def _(x_like: Value, dout: Value) -> Gradients:
-    return reshape_like(dout, x_like)
-
-
-@reshape_like.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
-    return onnx.Reshape(x, onnx.Shape(like), allowzero=1)
 
 
 def _infer_flatten(x: Spec, *, start_axis: int = 0, stop_axis: int = -1) -> Spec:
@@ -289,6 +251,9 @@ def _(onnx: OnnxNodes, x: OnnxValue, axis: int | tuple[int, ...]) -> OnnxResult:
     return onnx.Unsqueeze(x, axes)
 
 
+@reshape.gradient
+@reshape_to.gradient_of("x")
+@reshape_like.gradient_of("x")
 @flatten.gradient
 @squeeze.gradient
 @unsqueeze.gradient
@@ -312,7 +277,11 @@ def _order(perm: Sequence[int] | None, rank: int) -> tuple[int, ...]:
 
 
 @public(method=True, in_place=True)
-@operator(_infer_transpose, views=True)
+@operator(
+    _infer_transpose,
+    views=True,
+    onnx=lambda onnx, x, perm: onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x,
+)
 def transpose(x: Array, *, perm: Sequence[int] | None = None) -> Results:
     """Permute axes; without `perm`, reverse them."""
     return np.transpose(x, _order(perm, x.ndim))
@@ -325,11 +294,6 @@ def _(dout: Value, perm: Sequence[int] | None) -> Gradients:
     return transpose(dout, perm=tuple(int(i) for i in np.argsort(_order(perm, len(perm)))))
 
 
-@transpose.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, perm: Sequence[int] | None) -> OnnxResult:
-    return onnx.Transpose(x, perm=list(_order(perm, x.rank))) if x.rank else x
-
-
 @public(method=True)
 def t(input: Value, name: str | None = None) -> Applied:
     """Transpose of a matrix; a value with fewer axes is returned unchanged."""
@@ -338,26 +302,12 @@ def t(input: Value, name: str | None = None) -> Applied:
     return transpose(input) if len(input.shape) == 2 else REGISTRY["assign"](input)
 
 
-@public("swapdims", method=True)
+@public(method=True)
 def swapaxes(x: Value, axis0: int, axis1: int, name: str | None = None) -> Applied:
     """Exchange two axes."""
     order = list(range(len(x.shape)))
     first, second = normal_axis(axis0, len(order)), normal_axis(axis1, len(order))
     order[first], order[second] = second, first
-    return transpose(x, perm=order)
-
-
-@public(method=True)
-def moveaxis(
-    x: Value, source: int | Sequence[int], destination: int | Sequence[int], name: str | None = None
-) -> Applied:
-    """Move axes to other positions; the other axes keep their order."""
-    rank = len(x.shape)
-    moved = [normal_axis(a, rank) for a in ([source] if isinstance(source, int) else source)]
-    places = [normal_axis(a, rank) for a in ([destination] if isinstance(destination, int) else destination)]
-    order = [a for a in range(rank) if a not in moved]
-    for place, axis in sorted(zip(places, moved, strict=True)):
-        order.insert(place, axis)
     return transpose(x, perm=order)
 
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from app.ops.definition import operator
-from app.ops.elementwise import to_common_type
+from app.ops.elementwise import floats
 from app.ops.lowering import Filling
 from app.ops.math import exp
 from app.ops.public import public
 from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
 from app.ops.values import (
-    Applied,
     Array,
     Attributes,
     Gradients,
-    OnnxNodes,
-    OnnxResult,
-    OnnxValue,
-    Operand,
     Results,
     Value,
 )
@@ -37,10 +32,6 @@ def _infer_softmax(x: Spec, *, axis: int = -1) -> Spec:
     if x.shape and count(x.shape[:along] + x.shape[along + 1 :]) != 0:
         check_not_empty(x.shape, [along])
     return x
-
-
-def _floating(values: list[Operand]) -> list[Applied]:
-    return to_common_type(values, floating=True)
 
 
 def _over_last_axis(attributes: Attributes, rank: int) -> bool:
@@ -80,7 +71,12 @@ def _filling(log: bool) -> Filling:
 
 
 @public(method=True)
-@operator(_infer_softmax, prepare=_floating, lowering=_filling(log=False))
+@operator(
+    _infer_softmax,
+    prepare=floats,
+    lowering=_filling(log=False),
+    onnx=lambda onnx, x, axis: onnx.Softmax(x, axis=axis) if x.rank else onnx.constant(1, x.dtype),
+)
 def softmax(x: Array, *, axis: int = -1) -> Results:
     """Softmax along an axis: exp(x) / sum(exp(x))."""
     e = np.exp(np.maximum(x - np.max(x, axis=axis, keepdims=True), x.dtype.type(-LOWEST)))
@@ -93,24 +89,15 @@ def _(out: Value, dout: Value, axis: int) -> Gradients:
     return weighted - out * sum_(weighted, axis=axis, keepdim=True)
 
 
-@softmax.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: int) -> OnnxResult:
-    return onnx.Softmax(x, axis=axis) if x.rank else onnx.constant(1, x.dtype)
-
-
 @public(method=True)
-@operator(_infer_softmax, prepare=_floating, lowering=_filling(log=True))
+@operator(
+    _infer_softmax,
+    prepare=floats,
+    lowering=_filling(log=True),
+    gradient=lambda out, dout, axis: dout - exp(out) * sum_(dout, axis=axis, keepdim=True),
+    onnx=lambda onnx, x, axis: onnx.LogSoftmax(x, axis=axis) if x.rank else onnx.constant(0, x.dtype),
+)
 def log_softmax(x: Array, *, axis: int = -1) -> Results:
     """Logarithm of softmax along an axis, accurate where softmax rounds to 0."""
     shifted = x - np.max(x, axis=axis, keepdims=True)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
-
-
-@log_softmax.gradient
-def _(out: Value, dout: Value, axis: int) -> Gradients:
-    return dout - exp(out) * sum_(dout, axis=axis, keepdim=True)
-
-
-@log_softmax.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: int) -> OnnxResult:
-    return onnx.LogSoftmax(x, axis=axis) if x.rank else onnx.constant(0, x.dtype)

@@ -8,12 +8,10 @@ import numpy as np
 
 from app.errors import ShapeError
 from app.ops.definition import operator
-from app.ops.dtype import DTypeLike
 from app.ops.indexing import along, put_items
 from app.ops.public import public
-from app.ops.shaping import squeeze
-from app.ops.spec import UNKNOWN, Spec, count, normal_axis
-from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.spec import UNKNOWN, Spec, normal_axis
+from app.ops.values import Applied, Array, Gradient, OnnxNodes, OnnxResult, OnnxValue, Results, Value
 
 
 class TopK(NamedTuple):
@@ -36,18 +34,18 @@ def _order(x: Array, axis: int, descending: bool) -> Array:
     return np.flip(x.shape[axis] - 1 - np.argsort(turned, axis, kind="stable"), axis)
 
 
-@operator(_infer_sort, outputs=("out", "index"), optional_gradients=True)
+@operator(
+    _infer_sort,
+    outputs=("out", "index"),
+    optional_gradients=True,
+    gradient=lambda x_like, index, dout, axis: _put_back(dout, index, x_like, axis) if x_like.shape else dout,
+)
 def sorted_with_places(x: Array, *, axis: int = -1, descending: bool = False, stable: bool = False) -> Results:
     """Sorted values along an axis, and their indices."""
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     places = _order(x, axis, descending)
     return np.take_along_axis(x, places, axis), places
-
-
-@sorted_with_places.gradient
-def _(x_like: Value, index: Value, dout: Value, axis: int) -> Gradients:
-    return _put_back(dout, index, x_like, axis) if x_like.shape else dout
 
 
 def _put_back(dout: Gradient, index: Value, x_like: Value, axis: int) -> Gradient:
@@ -90,21 +88,18 @@ def _infer_topk(x: Spec, *, k: int = 1, axis: int = -1, largest: bool = True, so
     return Spec(shape, x.dtype), Spec(shape, "int64")
 
 
-@operator(_infer_topk, outputs=("out", "index"), optional_gradients=True, checked=True)
+@operator(
+    _infer_topk,
+    outputs=("out", "index"),
+    optional_gradients=True,
+    checked=True,
+    gradient=lambda x_like, index, dout, axis: _put_back(dout, index, x_like, axis),
+    onnx=lambda onnx, x, k, axis, largest: onnx.TopK(x, [k], axis=axis, largest=largest),
+)
 def largest_with_places(x: Array, *, k: int = 1, axis: int = -1, largest: bool = True, sorted: bool = True) -> Results:
     """The k largest or smallest values along an axis in order, and their indices."""
     places = np.take(_order(x, axis, largest), range(k), axis)
     return np.take_along_axis(x, places, axis), places
-
-
-@largest_with_places.gradient
-def _(x_like: Value, index: Value, dout: Value, axis: int) -> Gradients:
-    return _put_back(dout, index, x_like, axis)
-
-
-@largest_with_places.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, k: int, axis: int, largest: bool) -> OnnxResult:
-    return onnx.TopK(x, [k], axis=axis, largest=largest)
 
 
 @public(method=True)
@@ -113,58 +108,3 @@ def topk(
 ) -> TopK:
     """The k largest values along an axis in order, and their indices; the smallest with largest=False."""
     return TopK(*largest_with_places(x, int(k), -1 if axis is None else axis, largest, sorted))
-
-
-@public(method=True)
-def kthvalue(
-    x: Value, k: int, axis: int | None = None, keepdim: bool = False, name: str | None = None
-) -> tuple[Applied, Applied]:
-    """The k-th smallest value along an axis, and its index."""
-    along = -1 if axis is None else axis
-    values, places = largest_with_places(x, int(k), along, False)
-    last = [_slice_at(part, along, int(k) - 1) for part in (values, places)]
-    return (last[0], last[1]) if keepdim else (squeeze(last[0], axis=along), squeeze(last[1], axis=along))
-
-
-def _slice_at(x: Value, axis: int, place: int) -> Applied:
-    parts: list[slice] = [slice(None)] * len(x.shape)
-    parts[axis] = slice(place, place + 1)
-    return x[tuple(parts)]
-
-
-def _infer_unique(x: Spec, *, axis: int | None = None) -> tuple[Spec, ...]:
-    along = 0 if axis is None else normal_axis(axis, len(x.shape))
-    shape = (UNKNOWN,) if axis is None else (*x.shape[:along], UNKNOWN, *x.shape[along + 1 :])
-    there = count(x.shape) if axis is None else x.shape[along]
-    whole = Spec((UNKNOWN,), "int64")
-    return Spec(shape, x.dtype), whole, Spec((there,), "int64"), whole
-
-
-@operator(_infer_unique, outputs=("out", "index", "inverse", "counts"))
-def different(x: Array, *, axis: int | None = None) -> Results:
-    """Sorted unique elements, the indices of their first occurrences, the inverse indices, and the counts."""
-    out, index, inverse, counts = np.unique(x, True, True, True, axis)
-    return out, index, inverse.reshape(-1), counts
-
-
-@different.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None) -> OnnxResult:
-    return onnx.Unique(x, axis=axis, sorted=1, outputs=4)
-
-
-@public(method=True)
-def unique(
-    x: Value,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    dtype: DTypeLike = "int64",
-    name: str | None = None,
-) -> Applied:
-    """Sorted unique elements, or slices along an axis; on request with indices, inverse indices and counts."""
-    out, *more = different(x, axis=axis)
-    extras = [
-        m.astype(dtype) for m, wanted in zip(more, (return_index, return_inverse, return_counts), strict=True) if wanted
-    ]
-    return (out, *extras) if extras else out

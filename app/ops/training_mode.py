@@ -7,27 +7,19 @@ import numpy as np
 from app.ops.definition import operator
 from app.ops.lowering import Elementwise
 from app.ops.spec import Spec
-from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Element, OnnxNodes, OnnxResult, OnnxValue, Results
 
 
 @operator(
     lambda trained, known, *, training=True: trained,
     lowering=Elementwise(lambda trained, known, training: trained if training else known),
     has_training_mode=True,
+    gradient=lambda dout, training: (dout, None) if training else (None, dout),
+    onnx=lambda trained, known, training: trained if training else known,
 )
 def in_training(trained: Array, known: Array, *, training: bool = True) -> Results:
     """`trained` in training, `known` in inference."""
     return np.copy(trained if training else known)
-
-
-@in_training.gradient
-def _(dout: Value, training: bool) -> Gradients:
-    return (dout, None) if training else (None, dout)
-
-
-@in_training.in_onnx
-def _(trained: OnnxValue, known: OnnxValue, training: bool) -> OnnxResult:
-    return trained if training else known
 
 
 def _infer_running_mean(running: Spec, value: Spec, *, momentum: float = 0.9, training: bool = True) -> Spec:

@@ -43,12 +43,11 @@ def update(*remembered: str) -> Callable[[Formula], OpDef]:
         declare = operator(
             _infer,
             inputs=[p.name for p in parameters if p.default is p.empty],
+            attributes={p.name: p.default for p in parameters if p.default is not p.empty},
             outputs=("param", *remembered) if remembered else ("out",),
             lowering=Elementwise(formula),
         )
-        definition = declare(kernel)
-        definition.declare_attributes({p.name: p.default for p in parameters if p.default is not p.empty})
-        return definition
+        return declare(kernel)
 
     def _infer(param: Spec, grad: Spec, learning_rate: Spec, *states: Spec, **settings: float) -> tuple[Spec, ...]:
         return (param, *states[: len(remembered)])

@@ -1,4 +1,4 @@
-"""The windows that convolution and pooling slide over images: how many there are, and what each one covers."""
+"""The windows that convolution and pooling slide over images: their number, and the elements of each."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from app.ops.spec import UNKNOWN, Spec
 
 Pair = tuple[int, int]
 Padding = tuple[Pair, Pair] | Literal["same"]
-"""How many elements of padding stand before and after, for rows and for columns.
+"""The padding before and after the rows and the columns.
 
-"same" gives as many windows as there are rows and columns, divided by the stride and rounded up.
+"same" pads for as many windows as rows and columns, divided by the stride and rounded up.
 """
 Tap = tuple[slice, slice]
-"""The windows that have an element of the images at one offset into them, and those elements."""
+"""For one offset in the windows: the windows whose element there is not padding, and these elements."""
 Index = tuple[EllipsisType, slice, slice]
 """Rows and columns of arrays of images."""
 
 
 def check_images(x: Spec) -> None:
-    """Refuse a value that does not have the four axes of images."""
+    """Raise an error if a value does not have the four axes of images."""
     if len(x.shape) != 4:
         raise ShapeError(f"expected images of shape [images, channels, height, width], found shape {list(x.shape)}")
 
@@ -38,13 +38,13 @@ def may_be(shape: Shape, expected: Shape) -> bool:
 
 
 def check_pair(name: str, sizes: object) -> None:
-    """Refuse anything but two whole numbers above 0, one for the height and one for the width."""
+    """Raise an error unless `sizes` are two integers above 0, for the height and the width."""
     if not _are_whole(sizes) or min(sizes) < 1:
-        raise ShapeError(f"{name} must be two whole numbers above 0, found {sizes!r}")
+        raise ShapeError(f"{name} must be two integers above 0, found {sizes!r}")
 
 
 def check_windows(stride: Pair, padding: Padding, dilation: Pair = (1, 1)) -> None:
-    """Refuse settings that describe no windows."""
+    """Raise an error if the settings are invalid."""
     check_pair("stride", stride)
     check_pair("dilation", dilation)
     if padding == "same":
@@ -62,7 +62,7 @@ def _are_whole(sizes: object) -> TypeGuard[Pair]:
 def padding_along(
     padding: Padding, axis: int, size: int, kernel: int, stride: int, dilation: int = 1
 ) -> tuple[int, int]:
-    """The padding before and after an axis; where that of "same" is odd, there is more of it after."""
+    """The padding before and after an axis; an odd padding of "same" has one more after."""
     if padding != "same":
         before, after = padding[axis]
         return before, after
@@ -78,9 +78,9 @@ def window_count(
     dilation: int = 1,
     ceil_mode: bool = False,
 ) -> AnySize:
-    """How many windows there are along an axis of that size; -1 where the size is unknown.
+    """The number of windows along an axis; -1 if the size is unknown.
 
-    In `ceil_mode` a last window may reach over the end, as long as it begins before it.
+    With `ceil_mode`, the last window may extend beyond the end, but it must begin before the end.
     """
     if size == UNKNOWN or (kernel == UNKNOWN and padding != "same"):
         return UNKNOWN
@@ -104,7 +104,7 @@ def window_count(
 def counts_of(
     shape: Shape, kernel: Shape, stride: Pair, padding: Padding, dilation: Pair = (1, 1), ceil_mode: bool = False
 ) -> Shape:
-    """How many windows there are along the height and the width of images."""
+    """The numbers of windows along the height and the width of images."""
     return tuple(
         window_count(
             shape[2 + a],
@@ -119,7 +119,7 @@ def counts_of(
 
 
 def taps_along(size: int, count: int, kernel: int, stride: int, before: int, dilation: int = 1) -> list[Tap]:
-    """For each offset into a window: which of the windows have an element there, none of the padding, and which."""
+    """The taps of an axis, one for each offset in a window."""
     found = []
     for offset in range(kernel):
         shift = offset * dilation - before  # the element of window i is i * stride + shift
@@ -135,9 +135,9 @@ def taps_along(size: int, count: int, kernel: int, stride: int, before: int, dil
 
 
 def taps_of_parts(size: int, count: int) -> list[Tap]:
-    """The taps of windows that divide an axis into so many parts, as equal as they can be, which may share elements.
+    """The taps of windows that divide an axis into `count` parts of almost equal sizes, which may overlap.
 
-    Part i begins at i * size // count. Where size and count share a factor, windows that many apart are alike.
+    Part i begins at i * size // count. If size and count have a common factor, the parts repeat.
     """
     found = []
     alike = count // gcd(size, count)
@@ -150,6 +150,6 @@ def taps_of_parts(size: int, count: int) -> list[Tap]:
 
 
 def across(rows: Sequence[Tap], columns: Sequence[Tap]) -> Iterator[tuple[Index, Index]]:
-    """The taps of windows over rows and columns, row by row: windows and elements as indices into arrays of images."""
+    """The taps of both axes combined, row by row, as indices of arrays of windows and of images."""
     for (outer, inner), (outer_columns, inner_columns) in product(rows, columns):
         yield (..., outer, outer_columns), (..., inner, inner_columns)

@@ -1,4 +1,4 @@
-"""What an optimiser knows of its parameters: groups of them, each with its rule and its settings."""
+"""Parameter groups of an optimiser, each with its rule and settings."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ COMMON = ("params", "learning_rate", "weight_decay", "grad_clip")
 
 
 class Rule(NamedTuple):
-    """The operator that makes a step, and what it remembers of a parameter."""
+    """An update operator, and the state that it keeps for each parameter."""
 
     definition: OpDef
     states: Mapping[str, tuple[bool, float]] = MappingProxyType({})
-    """For each remembered value: whether it has the parameter's shape (else it is a scalar), and its first value."""
+    """For each state value: whether it has the parameter's shape (otherwise it is a scalar), and its initial value."""
     powers: Mapping[str, str] = MappingProxyType({})
-    """Remembered scalars that each step multiplies by a setting before the operator reads them, with that setting."""
+    """Scalars of the state that each step multiplies by a setting before the operator reads them, with that setting."""
 
 
 @dataclass(eq=False)
 class Group:
-    """Parameters that are changed in the same way."""
+    """Parameters with the same settings."""
 
     params: list[Any]
     rule: Rule
@@ -36,7 +36,7 @@ class Group:
     """A regularizer or, for decoupled weight decay, a coefficient."""
     grad_clip: Any = None
     settings: dict[str, Any] = field(default_factory=dict)
-    """Attributes of the rule's operator."""
+    """Attributes of the update operator."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
     """The group under the names of a façade, where one has its own."""
 

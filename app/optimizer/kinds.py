@@ -1,4 +1,4 @@
-"""The optimisers: the rule of each, and its settings."""
+"""The optimisers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sum_of_squares(first: float) -> Rule:
 
 
 class SGD(Optimizer):
-    """Steps against the gradient; with `momentum`, those of `Momentum`."""
+    """Stochastic gradient descent; with `momentum`, as `Momentum`."""
 
     rule = PLAIN
 
@@ -62,7 +62,7 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """Steps along a velocity, an exponentially weighted sum of the gradients."""
+    """SGD with momentum: steps along a velocity, the decaying sum of gradients."""
 
     rule = VELOCITY
 
@@ -84,7 +84,7 @@ class Momentum(Optimizer):
 
 
 class Adam(Optimizer):
-    """Steps of the mean gradient over the root of the mean square; with `amsgrad`, of the largest one so far."""
+    """Adam: the mean gradient divided by the root of the mean square, with `amsgrad` of the largest one so far."""
 
     rule = MOMENTS
 
@@ -146,7 +146,7 @@ class AdamW(Adam):
 
 
 class Adagrad(Optimizer):
-    """Steps over the root of the sum of all squared gradients."""
+    """Adagrad: the gradient divided by the root of the sum of all squared gradients."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps in proportion to the root mean square of recent steps, over that of recent gradients."""
+    """Adadelta: the gradient times the root mean square of recent steps, divided by that of recent gradients."""
 
     rule = MEAN_SQUARES
 
@@ -182,7 +182,7 @@ class Adadelta(Optimizer):
 
 
 class RMSProp(Optimizer):
-    """Steps over the root mean square of recent gradients; with `centered`, over their standard deviation."""
+    """RMSProp: the gradient divided by the root mean square of recent gradients, or by their standard deviation."""
 
     rule = MEAN_SQUARE
 

@@ -1,4 +1,4 @@
-"""The base of every optimiser, in both modes. An optimiser itself is a `Rule` and settings: see `kinds.py`."""
+"""The base class of optimisers. An optimiser is a `Rule` and settings: see `kinds.py`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEDULER = "LR_Scheduler"
 
 
 class Optimizer:
-    """The base. In a Program, `minimize` appends the backward pass and the steps; eagerly, `step` makes a step."""
+    """The base class. In a Program, `minimize` appends the backward pass and the updates; eagerly, `step` updates."""
 
     rule: Rule
 
@@ -45,7 +45,7 @@ class Optimizer:
         self._learning_rate = learning_rate
         attributes = {**self.rule.definition.attributes, **(settings or {})}
         self.default = Group([], self.rule, 1.0, weight_decay, grad_clip, attributes)
-        """The settings of parameters that belong to no group."""
+        """The settings of parameters without a group."""
         self.groups = groups_of(parameters, self.default)
         """The parameters; None where they are those of a Program, which `minimize` finds."""
         self._memory: dict[int, list[Tensor]] = {}
@@ -74,7 +74,7 @@ class Optimizer:
         self._learning_rate = value
 
     def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
-        """Let the learning rate follow a schedule."""
+        """Set a schedule for the learning rate."""
         if not isinstance(scheduler, LRScheduler):
             raise AppError(f"set_lr_scheduler takes an LRScheduler, not {scheduler!r}")
         self._learning_rate = scheduler
@@ -85,7 +85,7 @@ class Optimizer:
         return isinstance(self._learning_rate, LRScheduler) and self._learning_rate.each_step
 
     def advance(self) -> None:
-        """Advance a schedule that goes on with every step; called after each step."""
+        """Advance a schedule that changes with every step; called after each step."""
         if self.advances:
             self._learning_rate.step()  # type: ignore[union-attr]
 
@@ -102,7 +102,7 @@ class Optimizer:
         apply(rule.definition, [parameter, gradient, learning_rate, *states], settings, into=changed)
 
     def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
-        """The gradient, plus that of the parameter's own regularizer or else of its group's."""
+        """The gradient plus that of the regularizer of the parameter or, without one, of its group."""
         own = getattr(getattr(parameter, "attr", None), "regularizer", None)
         if own is None and group.weight_decay is None:
             return gradient
@@ -122,7 +122,7 @@ class Optimizer:
 
     @no_grad()
     def step(self) -> None:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         if self.groups is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to change")
         tracer = modes().tracer
@@ -151,23 +151,23 @@ class Optimizer:
         return self._memory[id(parameter)]
 
     def states_of(self, parameter: Tensor) -> dict[str, Tensor]:
-        """What is remembered of a parameter, by name."""
+        """The state of a parameter, by name."""
         return dict(zip(self.rule.states, self._states_of(parameter, self.default), strict=True))
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Set the gradients of every parameter to zero, or to None."""
+        """Set the gradients of all parameters to zero, or to None."""
         for parameter in self._parameter_list or []:
             parameter.clear_grad(set_to_zero)
 
     clear_gradients = clear_grad
 
-    # What is remembered, for a file
+    # State, for a file
 
     def _names_of_states(self, parameter: Any) -> list[str]:
         return [f"{parameter.name}_{state}_0" for state in self.rule.states]
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered of every parameter that was changed, and the state of the schedule."""
+        """The state of every parameter that was updated, and of the schedule."""
         state: dict[str, Any] = {}
         for parameter in self._parameter_list or []:
             if id(parameter) in self._memory:
@@ -177,7 +177,7 @@ class Optimizer:
         return state
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` of such an optimiser returned."""
+        """Load the state that `state_dict` returned."""
         schedule = state_dict.get(SCHEDULER)
         if schedule is not None and isinstance(self._learning_rate, LRScheduler):
             self._learning_rate.set_state_dict(schedule)
@@ -209,7 +209,7 @@ class Optimizer:
         parameters: Sequence[Any] | None = None,
         no_grad_set: Any = None,
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """Minimise a loss: append the steps to its Program or, for a Tensor whose backward() has run, make a step."""
+        """Minimise a loss: append the updates to its Program or, for a Tensor whose backward() has run, make a step."""
         if isinstance(loss, Tensor):
             self.step()
             return [], [(p, p.grad) for p in self._parameter_list or []]
@@ -233,7 +233,7 @@ class Optimizer:
     def apply_gradients(
         self, params_grads: Sequence[tuple[Any, Any]], startup_program: Program | None = None
     ) -> list[Any]:
-        """Append the steps of parameters to the Program of their gradients. Returns the operators."""
+        """Append the updates of parameters to the Program of their gradients. Returns the operators."""
         if not params_grads:
             raise AppError("there is no trainable parameter that the loss depends on")
         startup = startup_program or default_startup_program()
@@ -284,14 +284,14 @@ class Optimizer:
 
 
 def first_state(parameter: Tensor, shaped: bool, value: float) -> Tensor:
-    """A Tensor that remembers something of a parameter: in the parameter's shape, or a scalar."""
+    """The initial state of a parameter: a Tensor of its shape, or a scalar."""
     array = np.full(tuple(parameter.shape) if shaped else (), value, remembered_as(parameter))
     state: Tensor = parameter.result_class(array)
     return state
 
 
 def remembered_as(parameter: Any) -> str:
-    """The element type of what is remembered of a parameter. Half precision would lose numbers this small."""
+    """The element type of a parameter's state. Half precision would lose small numbers."""
     dtype = canonical(parameter.dtype)
     return "float32" if dtype == "float16" else dtype
 

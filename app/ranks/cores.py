@@ -17,7 +17,7 @@ NUMBA = ("NUMBA_NUM_THREADS",)
 
 
 def share(world: Any) -> str:
-    """Limit this rank's threads to its share; gives a line about all ranks, for a run's introduction."""
+    """Limit this rank's threads to its share. Returns a line about all ranks for the first lines of a run."""
     host, cores = world.host, sorted(_cores())
     ranks = [set(theirs) for there, theirs in world.gather((host, cores)) if there == host]
     mine = max(1, int(sum(Fraction(1, sum(core in theirs for theirs in ranks)) for core in cores)))
@@ -25,7 +25,7 @@ def share(world: Any) -> str:
 
 
 def limit(threads: int) -> str:
-    """Limit the threads of this process, now and in what is loaded later; says to what."""
+    """Limit the threads of this process, including libraries that are loaded later. Returns the limits."""
     return f"{_limit('BLAS', BLAS, threads)}, {_limit('Numba', NUMBA, threads)}"
 
 
@@ -37,7 +37,7 @@ def _cores() -> set[int]:
 
 
 def _limit(what: str, variables: tuple[str, ...], threads: int) -> str:
-    """Limit one kind of threads, now and in what is loaded later; says to what."""
+    """Limit one kind of threads, including libraries that are loaded later. Returns the limit."""
     set_by_user = [f"{name}={os.environ[name]}" for name in variables if os.environ.get(name)]
     if set_by_user:
         return f"{what} as {' '.join(set_by_user)} says"
@@ -49,7 +49,7 @@ def _limit(what: str, variables: tuple[str, ...], threads: int) -> str:
     elif "numba" in sys.modules:  # which has read the variable
         import numba
 
-        with contextlib.suppress(RuntimeError):  # its threads are at work: the user has begun
+        with contextlib.suppress(RuntimeError):  # its threads are running: the user's program has begun
             numba.config.reload_config()
     return f"{threads} for {what}"
 
@@ -57,7 +57,7 @@ def _limit(what: str, variables: tuple[str, ...], threads: int) -> str:
 def _said(ranks: list[tuple[str, int, int, str]]) -> str:
     """A line for each host: `Ranks: 2 on host a with 2 cores, processes 4711 4712; threads of each: 1 for BLAS, ...`.
 
-    mpiexec calls a rank that was killed by its process.
+    mpiexec names a killed rank by its process.
     """
     lines = []
     for host in dict.fromkeys(there for there, *_ in ranks):

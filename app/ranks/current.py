@@ -1,4 +1,4 @@
-"""Which world of ranks this process belongs to."""
+"""The world of ranks of this process."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ _current: World | None = None
 
 
 def current() -> World:
-    """The world of this process; the first call meets the other ranks."""
+    """The world of this process. The first call connects to the other ranks."""
     global _current
     if _current is None:
         launch = launched()
         if launch is None:
             _current = World()
         else:
-            from app.ranks.mpi import meet  # imported late, as few processes need it
+            from app.ranks.mpi import meet  # imported late: few processes need it
 
             _current = meet(launch)
     return _current
 
 
 def entered() -> World | None:
-    """The world of this process, if it has met the other ranks."""
+    """The world of this process, if it is connected."""
     return _current
 
 
 def place() -> tuple[int, int]:
-    """The rank of this process and the number of ranks, as far as is known before they have met."""
+    """The rank of this process and the number of ranks, known before they are connected."""
     if _current is not None:
         return _current.rank, _current.size
     launch = launched()
@@ -40,7 +40,7 @@ def place() -> tuple[int, int]:
 
 @contextmanager
 def using(world: World | None) -> Iterator[World | None]:
-    """Within the block, this is the world of the process; with None, it is looked for again."""
+    """A block with another world; with None, the world is determined again."""
     global _current
     before, _current = _current, world
     try:

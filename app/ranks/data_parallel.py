@@ -26,16 +26,16 @@ from app.ranks import operators
 from app.ranks.messages import BUCKET
 
 COMMUNICATION = "communication"
-"""The role of the operators that are inserted."""
+"""The role of inserted operators."""
 
 WEIGHT = "weight_of_rank"
-"""What the names of the variables begin with that hold the weight of a rank, one for each element type."""
+"""The prefix of the variables that hold the weight of a rank, one for each element type."""
 
 Shape = Literal["none", "allreduce", "pserver"]
 
 
 class Place(Protocol):
-    """Which of how many ranks a Program is for: all that the passes ask of a World."""
+    """A rank and the number of ranks, all that the passes need of a World."""
 
     @property
     def rank(self) -> int: ...
@@ -53,7 +53,7 @@ def data_parallel(
 
 
 def statistics_of(program: Program) -> list[str]:
-    """What a Program keeps of each batch beside its update, such as the running means of BatchNorm."""
+    """State that a Program updates with each batch besides parameters, such as the running means of BatchNorm."""
     block = program.global_block()
     ops = [op for op in block.ops if op.role not in (OPTIMIZE, COMMUNICATION)]
     varying = _descendants(ops, [v.name for v in block.vars.values() if v.is_data])
@@ -62,7 +62,7 @@ def statistics_of(program: Program) -> list[str]:
 
 
 class _Pass:
-    """The Program of a rank on its way: operators of the source are copied one by one."""
+    """Builds the Program of a rank by copying the operators of the source."""
 
     def __init__(self, program: Program, place: Place, bucket: int):
         self.source = program.global_block()
@@ -92,7 +92,7 @@ class _Pass:
         raise NotImplementedError
 
     def _read(self, ops: list[Operator], before: list[Operator], seed: Operator) -> tuple[list[str], list[str]]:
-        """What updates read of the batch: gradients, and values that are not weighted by where they come from."""
+        """The values of a batch that updates read: gradients, and values that are not weighted yet."""
         weighted = _descendants(before, seed.outputs)
         varying = weighted | _descendants(before, [v.name for v in self.source.vars.values() if v.is_data])
         read = dict.fromkeys(n for op in ops for n in op.inputs if n in varying and not self.persists(n))
@@ -106,7 +106,7 @@ class _Pass:
         copied = op.copied_into(self.block)
         self.block.ops.append(copied)
         stream = copied.attributes["seed"] if op.definition.random else None
-        if stream is not None and self.place.rank:  # each rank draws numbers of its own
+        if stream is not None and self.place.rank:  # each rank draws its own random numbers
             copied.attributes["seed"] = (stream[0], stream[1] + (self.place.rank << 32))
 
     def _begin_with_weight(self, seed: Operator) -> None:
@@ -122,7 +122,7 @@ class _Pass:
         self.block.ops.append(Operator(multiply, [value, weight], [result], {}, role))
 
     def insert(self, collective: OpDef, names: Iterable[str]) -> None:
-        """Add a collective over values, which changes them in place."""
+        """Add an in-place collective over values."""
         if names := list(names):
             changed = names if collective.infer_outputs([self.block.var(n).spec for n in names], {}) else []
             self.block.ops.append(Operator(collective, names, changed, {"bucket": self.bucket}, COMMUNICATION))
@@ -150,7 +150,7 @@ class _AllReduce(_Pass):
 
 
 class _ParameterServer(_Pass):
-    """Rank 0 makes the update, and sends what changed: parameters, and what else the forward pass reads."""
+    """Rank 0 makes the update and sends what changed: parameters, and other values that the forward pass reads."""
 
     def update(self, ops: list[Operator], gradients: list[str], others: list[str]) -> None:
         changed = {n for op in ops for n in op.outputs if self.persists(n)}
@@ -166,7 +166,7 @@ class _ParameterServer(_Pass):
 
 
 def _seed_of(block: Block, loss: str) -> Operator:
-    """The operator with which the backward pass of a loss begins."""
+    """The first operator of the backward pass of a loss."""
     name = block.var(loss).grad_name
     gradients: set[str] = set()
     for op in block.ops:
@@ -178,7 +178,7 @@ def _seed_of(block: Block, loss: str) -> Operator:
 
 
 def _descendants(ops: Sequence[Operator], names: Iterable[str]) -> set[str]:
-    """The variables that depend on some others, with these."""
+    """Some variables and all that depend on them."""
     found = set(names)
     for op in ops:
         if not found.isdisjoint(filter(None, op.inputs)):
@@ -187,7 +187,7 @@ def _descendants(ops: Sequence[Operator], names: Iterable[str]) -> set[str]:
 
 
 def _only_subtracts(block: Block) -> bool:
-    """Whether a Program ends with updates, each of which is a parameter less a multiple of what the batch gives."""
+    """Whether all updates of a Program subtract a multiple of a gradient from a parameter."""
     updates = [op for op in block.ops if op.role == OPTIMIZE]
     before = block.ops[: len(block.ops) - len(updates)]
     computed = {name for op in before for name in op.outputs}

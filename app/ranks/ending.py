@@ -51,7 +51,7 @@ def run(command: Callable[[], int]) -> int:
 
 
 def join() -> None:
-    """Meet the other ranks in a program that `run` does not run: however it ends, all ranks end."""
+    """Connect to the other ranks in a program that was not started by `run`. When it ends, all ranks end."""
     if launched() is not None:
         sys.excepthook = _uncaught
         atexit.register(_leave)
@@ -73,14 +73,14 @@ def _uncaught(kind: type[BaseException], error: BaseException, at: TracebackType
 
 
 def _silence() -> io.StringIO:
-    """Let only rank 0 be heard; gives what this rank writes to standard error."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
+    """Silence all ranks but rank 0. Returns what this rank writes to standard error."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
     sys.stderr = heard = io.StringIO()
     return heard
 
 
 def _told(error: BaseException, heard: io.StringIO | None) -> tuple[str, int]:
-    """What the command line says of an error, and the exit status."""
+    """The message of an error, and the exit status."""
     at = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame of `run`
 
     def again() -> int:
@@ -103,8 +103,8 @@ def _trace(error: BaseException, at: TracebackType | None) -> str:
 
 
 def _end(error: BaseException, message: str, status: int) -> NoReturn:
-    """Print a message and end all ranks, or have rank 0 do so."""
-    from app.ranks.mpi import MPIWorld  # imported late, as few processes need it
+    """Print a message and end all ranks, or let rank 0 do so."""
+    from app.ranks.mpi import MPIWorld  # imported late: few processes need it
 
     world = entered()
     if isinstance(world, MPIWorld) and world.rank:

@@ -18,7 +18,7 @@ from app.ranks.world import World
 
 
 class RankExecutor(Executor):
-    """An Executor of one rank, which is given the batches of all ranks."""
+    """An Executor for one rank. It is given whole batches and runs its part."""
 
     def __init__(self, world: World, engine: str = "reference", sparse: bool = True):
         super().__init__(engine=engine, sparse=sparse)
@@ -26,7 +26,7 @@ class RankExecutor(Executor):
         self._shared: dict[str, np.ndarray] = {}
 
     def start(self, startup: Program, main: Program, scope: Scope) -> None:
-        """Give the variables of a rank's Program their first values; parameters get those of rank 0."""
+        """Initialise the variables of a rank's Program; parameters get the values of rank 0."""
         self.run(startup, scope=scope)
         if self._world.size == 1:
             return
@@ -42,7 +42,7 @@ class RankExecutor(Executor):
                 self.put(scope, name, scope.values[name])
 
     def put(self, scope: Scope, name: str, value: np.ndarray) -> None:
-        """Set a variable; a parameter that ranks average stays in the memory that they share."""
+        """Set a variable. Parameters in shared memory stay there."""
         if name in self._shared:
             self._shared[name][...] = value
             value = self._shared[name]
@@ -87,7 +87,7 @@ class RankExecutor(Executor):
 
 
 def _averaged(program: Program, scope: Scope) -> list[str]:
-    """The parameters that a Program averages over the ranks, and that travel in messages of their own."""
+    """The parameters that a Program averages and that are sent in messages of their own."""
     ops = [op for op in program.global_block().ops if op.definition is average]
     names = [(name, op.attributes["bucket"]) for op in ops for name in op.outputs if name in scope.values]
     return [name for name, bucket in names if scope.values[name].nbytes >= bucket]
@@ -109,7 +109,7 @@ def rows_of(count: int, place: Place) -> tuple[int, int]:
 
 
 def shards(batches: Batches, place: Place) -> Iterator[Shard]:
-    """A rank's part of every batch, in order: of the full ones together, and of the last one if that is smaller."""
+    """A rank's part of every batch in order: of all full batches, and of a smaller last one."""
     full = batches.count // batches.batch_size
     if full:
         yield _shard(batches[:full], full, batches.batch_size, place)
@@ -118,7 +118,7 @@ def shards(batches: Batches, place: Place) -> Iterator[Shard]:
 
 
 def _shard(batches: Batches, many: int, count: int, place: Place) -> Shard:
-    """A rank's part of so many batches of `count` rows each."""
+    """A rank's part of batches of `count` rows each."""
     first, mine = rows_of(count, place)
     order = np.arange(batches.count) if batches.order is None else batches.order
     rows = order.reshape(many, count)[:, first : first + mine] if mine else order.reshape(many, count)[:, :1]

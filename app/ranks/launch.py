@@ -1,4 +1,4 @@
-"""How this process was started: by itself, or by an MPI launcher as one of several ranks.
+"""Whether an MPI launcher started this process as one of several ranks.
 
 Launchers set environment variables, so nothing of MPI is imported to find out that there is none.
 """
@@ -16,14 +16,14 @@ _LAUNCHERS = (
 
 
 class Launch(NamedTuple):
-    """What the launcher said: which of how many ranks; 0 where it did not say how many."""
+    """The rank and the number of ranks that the launcher set; 0 if it set no number."""
 
     rank: int
     size: int
 
 
 def launched() -> Launch | None:
-    """What a launcher said of this process; None without a launcher, or where it started one rank only."""
+    """The Launch of this process; None without a launcher, or with one rank only."""
     for rank, size in _LAUNCHERS:
         if os.environ.get(rank, "").isdecimal():
             said = os.environ.get(size, "")
@@ -33,6 +33,6 @@ def launched() -> Launch | None:
 
 
 def hide_launch() -> None:
-    """Remove the launcher's variables, so that no process that this one starts takes itself for a rank."""
+    """Remove the launcher's variables, so that child processes are not taken for ranks."""
     for rank, _ in _LAUNCHERS:
         os.environ.pop(rank, None)

@@ -1,4 +1,4 @@
-"""How arrays travel: large ones as they lie in memory, small ones of one type together in a buffer."""
+"""Messages: large arrays are sent as they are, small ones of one type together in a buffer."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 BUCKET = 1 << 16
-"""An array of so many bytes travels by itself: sending it takes longer than a message needs to get under way."""
+"""Arrays of this many bytes are sent alone: transfer takes longer than the latency of a message."""
 
 Exchange = Callable[[np.ndarray], None]
-"""What is done with a message, in place."""
+"""The in-place operation on a message."""
 
 
 def in_messages(arrays: Sequence[np.ndarray], bucket: int, exchange: Exchange) -> Callable[[], None]:
-    """A function that does something with all numbers of the arrays, in place, a message at a time."""
+    """A function that applies an in-place operation to arrays, one message at a time."""
     large = [array.reshape(array.size) for array in arrays if array.nbytes >= bucket]
     small: dict[str, list[np.ndarray]] = {}
     for array in arrays:

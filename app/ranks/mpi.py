@@ -24,24 +24,24 @@ from app.ranks.shared import SharedArrays, shared_arrays
 from app.ranks.world import TIMEOUT, DistError, RankError, Reduction, World
 
 _TESTS = 30
-"""How often a call is tested before anything else is looked at."""
+"""How often a call is tested before anything else happens."""
 _YIELDING, _NAP = 0.02, 0.0002
-"""Seconds for which a waiting rank only yields its core; then how long it sleeps between tests."""
+"""Seconds in which a waiting rank only yields its core; afterwards, the seconds it sleeps between tests."""
 _LOOK, _ANSWERS = 0.05, 2.0
-"""Seconds between two looks for notices, and for the answers of the other ranks."""
+"""Seconds between two checks for notices, and for the answers of other ranks."""
 
 
 class Notice(msgspec.Struct):
-    """What ranks tell each other beside their work, over a communicator of its own."""
+    """A message between ranks besides their work, on a separate communicator."""
 
     rank: int
     call: int = 0
     name: str = ""
     """The call in which the rank waits."""
     asks: bool = False
-    """Whether the others are to answer where they are."""
+    """Whether the others are asked where they are."""
     error: str | None = None
-    """What to print, where the rank ends because of an error."""
+    """The message to print, if the rank ends because of an error."""
     status: int = 0
 
 
@@ -49,7 +49,7 @@ _read = msgspec.msgpack.Decoder(Notice).decode
 
 
 def meet(launch: Launch) -> MPIWorld:
-    """Meet the other ranks."""
+    """Connect to the other ranks."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of what is checked below
@@ -147,7 +147,7 @@ class MPIWorld(World):
         self._finish("the end", self._aside.Ibarrier())
 
     def tell(self, rank: int, message: str, status: int, patience: float) -> None:
-        """Let a rank know that this one ends because of an error, and leave it so many seconds to end all."""
+        """Tell a rank that this one ends because of an error, and give it some seconds to end all."""
         self._tell(Notice(self.rank, error=message, status=status), rank)
         until = time.monotonic() + patience
         while time.monotonic() < until:
@@ -160,7 +160,7 @@ class MPIWorld(World):
         self._mpi.COMM_WORLD.Abort(status)
 
     def _unlink_shared_files(self) -> None:
-        """Remove the names of MPICH's files in /dev/shm, which it would leave behind where ranks are killed."""
+        """Unlink MPICH's files in /dev/shm, which would remain if ranks are killed."""
         try:
             with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
                 mine = re.findall(r" (/dev/shm/mpich_shm_\w+)$", maps.read(), re.MULTILINE)
@@ -215,7 +215,7 @@ class MPIWorld(World):
         self._sent.append((text, self._aside.Isend([text, self._mpi.BYTE], dest=rank)))
 
     def _look(self, name: str) -> None:
-        """Take in the notices that have arrived, and answer; an error of another rank is raised here."""
+        """Read and answer notices. An error of another rank is raised here."""
         self._sent = [(text, request) for text, request in self._sent if not request.Test()]
         status = self._mpi.Status()
         while (message := self._aside.Improbe(status=status)) is not None:

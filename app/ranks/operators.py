@@ -1,4 +1,4 @@
-"""The collective operators: what ranks do together, as operators that any engine runs."""
+"""The collective operators, which any engine runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.ranks.messages import BUCKET, in_messages
 
 
 def _collective(name: str, exchange: Callable[[np.ndarray], None], changes: bool = True) -> OpDef:
-    """The operator that does this with its inputs, in place; `changes` says whether their values change."""
+    """An operator that applies this to its inputs in place; `changes` says whether their values change."""
 
     def calls(arrays: Sequence[np.ndarray], bucket: int) -> Callable[[], None]:
         return in_messages(arrays, bucket, exchange)

@@ -1,4 +1,4 @@
-"""Do all ranks work on the same? Asked before a run begins, and of the parameters after each epoch.
+"""Checks that all ranks work on the same: before a run begins, and of the parameters after each epoch.
 
 Ranks that were started with another configuration, other data, other operators or another copy of the framework would
 compute gradients of different things, whose sums look like any others.
@@ -59,7 +59,7 @@ def framework() -> str:
 
 
 def digest(text: str) -> str:
-    """What stands for a text where it is compared."""
+    """The hash by which texts are compared."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What a world of ranks does, and what can go wrong in it."""
+"""`World`: the ranks of a run and their collective operations."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 Reduction = Literal["sum", "avg", "prod", "max", "min"]
 
 TIMEOUT = 120.0
-"""Seconds that ranks wait for each other by default."""
+"""The default time limit of waiting, in seconds."""
 
 
 class DistError(AppError, RuntimeError):
-    """Ranks that cannot work together as they were started, or as they were asked to."""
+    """Ranks that were started or used in a way that cannot work."""
 
 
 class RankError(DistError):
-    """Another rank failed, or did not come: what to print, and the exit status."""
+    """Another rank failed or did not respond. Has the message and the exit status."""
 
     def __init__(self, message: str, status: int = 1):
         super().__init__(message)
@@ -38,35 +38,35 @@ class World:
 
     rank, size = 0, 1
     local_rank = 0
-    """The rank among those of this host."""
+    """The rank among the ranks of this host."""
     said = ""
-    """A line about the ranks and their threads, for the introduction of a run; '' for one rank."""
+    """A line about the ranks and their threads for the first lines of a run; '' for one rank."""
 
     def name(self, rank: int) -> str:
-        """What a message calls a rank."""
+        """The name of a rank in messages."""
         return f"rank {rank}"
 
     def configure(self, timeout: float = TIMEOUT) -> None:
         """Set the time limit."""
 
     def allreduce(self, buffer: np.ndarray, how: Reduction = "sum") -> None:
-        """Replace each rank's numbers by the sum over all ranks, or another reduction."""
+        """Replace an array on every rank with its sum, or another reduction, over all ranks."""
 
     def reduce(self, buffer: np.ndarray, root: int = 0) -> None:
-        """Replace the root's numbers by the sum over all ranks; the others keep theirs."""
+        """Replace an array on the root with its sum over all ranks; the others keep theirs."""
 
     def broadcast(self, buffer: np.ndarray, root: int = 0) -> None:
-        """Replace each rank's numbers by those of the root."""
+        """Replace an array on every rank with that of the root."""
 
     def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, in their order, at each of them: plain data, such as text and numbers."""
+        """Collect plain data, such as text and numbers, of all ranks on every rank, in order."""
         return [value]
 
     def barrier(self) -> None:
-        """Wait until every rank has come here."""
+        """Wait until every rank has called this."""
 
     def shared(self, like: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-        """Arrays like these in memory that all ranks see, where the mean is taken without copies; None without such."""
+        """Allocate such arrays in shared memory, where means need no copies; None without shared memory."""
         return None
 
     def leave(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.lookup import find_operator, split_settings, values_taken
-from app.custom.source import written_as
+from app.custom.operator import written_as
 from app.data.dataset import CLASSES
 from app.engine import Scope
 from app.errors import AppError, ConfigError, OperatorError, ShapeError

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from app.custom.source import source_hash
+from app.custom.source_hash import source_hash
 from app.errors import ConfigError, FileError, OperatorError
 from app.nn import Layer
 from app.run.checkpoints import Checkpoint, newest

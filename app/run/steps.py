@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.untouched import inputs_watched
+from app.custom.read_only import inputs_watched
 from app.data import Batches
 from app.errors import AppError, OperatorError
 from app.ranks.current import current

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.custom.in_files import parted
+from app.custom.references import parted
 from app.errors import AppError
 from app.files import read_file
 from app.printing import escaped

@@ -1,4 +1,4 @@
-"""Programs: building them, differentiating them, running them."""
+"""Building, differentiating, running and saving Programs."""
 
 from app.custom.py_func import py_func
 from app.device import cpu_places

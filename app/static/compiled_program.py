@@ -1,4 +1,4 @@
-"""A Program with the wish that it be compiled, as Paddle's programs express it."""
+"""`CompiledProgram`, Paddle's way to request compilation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.graph import Program
 
 
 class CompiledProgram:
-    """An Executor runs it with the compiled engine, whichever engine it uses otherwise."""
+    """A Program that an Executor runs with the compiled engine."""
 
     engine = "compiled"
 
@@ -16,17 +16,17 @@ class CompiledProgram:
         self.program = program
 
     def with_data_parallel(self, loss_name: str | None = None, **settings: Any) -> CompiledProgram:
-        """The same: there is one device to run on."""
+        """Returns itself: there is one device."""
         return self
 
 
 class _Strategy:
-    """Settings of another framework's engine: they can be set, and change nothing here."""
+    """Settings that Paddle programs make. They have no effect."""
 
 
 class BuildStrategy(_Strategy):
-    """How a Program should be rewritten before it is run."""
+    """Settings of compilation. They have no effect."""
 
 
 class ExecutionStrategy(_Strategy):
-    """With how many threads a Program should be run."""
+    """Settings of execution. They have no effect."""

@@ -1,4 +1,4 @@
-"""Control flow as functions: `cond`, `while_loop`, `case` and `switch_case`, over Variables as over Tensors."""
+"""Control flow as functions, for Variables and Tensors: `cond`, `while_loop`, `case` and `switch_case`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cond(
     name: str | None = None,
     return_names: Sequence[str] | None = None,
 ) -> Any:
-    """What `true_fn` gives where `pred` holds, else what `false_fn` gives: the same structure, shapes and types."""
+    """The result of `true_fn` if `pred` is true, else of `false_fn`. Both must match in structure, shapes and types."""
     for role, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if function is not None and not callable(function):
             raise OperatorError(f"operator cond: {role} must be a function, found {function!r}")
@@ -59,7 +59,7 @@ def while_loop(
     is_test: bool = False,
     name: str | None = None,
 ) -> list[Any]:
-    """Replace `loop_vars` by what `body` makes of them for as long as `cond` holds of them; gives the last ones."""
+    """Replace `loop_vars` with `body(*loop_vars)` while `cond(*loop_vars)` is true. Returns the last ones."""
     label = f"operator while_loop (condition{_at(cond)}, body{_at(body)})"
     if not callable(cond) or not callable(body):
         raise OperatorError(f"{label}: cond and body must be functions, found {cond!r} and {body!r}")
@@ -92,7 +92,7 @@ def case(
     default: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """What the function beside the first condition that holds gives; where none does, `default`, or the last one."""
+    """The result of the function of the first true condition; without one, of `default` or the last function."""
     pairs = list(pred_fn_pairs) if isinstance(pred_fn_pairs, (list, tuple)) else []
     if not pairs or not all(isinstance(p, (list, tuple)) and len(p) == 2 and callable(p[1]) for p in pairs):
         raise OperatorError(
@@ -116,7 +116,7 @@ def switch_case(
     default: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """What the function of that number gives; where there is none, `default`, or the one of the largest number."""
+    """The result of the function with that index; without one, of `default` or the function with the largest index."""
     listed = list(branch_fns.items() if isinstance(branch_fns, Mapping) else branch_fns)
     pairs = listed if all(isinstance(item, (list, tuple)) for item in listed) else list(enumerate(listed))
     numbers = [pair[0] for pair in pairs]
@@ -131,7 +131,7 @@ def switch_case(
     return case([(equal(branch_index, number), function) for number, function in pairs], default)
 
 
-# What is given now
+# For values that are known now
 
 
 def _truth(operator: str, pred: Any) -> bool:
@@ -159,11 +159,11 @@ def _listed(label: str, made: Any, count: int) -> list[Any]:
     return news
 
 
-# What will be known when the Program runs
+# For values that are known when the Program runs
 
 
 def _program_of(leaves: Sequence[Any]) -> Program | None:
-    """The Program that values belong to; where they are numbers, the mode decides."""
+    """The Program of the values; for numbers, the mode decides."""
     for leaf in leaves:
         if isinstance(leaf, Variable):
             return leaf.program
@@ -224,6 +224,6 @@ def _named(path: str, return_names: Sequence[str] | None) -> str:
 
 
 def _at(function: Any) -> str:
-    """Where a function was written, as far as that is known."""
+    """Where a function was defined, if known."""
     code = getattr(function, "__code__", None)
     return f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""

@@ -1,4 +1,4 @@
-"""What a Program is fed: variables for it, descriptions of it, and rows of examples made into it."""
+"""Inputs of Programs: `data`, `InputSpec` and `DataFeeder`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.ops.spec import UNKNOWN, plain_sizes
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_level: int = 0) -> Variable:
-    """A variable that is fed at every run; -1 or None is an axis of any size."""
+    """A variable that is fed in every run. -1 or None stands for an axis of any size."""
     block = default_main_program().global_block()
     return block.create_var(name, shape, dtype, is_data=True, stop_gradient=True)
 
 
 class InputSpec:
-    """A shape, an element type and perhaps a name: what is said of a value that does not exist yet."""
+    """The description of an input: its shape, element type and, optionally, name."""
 
     def __init__(self, shape: Sequence[int | None], dtype: Any = "float32", name: str | None = None):
         self.shape = plain_sizes(shape)
@@ -29,7 +29,7 @@ class InputSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> InputSpec:
-        """The shape and type of a Tensor or a Variable."""
+        """The InputSpec of a Tensor or a Variable."""
         return cls(tensor.shape, tensor.dtype, name or tensor.name)
 
     def __repr__(self) -> str:
@@ -37,14 +37,14 @@ class InputSpec:
 
 
 class DataFeeder:
-    """Makes a batch of examples, each a row with one item for each variable, into what an Executor is fed."""
+    """Converts a batch of examples, each with one item for each variable, to a feed for an Executor."""
 
     def __init__(self, feed_list: Sequence[Variable | str], place: Any = None, program: Program | None = None):
         block = (program or default_main_program()).global_block()
         self._variables = [block.var(item) if isinstance(item, str) else item for item in feed_list]
 
     def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, np.ndarray]:
-        """For each variable the array of its items, in its shape and type."""
+        """The feed: for each variable the array of its items."""
         rows = list(iterable)
         for number, row in enumerate(rows):
             if len(row) != len(self._variables):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.in_files import OperatorTable, read_operators
+from app.custom.references import OperatorTable, read_operators
 from app.errors import FileError, MissingFileError, ProgramError
 from app.files import read_file, write_whole
 from app.graph import Program

@@ -1,4 +1,4 @@
-"""Layers of Programs as functions: each makes its parameters and appends its operators."""
+"""Layers of Programs as functions that create their parameters and append their operators."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def static_pylayer(
     backward_fn: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """A function over Tensors as an operator of the Program, with another one for its gradient."""
+    """An operator whose forward and backward are functions on Tensors."""
     if backward_fn is None and not all(v.stop_gradient for v in inputs):
         raise CustomOperatorError(
             "static_pylayer: without backward_fn all inputs must have stop_gradient=True; "

@@ -1,4 +1,4 @@
-"""Files of Programs and of the values that they keep, so that a network can be used where it was not trained."""
+"""Saving and loading Programs and their values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ VALUES = ".pdparams"
 
 
 def save(program: Program, model_path: str, protocol: int = 4, **settings: Any) -> None:
-    """Write the values that a Program keeps to `model_path.pdparams`."""
+    """Write the persistable values of a Program to `model_path.pdparams`."""
     write_values(Path(model_path + VALUES), program._persistable())
 
 
 def load(program: Program, model_path: str, executor: Any = None, var_list: Iterable[Variable] | None = None) -> None:
-    """Read the values of a Program, or of the variables listed, from what `save` wrote."""
+    """Read the values of a Program, or of the listed variables, from a file that `save` wrote."""
     read_values(Path(model_path + VALUES), program._persistable() if var_list is None else var_list)
 
 
@@ -45,13 +45,13 @@ def save_inference_model(
 
 
 def for_use(program: Program, feed: list[str], fetch: list[str], scope: Scope) -> SavedModel:
-    """What computes `fetch` from `feed`, and nothing else, with its values."""
+    """The part of a Program that computes `fetch` from `feed`, with its values."""
     needed = reduced(program.clone(for_test=True), feed, fetch)
     return SavedModel(needed, feed, fetch, {v.name: scope.value(v.name) for v in needed._persistable()})
 
 
 def reduced(program: Program, feed: list[str], fetch: list[str]) -> Program:
-    """The Program without what does not help to compute `fetch` from `feed`."""
+    """The Program without operators that are not needed to compute `fetch` from `feed`."""
     needed = dead_code(program, fetch)
     block = needed.global_block()
     used = {name for op in block.ops for name in (*op.inputs, *op.outputs)}

@@ -1,4 +1,4 @@
-"""Lists, tuples and dicts of values, nested in any way: taken apart into their values and put together again."""
+"""Flattening nested lists, tuples and dicts of values, and building them again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class Structure:
-    """A nest of values: the values in order, where each stands, and what puts others into their places."""
+    """A flattened nest of values, and how to build the nest from other values."""
 
     def __init__(self, shape: str, leaves: list[Any], paths: list[str], fill: Callable[[Iterator[Any]], Any]):
         self.shape = shape
-        """The nest in words, with an x for each value: what two nests must share to be alike."""
+        """The nest as text, with an x for each value. Equal nests have equal text."""
         self.leaves = leaves
         self.paths = paths
         self._fill = fill

@@ -1,4 +1,4 @@
-"""Variables of a Program that keep their values between runs, and names for its parts."""
+"""Persistable variables of a Program, and name scopes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Any = None,
 ) -> Any:
-    """A new parameter of the default Program, which the default startup Program initialises."""
+    """Create a parameter of the default Program, initialised by the default startup Program."""
     with static_mode():
         return nn.create_parameter(shape, dtype, attr, is_bias, default_initializer, name)
 
@@ -35,7 +35,7 @@ def create_global_var(
     force_cpu: bool = False,
     name: str | None = None,
 ) -> Variable:
-    """A new variable that the default startup Program sets to a number, and that is no parameter."""
+    """Create a variable that is not trained, set to a number by the default startup Program."""
     name = name or names.generate("global_var")
     attributes = {"shape": tuple(int(size) for size in shape), "value": value, "dtype": canonical(dtype)}
     initialise(default_startup_program(), fill_constant, attributes, name)
@@ -45,13 +45,13 @@ def create_global_var(
 
 @contextmanager
 def name_scope(prefix: str | None = None) -> Iterator[None]:
-    """Inside the block, names that are made begin with `prefix/`."""
+    """A block in which new names begin with `prefix/`."""
     with names.prefixed(f"{prefix}/" if prefix else ""):
         yield
 
 
 @contextmanager
 def device_guard(device: str | None = None) -> Iterator[None]:
-    """Inside the block, operators are meant for a device; it is the CPU that there is."""
+    """A block whose operators run on a device, which must be the CPU."""
     set_device(device or "cpu")
     yield

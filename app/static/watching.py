@@ -1,4 +1,4 @@
-"""Looking at the values of a Program while it runs."""
+"""`Print`: showing values of a Program while it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def Print(  # noqa: N802 - Paddle's name
     print_tensor_lod: bool = True,
     print_phase: str = "both",
 ) -> Variable:
-    """Print `summarize` numbers of a variable at the first `first_n` runs, or at each; gives the variable."""
+    """Print `summarize` elements of a variable in the first `first_n` runs, or in every run. Returns the variable."""
     runs = 0
 
     def show(value: np.ndarray) -> None:

@@ -7,10 +7,8 @@ recording is on, whatever the mode of the thread that started it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, ContextDecorator
+from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
-from functools import wraps
 from typing import Any
 
 from app.errors import OperatorError
@@ -66,11 +64,12 @@ class set_grad_enabled:  # noqa: N801 - Paddle's name
         _switch(self._outside)
 
 
-class _Switched(ContextDecorator):
-    """A context manager and decorator that switches recording on or off. `no_grad(function)` decorates too.
+_RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+"""Tests for functions whose calls return before their bodies run."""
 
-    For a generator function, the mode holds while the generator runs, not in the code that iterates over it.
-    """
+
+class _Switched(ContextDecorator):
+    """A context manager and decorator that switches recording on or off. `no_grad(function)` decorates too."""
 
     _mode: bool
     _entered: list[Token[Modes]]
@@ -82,13 +81,12 @@ class _Switched(ContextDecorator):
         return made if function is None else made(function)
 
     def __call__(self, function: Any) -> Any:
-        if inspect.isgeneratorfunction(function):
-            return _step_by_step(self, function)
-        if inspect.iscoroutinefunction(function):
-            return _awaited(self, function)
-        if inspect.isasyncgenfunction(function):
-            why = f"{type(self).__name__} cannot decorate {function.__name__}, an asynchronous generator"
-            raise OperatorError(f"{why}: write `with app.{type(self).__name__}():` inside it, around what it computes")
+        if any(test(function) for test in _RUN_LATER):
+            name = type(self).__name__
+            raise OperatorError(
+                f"{name} cannot decorate {function.__name__}, whose body runs after the call: write "
+                f"`with app.{name}():` inside it, around what it computes"
+            )
         return super().__call__(function)
 
     def __enter__(self) -> None:
@@ -103,42 +101,6 @@ class _Switched(ContextDecorator):
                 continue
             self._entered.remove(token)
             return
-
-
-def _awaited(context: AbstractContextManager[None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """A coroutine function that runs inside a context."""
-
-    @wraps(function)
-    async def run(*args: Any, **kwargs: Any) -> Any:
-        with context:
-            return await function(*args, **kwargs)
-
-    return run
-
-
-def _step_by_step(context: AbstractContextManager[None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator function that runs inside a context, except while it is suspended."""
-
-    @wraps(function)
-    def generate(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        generator = function(*args, **kwargs)
-        step, given = generator.send, None
-        while True:
-            try:
-                with context:
-                    value = step(given)
-            except StopIteration as end:
-                return end.value
-            try:
-                step, given = generator.send, (yield value)
-            except GeneratorExit:
-                with context:
-                    generator.close()
-                raise
-            except BaseException as error:  # thrown into the generator by its user
-                step, given = generator.throw, error
-
-    return generate
 
 
 class no_grad(_Switched):  # noqa: N801 - Paddle's name

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.in_files import ChangedOperatorError, UnnamedOperatorError
+from app.custom.references import ChangedOperatorError, UnnamedOperatorError
 from app.engine import Executor, Scope
 from app.errors import AppError, MissingFileError
 from app.ops.spec import plain_sizes

@@ -40,10 +40,6 @@ def test_the_table_has_the_fastest_first_and_says_what_is_missing(rows):
     assert lines[2] == "| PyTorch | missing: torch | | | | | |"
 
 
-def test_the_short_table_has_those_that_ran_and_their_best_epochs_alone(rows):
-    assert report.short_table(rows).splitlines()[2:] == ["| Ours | 0.090 | 1.00 |", "| Slow | 0.300 | 3.33 |"]
-
-
 def test_the_table_of_growth_marks_what_was_extrapolated():
     points = [
         {"what": "width", "value": 4096, "rows": 100, "seconds": {"ours": 2.0}, "ready": {"ours": [1.0]}},
@@ -79,7 +75,6 @@ def test_results_are_kept_and_shown_on_the_page(monkeypatch, tmp_path: Path, row
     monkeypatch.setattr(run, "ROOT", tmp_path)
     monkeypatch.setattr(run, "RESULTS", tmp_path / "results.json")
     monkeypatch.setattr(run, "PAGE", page)
-    monkeypatch.setattr(run, "README", tmp_path / "README.md")
     part = {"machine": MACHINE, "sample": True, "rows": rows, "paired": {"shipped": [1.0, 1.02]}, "starts": {"cold": 7}}
     part["calls"] = [{"name": "ours", "title": "Ours", "problem": "", "us": [11.0, 12.0, 40.0]}]
     run.write({"contenders": part})

@@ -70,7 +70,7 @@ def noise_in_the_gradient():
     return lambda x: x * x, lambda x, y, dy: 2 * x * dy * (1 + 1e-9 * random.random(x.shape))
 
 
-@broken("repeatable", "made from what the second left behind")
+@broken("repeatable", "is computed from what the second call saved")
 def remembers_the_last_input():
     """what backward needs is kept outside of it, where the next forward pass overwrites it"""
     last: list[Any] = []
@@ -82,7 +82,7 @@ def remembers_the_last_input():
     return forward, lambda x, y, dy: 2 * last[0] * dy
 
 
-@broken("repeatable", "made from what the second left behind", layer=True)
+@broken("repeatable", "is computed from what the second call saved", layer=True)
 def keeps_it_on_the_class(base):
     """a class that keeps its input on itself instead of in ctx"""
 
@@ -133,7 +133,7 @@ def looks_at_the_batch():
     return forward, lambda x, y, dy: dy - dy.mean(0)
 
 
-@broken("rows", "it depends on the batch", row_by_row=True)
+@broken("rows", "alone give other numbers than in a larger batch", row_by_row=True)
 def divides_by_the_batch():
     """a result divided by the number of rows, in an operator that is declared to work row by row"""
     return lambda x: x / len(x), lambda x, y, dy: dy / len(x)
@@ -148,7 +148,7 @@ def knows_one_batch():
     return lambda x: x.reshape(4, 6) * 2.0, lambda x, y, dy: 2 * dy
 
 
-@broken("shapes", r"it says that shape \[-1, 6\] comes out; with x float64\[4, 6\] \[4, 1\] does")
+@broken("shapes", r"shape \[-1, 6\] is inferred; with x float64\[4, 6\] the result has \[4, 1\]")
 def another_shape_than_told():
     """a sum that is declared to have the shape of its input"""
     return lambda x: x.sum(-1, keepdims=True), lambda x, y, dy: dy[:, :1] * np.ones_like(x)
@@ -170,7 +170,7 @@ def fails_without_rows():
     return forward, lambda x, y, dy: dy * y
 
 
-@broken("layout", "arrays in the order of columns give another result")
+@broken("layout", "arrays in column order give another result")
 def reads_memory_in_its_order():
     """elements read in the order in which they lie in memory"""
 

@@ -52,7 +52,7 @@ def swapped():
     return lambda x, g: x * g * g, lambda x, g, y, dy: (2 * x * g * dy, g * g * dy)
 
 
-@broken("proportional", r"with -?\d+ times the gradient arriving, that of x is wrong in")
+@broken("proportional", r"with -?\d+ times the gradient of the outputs, that of x is wrong in")
 def clips_what_arrives():
     """a backward pass that clips the gradient that arrives"""
     return lambda x: 2 * x, lambda x, y, dy: 2 * np.clip(dy, -2, 2)
@@ -82,7 +82,7 @@ def at_the_kink():
     return lambda x: np.maximum(x, 0), lambda x, y, dy: dy * np.where(x == 0, 5, x > 0)
 
 
-@broken("gradient", "no gradient comes back")
+@broken("gradient", "it has no gradient")
 def no_backward():
     """no backward pass at all"""
     return np.tanh, None

@@ -109,10 +109,24 @@ def test_one_that_is_outside_for_a_single_row_alone_fails_the_check():
     assert "given x float64[1, 6]" in verdicts[0].words
 
 
+def test_a_negative_index_that_numba_does_not_check_is_found():
+    @app.custom_op
+    @njit
+    def behind(x):
+        y = np.zeros_like(x)
+        for i in range(x.size):
+            y.flat[i] = x.flat[i - 3] * 2
+        return y
+
+    verdicts = list(examine(inputs_for(found(behind, "behind")), ["bounds"]))
+    assert [v.failed for v in verdicts] == [True]
+    assert "compiled by Numba it gives another result than run as Python" in verdicts[0].words
+
+
 def test_one_that_keeps_inside_passes():
     subject = inputs_for(found(app.custom_op(twice), "twice"))
     assert [(v.check, v.words) for v in examine(subject, ["bounds"])] == [
-        ("bounds", "both passes index inside of their arrays")
+        ("bounds", "both passes index inside their arrays")
     ]
     assert fill.py_func is not fill  # and what was called as Python is compiled again
 

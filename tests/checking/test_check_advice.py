@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 import app
 from app import custom_op
@@ -178,6 +179,13 @@ def test_an_error_of_numba_without_words_says_what_it_is():
     )
 
 
+def test_numbas_reason_has_the_signature_that_it_does_not_know():
+    def drawn(x):
+        return x + np.random.normal(size=x.shape)
+
+    assert "found for signature: >>> normal(size=UniTuple(int64 x 2))" in words(custom_op(drawn), "inlined")
+
+
 def test_plain_python_that_would_not_compile_says_why():
     def looks_up(x):
         return x * {"a": 2, 1: 3}["a"]
@@ -211,7 +219,91 @@ def test_a_wrong_number_of_outputs_names_outputs(options: dict[str, Any]):
     assert "--shape" not in str(caught_error.value)
 
 
+def nothing(x):
+    x * 2
+
+
+def a_text(x):
+    return "text"
+
+
+@pytest.mark.parametrize("function", [nothing, a_text])
+@pytest.mark.parametrize("options", [{}, {"elementwise": True}])
+def test_a_result_that_is_no_number_ends_in_no_advice_about_shapes(function: Any, options: dict[str, Any]):
+    with pytest.raises(OperatorError, match=r"returned .*expected a") as caught_error:
+        inputs_for(found(custom_op(function, **options), "it"))
+    assert "--shape" not in str(caught_error.value)
+
+
+def test_what_numba_never_compiles_ends_in_no_advice_about_shapes():
+    with pytest.raises(
+        OperatorError, match="Numba cannot compile its function with_a_file: The 'with "
+    ) as caught_error:
+        inputs_for(found(custom_op(njit(with_a_file)), "it"))
+    assert "--shape" not in str(caught_error.value)
+
+
+# Errors of the user's code
+
+
+class NoSuchName(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * no_such_name  # noqa: F821
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy
+
+
+class RaisesInBackward(NoSuchName):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        raise KeyError("k")
+
+
+def test_an_error_of_a_layer_has_its_line():
+    line = line_of("return x * no_such_name  # noqa: F821")
+    with pytest.raises(OperatorError, match=rf"'no_such_name' is not defined \(test_check_advice\.py:{line}\)"):
+        inputs_for(found(NoSuchName, "it"))
+    line = line_of('raise KeyError("k")')
+    assert words(RaisesInBackward, "gradient") == f"FAILED KeyError: 'k' (test_check_advice.py:{line})"
+
+
+def asserts(x):
+    if x.ndim >= 0:
+        raise AssertionError
+    return x
+
+
+@pytest.mark.parametrize("function", [asserts, njit(asserts)], ids=["python", "numba"])
+def test_an_error_without_words_shows_its_line(function: Any):
+    line = line_of("raise AssertionError")
+    shown = rf"raised AssertionError: `raise AssertionError` \(test_check_advice\.py:{line}\)"
+    with pytest.raises(OperatorError, match=shown):
+        inputs_for(found(custom_op(function), "it"))
+
+
+def test_results_that_are_no_floats_are_named_where_a_gradient_is_missed():
+    told = words(with_backward(lambda x: x > 0, lambda x, dy: dy), "gradient")
+    assert told == "FAILED it has no gradient, as its results are bool: only floats have gradients"
+
+
 # Remarks that are false
+
+
+def test_an_operator_of_positive_numbers_is_given_no_negative_infinity():
+    @custom_op(elementwise=True)
+    def positive(x):
+        if x < 0:
+            raise ValueError("negative")
+        return x * x
+
+    assert words(positive, "nan and inf").startswith("ok")
 
 
 def test_an_operator_that_draws_numbers_is_told_so_and_nothing_else():
@@ -233,11 +325,11 @@ def clipped(x):
 
 def test_a_rule_that_gives_numbers_for_nan_on_purpose_is_left_alone():
     told = words(custom_op(step, elementwise=True), "nan and inf")
-    assert told == "ok NaN in x gives a number, as it is meant to"
+    assert told == "ok NaN in x gives a number, as intended"
     alike = custom_op(clipped, elementwise=True)
-    assert words(alike, "nan and inf").startswith("note NaN in x gives numbers again")
+    assert words(alike, "nan and inf").startswith("note NaN in x becomes a number")
     chosen = custom_op(lambda x, w: x if x > 0 else w, name="chosen", elementwise=True)
-    assert words(chosen, "nan and inf").startswith("note NaN in x gives")  # that of w comes through where it is taken
+    assert words(chosen, "nan and inf").startswith("note NaN in x becomes")  # that of w comes through where it is taken
 
 
 # Types
@@ -246,10 +338,10 @@ def test_a_rule_that_gives_numbers_for_nan_on_purpose_is_left_alone():
 def test_a_result_of_another_type_than_the_input_is_told():
     wide = with_backward(lambda x: x * np.float64(0.5), lambda x, dy: dy * np.asarray(0.5) * np.ones(1))
     told = words(wide, "types")
-    assert told.startswith("note y comes as float64 for float32")
-    assert "the gradient of x comes as float64 for float32, and is cast" in told
+    assert told.startswith("note y is returned as float64 for float32")
+    assert "the gradient of x is returned as float64 for float32, and is cast" in told
     kept = with_backward(lambda x: x * 0.5, lambda x, dy: dy * 0.5)
-    assert words(kept, "types") == "ok float32 and float64 stay what they are, and agree"
+    assert words(kept, "types") == "ok float32 stays float32, float64 stays float64, and they agree"
 
 
 def test_what_is_wrong_at_kinks_alone_is_explained_by_the_numbers_there():

@@ -155,14 +155,14 @@ def test_a_gradient_that_was_written_for_the_default_setting_is_found():
 
 
 def test_an_equivalent_may_have_settings_of_its_own():
-    assert words(leaky, "like", like="leaky_relu(negative_slope=0.1)").startswith("ok the results are those of")
+    assert words(leaky, "like", like="leaky_relu(negative_slope=0.1)").startswith("ok the results equal those of")
     assert words(leaky, "like", like="leaky_relu(negative_slope=0.2)").startswith("FAILED on drawn numbers the result")
 
 
 @pytest.mark.parametrize(
     ("function", "check", "expected"),
     [
-        (lambda x: x if x > 0 else 0.0, "nan and inf", "note NaN in x gives numbers again"),
+        (lambda x: x if x > 0 else 0.0, "nan and inf", "note NaN in x becomes a number"),
         (lambda x: np.exp(x) / (1 + np.exp(x)), "large numbers", "note the result is NaN at 1000: the formula"),
     ],
 )
@@ -176,7 +176,7 @@ def test_that_there_is_no_second_derivative_is_a_note():
 
 
 def test_each_row_by_itself_is_suggested_to_be_declared():
-    assert "row_by_row=True could say so" in words(linear, "rows")
+    assert "row_by_row=True would declare it" in words(linear, "rows")
     assert "row_by_row" not in words(swish, "rows")
 
 
@@ -214,7 +214,7 @@ def line_of(text: str) -> int:
     ("operator", "state", "expected"),
     [
         (swish, OK, r"swish: inlined: in a loop"),
-        (in_a_loop, NOTE, "not inlined for test_check_verdicts.py:{}: `total = 0.0`"),
+        (in_a_loop, NOTE, "not inlined because of test_check_verdicts.py:{}: `total = 0.0`"),
         (keeps_notes, NOTE, '(test_check_verdicts.py:{}: `KNOWN["last"] = 1`)'),
         (logarithm, NOTE, "it would compile as it is: put @njit above it"),
         (Tanh, NOTE, "forward works on Tensors"),
@@ -254,7 +254,7 @@ def test_an_input_without_a_gradient_may_be_a_setting():
         def backward(ctx, dy):
             return dy * ctx.k, None
 
-    assert words(Scale, "gradient").endswith("; if k is no input but a setting: --set k=VALUE")
+    assert words(Scale, "gradient").endswith("; if k is a setting and not an input: --set k=VALUE")
     assert words(Scale, "gradient", settings={"k": 3.0}).startswith("ok")
 
 

@@ -29,7 +29,7 @@ def test_meshgrid_takes_the_order_of_axes(indexing: str):
 
 
 def test_meshgrid_refuses_another_order_of_axes():
-    with pytest.raises(AppError, match="indexing is 'ij' or 'xy', not 'yx'"):
+    with pytest.raises(AppError, match="indexing must be 'ij' or 'xy', found 'yx'"):
         torch.meshgrid(torch.arange(2), torch.arange(3), indexing="yx")
 
 

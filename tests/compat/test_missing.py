@@ -40,3 +40,12 @@ def test_asking_is_cheap():
     x = torch.ones(1)
     asked = timeit(lambda: hasattr(x, "squeese"), number=1000)
     assert asked < 1000 * timeit(lambda: difflib.get_close_matches("squeese", dir(x)), number=3) / 30
+
+
+def test_a_traced_function_says_it_with_its_line():
+    @paddle.jit.to_static
+    def function(x: object) -> object:
+        return paddle.xyzzy(x)
+
+    with pytest.raises(AttributeError, match=r"(?s)paddle has no 'xyzzy'.*test_missing.py:\d+: return paddle.xyzzy"):
+        function(paddle.ones([1]))

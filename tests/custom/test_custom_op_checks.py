@@ -65,7 +65,7 @@ def test_the_place_is_the_users_even_where_the_package_is_reached_through_a_link
         (
             lambda x: None,
             DtypeError,
-            "its function <lambda> returned None as output 0, expected an array.*return missing",
+            "its function <lambda> returned None as output 0, expected an array.*a return may be missing",
         ),
         (lambda x: (x, x), OperatorError, "its function <lambda> returned 2 values, expected 1"),
         (lambda x: "text", DtypeError, r"its function <lambda> returned str \(<U4\) as output 0"),

@@ -85,7 +85,7 @@ def test_engines_give_parameters_by_name_too(elementwise: bool):
 
 
 def test_a_numba_function_has_no_parameters_by_keyword_only():
-    message = rf"operator line {PLACE}: Numba knows no parameters by keyword only; give 'slope' a default instead"
+    message = rf"operator line {PLACE}: Numba has no keyword-only parameters; give 'slope' a default instead"
     with pytest.raises(OperatorError, match=message):
 
         @custom_op

@@ -14,7 +14,7 @@ from app import custom_op, static
 from app.autograd import gradcheck, gradgradcheck
 from app.custom.derivative.making import derived_gradient
 from app.custom.derivative.scope import UnderivableError
-from app.custom.in_files import OperatorTable, read_operators
+from app.custom.references import OperatorTable, read_operators
 from app.engine.compiled.explain import explain
 from app.errors import GradientError
 
@@ -325,10 +325,10 @@ def with_bits(x):
 
 
 REFUSED = [
-    (lgamma, r":\d+: `math.lgamma\(y\)` calls what no slope is known of"),
-    (remembers, r"`SEEN\['last'\] = x` assigns to something other than its own variable"),
-    (counts_down, r"`\(x, x\)` depends on an input, and a loop over it has no slope"),
-    (itself, r"`itself\(x - 1\)` leads back to itself"),
+    (lgamma, r":\d+: `math.lgamma\(y\)` calls something without a known slope"),
+    (remembers, r"`SEEN\['last'\] = x` assigns to something other than a local variable"),
+    (counts_down, r"`\(x, x\)` depends on an input, and a loop over it has no known slope"),
+    (itself, r"`itself\(x - 1\)` is recursive"),
     (nothing, r"`return` returns nothing"),
     (with_bits, r"`x @ x` works on bits or matrices"),
     (lambda x: (x, x), r"returns 2 numbers, expected 1"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import app
-from app.custom import scalar
+from app.custom import elementwise
 
 X = np.array([-1.0, 0.5, 2.0], "float32")
 
@@ -17,9 +17,9 @@ X = np.array([-1.0, 0.5, 2.0], "float32")
 def compiled(monkeypatch):
     """The fixed settings of each kernel that is compiled in the test."""
     made = []
-    monkeypatch.setattr(scalar, "_kept", type(scalar._kept)())
-    compile_it = scalar._compiled
-    monkeypatch.setattr(scalar, "_compiled", lambda *given: made.append(given[-1]) or compile_it(*given))
+    monkeypatch.setattr(elementwise, "_kept", type(elementwise._kept)())
+    compile_it = elementwise._compiled
+    monkeypatch.setattr(elementwise, "_compiled", lambda *given: made.append(given[-1]) or compile_it(*given))
     return made
 
 
@@ -49,7 +49,7 @@ def test_the_same_source_made_again_is_the_same_kernel_and_another_constant_is_n
 
 
 def test_settings_that_are_no_numbers_are_part_of_the_kernel_and_few_of_these_are_kept(compiled, monkeypatch):
-    monkeypatch.setattr(scalar, "KEPT", 1)
+    monkeypatch.setattr(elementwise, "KEPT", 1)
 
     @app.custom_op(elementwise=True)
     def weighted(x, weights=(1.0,)):
@@ -58,7 +58,7 @@ def test_settings_that_are_no_numbers_are_part_of_the_kernel_and_few_of_these_ar
     for weights in ((1.0,), (2.0,), (1.0,)):
         assert weighted(app.to_tensor(X), weights=weights).tolist() == (X * weights[0]).tolist()
     assert len(compiled) == 3
-    assert len(scalar._kept) == 1
+    assert len(elementwise._kept) == 1
 
 
 def test_a_function_that_numba_cannot_compile_says_so_once_with_its_reason_and_line():
@@ -74,3 +74,36 @@ def test_a_function_that_numba_cannot_compile_says_so_once_with_its_reason_and_l
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert of_text(x, digits=2).tolist() == X.tolist()
+
+
+SLOPE = 0.5
+
+
+def test_a_variable_that_is_changed_counts_from_the_next_call(monkeypatch: pytest.MonkeyPatch):
+    step = 3.0
+
+    def around(x):
+        return x * SLOPE * step
+
+    operator = app.custom_op(around, elementwise=True)
+
+    def value_and_slope() -> tuple[float, float]:
+        x = app.to_tensor([2.0], stop_gradient=False)
+        y = operator(x)
+        y.backward()
+        return y.item(), x.grad.item()
+
+    assert value_and_slope() == (3.0, 1.5)
+    monkeypatch.setitem(globals(), "SLOPE", 0.25)
+    assert value_and_slope() == (1.5, 0.75)
+    step = 4.0
+    assert value_and_slope() == (2.0, 1.0)
+    program = app.static.Program()
+    with app.static.program_guard(program, app.static.Program()):
+        x = app.static.data("x", [1])
+        x.stop_gradient = False
+        y = operator(x)
+        fetched = [y, *app.static.gradients([y], [x])]
+    for engine in ("reference", "compiled"):
+        results = app.static.Executor(engine=engine).run(program, feed={"x": np.ones(1, "float32")}, fetch_list=fetched)
+        assert [r.item() for r in results] == [1.0, 1.0]

@@ -13,7 +13,7 @@ from numba import njit
 import app
 from app import custom_op, static
 from app.autograd import gradcheck
-from app.custom import scalar
+from app.custom import elementwise
 from app.errors import OperatorError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* is called for each element:RuntimeWarning")
@@ -130,10 +130,10 @@ def test_arrays_that_are_not_contiguous(operator: Any):
 
 def test_numba_compiles_what_it_can_and_the_rest_is_called_for_each_element():
     rest = ["x"], 1, np.dtype("float64"), {"slope": np.float64(0.1)}, {}
-    assert scalar._compiled(leaky.function, *rest)
-    assert scalar._compiled(given_compiled.function, *rest)
+    assert elementwise._compiled(leaky.function, *rest)
+    assert elementwise._compiled(given_compiled.function, *rest)
     with pytest.warns(RuntimeWarning, match="for float64, Numba cannot compile it"):
-        assert scalar._compiled(uncompiled.function, *rest) is None
+        assert elementwise._compiled(uncompiled.function, *rest) is None
     uncompiled(data(1.0))
     assert KNOWN["last"] is np.float64
 
@@ -176,7 +176,7 @@ def test_parameters_may_stand_in_any_order_and_settings_be_keyword_only():
     y = line(x, slope=3.0, shift=1.0)
     np.testing.assert_array_equal(y.numpy(), [4, -5])
     np.testing.assert_array_equal(app.grad(y, x)[0].numpy(), [3, 3])
-    assert scalar._compiled(
+    assert elementwise._compiled(
         line.function, ["x"], 1, np.dtype("float64"), {n: np.float64(3) for n in ("slope", "shift")}, {}
     )
 

@@ -233,7 +233,7 @@ def test_skipping_what_is_neither_input_nor_output(hook: Callable[..., None]):
 @both_modes
 def test_an_output_that_does_not_say_its_shape_and_type(hook: Callable[..., None]):
     with pytest.raises(
-        OperatorError, match=rf"py_func\.same {PLACE}: out must say its shape and type, .*; found 'y' \(str\)"
+        OperatorError, match=rf"py_func\.same {PLACE}: out must have a shape and a dtype, .*; found 'y' \(str\)"
     ):
         hook(same, out="y")
 

@@ -18,9 +18,9 @@ import pytest
 
 import app
 from app import static
-from app.custom.in_files import ChangedOperatorError, UnnamedOperatorError
+from app.custom.references import ChangedOperatorError, UnnamedOperatorError
 from app.custom.shelf.tap import tap
-from app.custom.source import source_hash
+from app.custom.source_hash import source_hash
 from app.errors import AppError, OperatorError
 
 SOURCE = """
@@ -296,7 +296,7 @@ def test_functions_without_a_name_of_their_own_are_told(ops: ModuleType):
     def inner(x: Any) -> Any:
         return x
 
-    with pytest.raises(OperatorError, match=r"is made of a lambda, and a file can refer only to .* define it with"):
+    with pytest.raises(OperatorError, match=r"is made of a lambda, and a file can only refer to .* define it with"):
         saving(lambda x: x)
     with pytest.raises(OperatorError, match=r"py_func.inner .* is made of .*inner, which is made inside a function"):
         saving(inner)
@@ -307,7 +307,7 @@ def test_functions_without_a_name_of_their_own_are_told(ops: ModuleType):
 
 def test_a_file_that_was_changed_since_it_was_imported_is_told(ops: ModuleType):
     edit("return x * np.float32(FACTOR)", "return x * np.float32(FACTOR) + 1")
-    with pytest.raises(OperatorError, match=r"no longer what double was made of: the file was changed since"):
+    with pytest.raises(OperatorError, match=r"has changed since double was imported from it"):
         saving(ops.double)
 
 

@@ -50,7 +50,7 @@ def test_a_file_is_short_and_says_which_way_it_shows_and_when_to_choose_it(name:
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     told = ast.get_docstring(ast.parse(text)) or ""
     assert len(text.splitlines()) <= 55
-    assert re.search(r"(The|shortest) way", told)
+    assert re.search(r"Use (this way|it)|shortest way", told)
     assert len(told.splitlines()) >= 3
 
 

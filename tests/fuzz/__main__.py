@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 MEMORY, ONE_INPUT = 1024, 10  # megabytes, seconds
 READERS = [
-    *("app.data", "app.vision", "app.saving", "app.static.model_file", "app.graph.serialise", "app.custom.in_files"),
+    *("app.data", "app.vision", "app.saving", "app.static.model_file", "app.graph.serialise", "app.custom.references"),
     *("app.run.config", "app.run.yaml_text", "app.run.checkpoints", "app.report"),
     *("gzip", "tarfile", "_compression", "ruamel", "PIL"),
 ]

@@ -98,6 +98,23 @@ def test_a_function_of_a_program_has_to_be_told_how_to_be_written():
         program_to_data(static.default_main_program())
 
 
+def test_operators_that_left_are_read_as_those_that_replace_them():
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        x, like = static.data("x", [None, 3]), static.data("like", [1], "int64")
+        app.tanh(x), app.tanh(x)
+    data = program_to_data(program)
+    flip, cast = data["blocks"][0]["operators"]
+    flip |= {"type": "flip", "attributes": {"axis": -1}}
+    cast |= {"type": "cast_like", "inputs": [x.name, like.name]}
+    read = program_from_data(data)
+    array = np.array([[1.5, 2.5, 3.5]], "float32")
+    feed = {"x": array, "like": np.zeros(1, "int64")}
+    turned, whole = static.Executor().run(read, feed, [flip["outputs"][0], cast["outputs"][0]])
+    np.testing.assert_array_equal(turned, array[:, ::-1])
+    np.testing.assert_array_equal(whole, [[1, 2, 3]])
+
+
 def test_a_file_of_before_is_read_with_the_operators_of_today():
     """Written before indexing was made out of two operators: x[:, 1:3], taken and put along an axis."""
     text = (Path(__file__).parent / "program_of_before.json").read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ def test_parameters_as_one_row():
     assert row.tolist() == [1.0, 2.0, 3.0, 4.0]
     nn.utils.vector_to_parameters(row * 2.0, made)
     assert [p.tolist() for p in made] == [[2.0, 4.0], [[6.0], [8.0]]]
-    with pytest.raises(ShapeError, match=r"4 elements are needed for 2 parameters, found \[3\]"):
+    with pytest.raises(ShapeError, match=r"2 parameters need a vector of 4 elements, found shape \[3\]"):
         nn.utils.vector_to_parameters(row[:3], made)
 
 

@@ -291,7 +291,7 @@ def test_buffers_are_state_but_no_parameters():
     other = Counting()
     other.set_state_dict(net.state_dict())
     assert other.calls.tolist() == [1.0]
-    with pytest.raises(AppError, match="there is an attribute 'inner' already"):
+    with pytest.raises(AppError, match="the attribute 'inner' exists already"):
         net.register_buffer("inner", to_tensor(0.0))
     with pytest.raises(AppError, match="buffer 'x' must be a Tensor, found int"):
         net.register_buffer("x", 3)
@@ -368,5 +368,5 @@ def test_full_names_have_words_apart(made: nn.Layer, name: str):
 def test_a_layer_without_bias_says_so_by_false():
     assert nn.Linear(1, 1, bias_attr=False).bias is None
     assert list(nn.LayerNorm(2, weight_attr=False).state_dict()) == ["bias"]
-    with pytest.raises(AppError, match="3 says nothing of a parameter"):
+    with pytest.raises(AppError, match="3 does not describe a parameter"):
         nn.Linear(1, 1, weight_attr=3)

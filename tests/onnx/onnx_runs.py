@@ -65,5 +65,5 @@ def run(model: onnx.ModelProto, feed: Mapping[str, np.ndarray]) -> list[np.ndarr
         return run_by_reference(model, feed)
 
 
-DRAWN = {"uniform_random", "gaussian_random", "integer_random", "permutation", "bernoulli", "multinomial"}
+DRAWN = {"uniform_random", "gaussian_random", "integer_random", "permutation"}
 """Operators that draw numbers: of these, shapes and types are compared."""

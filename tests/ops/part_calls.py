@@ -130,17 +130,6 @@ def bordering(draw: st.DrawFn) -> Call:
 
 
 @st.composite
-def turning(draw: st.DrawFn, rolling: bool = False) -> Call:
-    x = numbers(draw, draw(shapes), draw(st.sampled_from(ANY)))
-    axes = draw(st.lists(an_axis(x.ndim), max_size=2, unique_by=lambda a: a % max(x.ndim, 1))) if x.ndim else []
-    if not rolling:
-        return Call([x], {"axis": axes})
-    if draw(st.booleans()) or not axes:
-        return Call([x], {"shifts": draw(st.integers(-4, 4)), "axis": None})
-    return Call([x], {"shifts": [draw(st.integers(-4, 4)) for _ in axes], "axis": axes})
-
-
-@st.composite
 def by_arrays(draw: st.DrawFn) -> Call:
     """A value, and an index with arrays of places or with a mask among its items."""
     shape = draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
@@ -229,42 +218,7 @@ def ordering(draw: st.DrawFn, few: bool = False) -> Call:
     return Call([x], {"axis": axis, "descending": draw(st.booleans())})
 
 
-@st.composite
-def sifting(draw: st.DrawFn) -> Call:
-    x = numbers(draw, draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=4)), "int32")
-    return Call([x], {"axis": draw(st.none() | an_axis(x.ndim))})
-
-
 # Matrices
-
-
-@st.composite
-def halving(draw: st.DrawFn) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=2, max_dims=3, min_side=0, max_side=3))
-    return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"diagonal": draw(st.integers(-3, 3))})
-
-
-@st.composite
-def on_diagonals(draw: st.DrawFn, placing: bool = False) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=2, max_dims=3, min_side=1, max_side=4))
-    x = numbers(draw, shape, draw(st.sampled_from(ANY)))
-    first, second = draw(st.permutations(range(len(shape))))[:2]
-    settings = {"offset": draw(st.integers(-1, 1)), "axis1": first, "axis2": second - len(shape)}
-    if shape[first] + min(settings["offset"], 0) < 1 or shape[second] - max(settings["offset"], 0) < 1:
-        settings["offset"] = 0
-    return Call([np.diagonal(x, *settings.values()).copy(), x], settings) if placing else Call([x], settings)
-
-
-@st.composite
-def on_new_diagonals(draw: st.DrawFn) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=3))
-    return Call([numbers(draw, shape, draw(st.sampled_from(ANY)))], {"offset": draw(st.integers(-2, 2))})
-
-
-@st.composite
-def weighing(draw: st.DrawFn) -> Call:
-    shape = draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=2, max_side=4))
-    return Call([numbers(draw, shape, "float32", 1)], {"num_samples": draw(st.integers(1, shape[-1]))})
 
 
 @st.composite

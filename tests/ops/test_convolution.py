@@ -64,9 +64,9 @@ def test_its_gradients_are_the_transposed_products(call: Any):
 
 def test_images_are_unfolded_a_few_at_a_time():
     x, weight = np.ones((200, 4, 32, 32), "float32"), np.ones((4, 4, 5, 5), "float32")
-    y = conv2d.kernel(x, weight)
+    y = conv2d.kernel(x, weight, **conv2d.attributes)
     tracemalloc.start()
-    conv2d_weight.kernel(x, y, weight)
+    conv2d_weight.kernel(x, y, weight, **conv2d_weight.attributes)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 3 * UNFOLDED  # and all windows side by side would be 60 MB
@@ -77,8 +77,8 @@ def test_the_weights_gradient_is_the_same_every_time():
     random = np.random.default_rng(0)
     x, y = random.normal(size=(64, 3, 12, 12)).astype("float32"), random.normal(size=(64, 4, 8, 8)).astype("float32")
     like = np.zeros((4, 3, 5, 5), "float32")
-    first = conv2d_weight.kernel(x, y, like)
-    assert all((conv2d_weight.kernel(x, y, like) == first).all() for _ in range(3))
+    first = conv2d_weight.kernel(x, y, like, **conv2d_weight.attributes)
+    assert all((conv2d_weight.kernel(x, y, like, **conv2d_weight.attributes) == first).all() for _ in range(3))
 
 
 def test_sizes_that_only_a_run_tells_are_computed_with():

@@ -16,10 +16,7 @@ from app.ops import REGISTRY, OpDef
 from app.ops.size import named_size
 from app.ops.spec import Spec
 
-RANDOM = {
-    *("uniform_random", "gaussian_random", "integer_random", "truncated_gaussian_random", "permutation"),
-    *("bernoulli", "poisson", "multinomial"),
-}
+RANDOM = {"uniform_random", "gaussian_random", "integer_random", "truncated_gaussian_random", "permutation"}
 
 
 def test_every_operator_has_a_strategy_of_calls():
@@ -54,7 +51,7 @@ def calls(name: str, examples: int) -> Any:
     return lambda test: quick(given(call=CALLS[name], data=st.data())(test))
 
 
-SIZED_BY_NUMBERS = {"different", "places_of_nonzero", "take_items"}
+SIZED_BY_NUMBERS = {"places_of_nonzero", "take_items"}
 """Operators whose results have as many elements as their inputs' numbers say, so that it is not known before a run."""
 
 

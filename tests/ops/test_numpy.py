@@ -87,15 +87,6 @@ def put_one_by_one(
     return out
 
 
-def diagonals(x: np.ndarray, offset: int) -> np.ndarray:
-    size = x.shape[-1] + abs(offset)
-    out = np.zeros((*x.shape[:-1], size, size))
-    for place in np.ndindex(x.shape):
-        row = place[-1] + max(-offset, 0)
-        out[(*place[:-1], row, row + offset)] = x[place]
-    return out
-
-
 def in_order(x: np.ndarray, axis: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
     """By sorting each line in Python, which keeps equal ones as they stood."""
     if not x.ndim:
@@ -127,7 +118,6 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "increment": lambda x, value: x + value,
     "full_like": lambda x, fill_value, dtype: np.full(x.shape, fill_value, dtype or x.dtype),
     "cast": lambda x, dtype: x.astype(dtype),
-    "cast_like": lambda x, like: x.astype(like.dtype),
     "relu": lambda x: x * (x > 0),
     "leaky_relu": lambda x, negative_slope: np.where(x > 0, x, x * negative_slope),
     "sigmoid": special.expit,
@@ -148,11 +138,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "gather": lambda x, index, axis: np.take(x, index, axis),
     **{name: getattr(np, name) for name in ("tan", "sinh", "cosh", "trunc", "expm1", "log2", "log10", "isclose")},
     **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
-    **{name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "flip")},
-    "roll": lambda x, shifts, axis: np.roll(x, shifts, None if axis is None else tuple(axis)),
+    **{name: getattr(np, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
     "bitwise_not": np.invert,
-    "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift,
     "erf": special.erf,
     "logsumexp": lambda x, axis, keepdim: (
         np.log(np.sum(np.exp(x, dtype=float), axis=axis, keepdims=keepdim))
@@ -160,7 +147,6 @@ NUMPY: dict[str, Callable[..., Any]] = {
         else special.logsumexp(x, axis=axis if x.ndim else None, keepdims=keepdim)
     ),
     "p_norm": lambda x, p, axis, keepdim: p_norm(x, p, axis if x.ndim else None, keepdim),
-    "cumprod": lambda x, dim: np.cumprod(x, dim, x.dtype).reshape(x.shape),
     "put_items": put_one_by_one,
     "take_items": lambda *values, items: values[0][np_items(Call(list(values), {"items": items}))],
     "places_of_nonzero": lambda x: np.stack(np.nonzero(np.atleast_1d(x)), 1)[:, : x.ndim],
@@ -170,13 +156,6 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "largest_with_places": lambda x, k, axis, largest: tuple(
         np.take(part, range(k), axis) for part in in_order(x, axis, largest)
     ),
-    "different": lambda x, axis: tuple(
-        np.ravel(v) if i else v for i, v in enumerate(np.unique(x, True, True, True, axis))
-    ),
-    "tril": lambda x, diagonal: np.tril(x, diagonal),
-    "triu": lambda x, diagonal: np.triu(x, diagonal),
-    "diagonal": np.diagonal,
-    "diag_embed": diagonals,
     "shape_of": lambda x: np.array(x.shape),
     "number_of_elements": lambda x: np.array(x.size),
     "matmul": product,

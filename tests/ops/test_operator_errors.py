@@ -56,6 +56,10 @@ def message(kind: type[Exception], call: Callable[[], Any]) -> str:
         (lambda x: x.expand([4, 3]), "expand of (float64[2, 3]): a value of shape [2, 3] cannot be expanded to [4, 3]"),
         (lambda x: x.expand([3]), "expand of (float64[2, 3]): shape [3] has fewer axes than the value"),
         (lambda x: x.expand([-1, 2, 3]), "expand of (float64[2, 3]): shape [-1, 2, 3] keeps an axis (-1) that the"),
+        (
+            lambda x: app.gather(x[0, 0], np.array([0])),
+            "gather of (float64[], int64[1]): a scalar has no axis to gather along",
+        ),
         (lambda x: app.concat([x, x[0]]), "concat of (float64[2, 3], float64[3]): the shapes differ outside axis 0"),
         (lambda x: app.concat([x, x.T]), "concat of (float64[2, 3], float64[3, 2]): the shapes differ outside axis 0"),
         (lambda x: app.split(x, 2, axis=1), "split of (float64[2, 3]): axis 1 of size 3 cannot be split into 2 equal"),

@@ -24,8 +24,6 @@ TWO: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "+": (lambda x, y: x + y, np.add),
     "-": (lambda x, y: x - y, np.subtract),
     "*": (lambda x, y: x * y, np.multiply),
-    "<<": (app.bitwise_left_shift, np.left_shift),
-    ">>": (app.bitwise_right_shift, np.right_shift),
 }
 ONE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "abs": (app.abs, np.abs),

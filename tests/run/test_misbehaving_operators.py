@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from app.custom.untouched import ADVICE
+from app.custom.read_only import ADVICE
 from app.run.config import Config
 
 OPERATORS = Path(__file__).with_name("misbehaving_operators.py")

@@ -17,11 +17,12 @@ from app.checking.checks.numbers import large, odd
 from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note
+from app.custom.calling import described, user_line
 from app.errors import AppError
 
 
 def narrowed(subject: Subject) -> Iterator[Verdict]:
-    """Whether inputs come from the usual range; where they do not, the reason."""
+    """Why inputs are not drawn from the usual range, if they are not."""
     if subject.narrowed:
         yield note(f"{subject.narrowed}; checked on [{subject.low:g}, {subject.high:g}]")
 
@@ -47,19 +48,19 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Verdict]]] = {
     "engines": engines,
     "inlined": inlined,
 }
-"""Each check by its name."""
+"""The checks by name."""
 
 
 _COMPARE_RESULTS = {"gradient", "proportional", "settings", "second"}
 _COMPARE_RUNS = {"like", "types", "broadcasting", "rows", "layout", "nan and inf", "engines"}
-"""The checks that compare the results of several runs, and those that compare gradients as well."""
+"""The checks that compare the results of several runs, and those that also compare gradients."""
 
 
 def examine(subject: Subject, only: Collection[str] = ()) -> Iterator[Verdict]:
     """The verdicts of all checks, or of those named, as they are known. An exception of the operator is a failure.
 
-    An operator that indexes outside of its arrays is not run again: it would write there. If an operator gives
-    different numbers each time, the checks stop after `repeatable`, which says so.
+    An operator that indexes outside of its arrays is not run again, because it would write there. If an operator gives
+    different numbers each time, checks that compare runs are left out, and `repeatable` says so.
     """
     names = [name for name in CHECKS if not only or name in only or name == "bounds"]
     for name in names:
@@ -80,7 +81,7 @@ def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = list(check(subject))
-    except Exception as error:  # the user's function may raise whatever it likes
-        kind = "" if isinstance(error, AppError) else f"{type(error).__name__}: "
-        found = [failed(kind + " ".join(str(error).split())[:400])]
+    except Exception as error:  # the user's function may raise anything
+        words = str(error) if isinstance(error, AppError) else described(error) + user_line(error)
+        found = [failed(" ".join(words.split())[:400])]
     yield from (replace(verdict, check=name) for verdict in found)

@@ -1,4 +1,4 @@
-"""Does it keep to itself? It leaves its inputs alone, remembers nothing, and looks at rows one by one if it says so."""
+"""Side effects: it changes no input, keeps no state, and treats rows independently if it is declared to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.tensor import Tensor, grad
 
 
 def untouched(subject: Subject) -> Iterator[Verdict]:
-    """Neither pass writes into what it was given."""
+    """Neither pass writes into its inputs."""
     arrays = subject.arrays()
     before = [a.copy() for a in arrays]
     tensors = subject.tensors(arrays)
@@ -33,7 +33,7 @@ def untouched(subject: Subject) -> Iterator[Verdict]:
     elif any(not same(g, a) for g, a in zip(given, arriving, strict=True)):
         yield failed("backward writes into the gradient that arrives")
     else:
-        yield ok("neither pass writes into what it was given")
+        yield ok("neither pass writes into its inputs")
 
 
 def _changed(subject: Subject, arrays: Arrays, before: Arrays) -> str:
@@ -42,7 +42,7 @@ def _changed(subject: Subject, arrays: Arrays, before: Arrays) -> str:
 
 
 def repeatable(subject: Subject) -> Iterator[Verdict]:
-    """The same inputs give the same bits, whatever was computed in between."""
+    """The same inputs give the same bits, whatever is computed in between."""
     if subject.changes:
         yield failed(
             f"the same inputs give another {subject.changes} the second time; checks that compare runs were left out"
@@ -51,7 +51,7 @@ def repeatable(subject: Subject) -> Iterator[Verdict]:
     first = subject.run(subject.arrays()).copy()
     subject.run(subject.arrays(seed=7))
     if first.differs_from(subject.run(subject.arrays())):
-        yield failed("the same inputs give another result after others were computed: it remembers something")
+        yield failed("the same inputs give another result after a call with other inputs: it keeps state")
         return
     if first.differs_from(subject.run(subject.arrays())):
         yield failed("the gradients change from pass to pass")
@@ -70,10 +70,10 @@ def _two_at_once(subject: Subject, first: Result) -> Iterator[Verdict]:
         return
     gradients = subject.gradients(tensors, outputs)
     if first.differs_from(Result(first.outputs, gradients)):
-        yield failed("used twice, the gradient of the first use is made from what the second left behind")
+        yield failed("used twice, the gradient of the first call is computed from what the second call saved")
         return
     if _twice_from_one(subject):
-        yield ok("the same inputs give the same bits, forward and back, alone and among other calls")
+        yield ok("the same inputs give the same bits, forward and backward, alone and among other calls")
     else:
         yield failed("a second backward pass from one forward gives another gradient")
 
@@ -91,7 +91,7 @@ def _twice_from_one(subject: Subject) -> bool:
 
 
 def row_by_row(subject: Subject) -> Iterator[Verdict]:
-    """Each row of the results, and of the gradients, depends on the same row of the inputs alone."""
+    """Each row of the results and of the gradients depends only on the same row of the inputs."""
     declared = subject.is_row_by_row
     if not subject.inputs[0].shape:
         return
@@ -99,7 +99,7 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
     whole = many.run(many.arrays())
     if any(o.shape[:1] != (8,) for o in whole.outputs):
         if declared:
-            yield failed("it is declared row by row, but its results have other rows than its inputs")
+            yield failed("it is declared row by row, but its results do not have as many rows as its inputs")
         return
     rows = subject.inputs[0].shape[:1]
     shared = [i.shape[:1] != rows for i in subject.inputs]
@@ -111,16 +111,15 @@ def row_by_row(subject: Subject) -> Iterator[Verdict]:
         if not _rows_agree(many, whole, part, start, end, shared):
             if declared:
                 yield failed(
-                    f"it is declared row by row, but rows {start} to {end - 1} by themselves give other numbers than "
-                    "among the rest: it depends on the batch"
+                    f"it is declared row by row, but rows {start} to {end - 1} alone give other numbers "
+                    "than in a larger batch"
                 )
             else:
-                yield note("a row's result depends on the other rows, as of a norm over the batch")
+                yield note("the result of a row depends on other rows, as in a norm over the batch")
             return
-    hint = (
-        "" if declared or subject.found.kind in ("PyLayer", "Function", "Layer") else "; row_by_row=True could say so"
-    )
-    yield ok(f"each row is computed by itself{hint}")
+    cannot_say = declared or subject.found.kind in ("PyLayer", "Function", "Layer")
+    hint = "" if cannot_say else "; row_by_row=True would declare it"
+    yield ok(f"each row is computed independently of the others{hint}")
 
 
 def _rows_agree(many: Subject, whole: Result, part: Result, start: int, end: int, shared: list[bool]) -> bool:
@@ -133,7 +132,7 @@ def _rows_agree(many: Subject, whole: Result, part: Result, start: int, end: int
 
 
 def layout(subject: Subject) -> Iterator[Verdict]:
-    """Arrays that do not lie side by side in memory: transposed, every second element, backwards, one for all."""
+    """Arrays that are not contiguous: in column order, with strides, reversed."""
     plain = subject.run(subject.arrays())
     arriving = subject.arriving(plain.outputs)
     for what, change in _LAYOUTS.items():
@@ -144,19 +143,11 @@ def layout(subject: Subject) -> Iterator[Verdict]:
         except Exception as error:
             yield failed(f"arrays {what} raise {type(error).__name__}: {str(error).partition(chr(10))[0]}")
             return
-        part = _far(plain, found)
+        part = plain.far_from(found, 1e-9)
         if part:
-            yield failed(f"arrays {what} give another {part} than the same numbers side by side")
+            yield failed(f"arrays {what} give another {part} than contiguous ones")
             return
-    yield ok("the numbers count, not how they lie in memory")
-
-
-def _far(left: Result, right: Result) -> str:
-    for what, ones, others in (("result", left.outputs, right.outputs), ("gradient", left.gradients, right.gradients)):
-        for a, b in zip(ones, others, strict=True):
-            if a is not None and (b is None or a.shape != b.shape or not np.allclose(a, b, rtol=1e-9, equal_nan=True)):
-                return what
-    return ""
+    yield ok("arrays that are not contiguous give the same")
 
 
 def _every_second(array: np.ndarray) -> np.ndarray:
@@ -168,7 +159,7 @@ def _every_second(array: np.ndarray) -> np.ndarray:
 
 
 _LAYOUTS = {
-    "in the order of columns": lambda a: np.asfortranarray(a) if a.ndim > 1 else a.copy(),
-    "of every second element": _every_second,
-    "that run backwards": lambda a: np.ascontiguousarray(a[::-1])[::-1] if a.ndim else a,
+    "in column order": lambda a: np.asfortranarray(a) if a.ndim > 1 else a.copy(),
+    "with a stride of two elements": _every_second,
+    "in reverse order": lambda a: np.ascontiguousarray(a[::-1])[::-1] if a.ndim else a,
 }

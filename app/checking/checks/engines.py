@@ -1,4 +1,4 @@
-"""Does it run natively, and alike everywhere? If it is not inlined, the line of the user's file that stops it."""
+"""Whether all engines agree, and whether it is inlined; if not, the line of the user's file that prevents it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def engines(subject: Subject) -> Iterator[Verdict]:
-    """Tensors, the reference engine and the compiled one give the same."""
+    """Tensors, the reference engine and the compiled engine give the same."""
     arrays = subject.arrays(dtype="float32")
     eager = subject.run(arrays)
     arriving = [np.ones_like(o) for o in eager.outputs]
@@ -52,14 +52,14 @@ def engines(subject: Subject) -> Iterator[Verdict]:
 
 
 def inlined(subject: Subject) -> Iterator[Verdict]:
-    """How the compiled engine runs it, and what stops it from more."""
-    from app.engine.compiled.engine import compile_program  # imported late, as Numba is
+    """How the compiled engine runs it, and what prevents it from being inlined."""
+    from app.engine.compiled.engine import compile_program  # imported late: it needs Numba
 
     with subject.in_program([i.shape for i in subject.inputs]) as (program, data, outputs):
         floats = [v for v, i in zip(data, subject.inputs, strict=True) if i.is_float]
         try:
             made = static.gradients(outputs, floats)
-        except AppError:  # which the check of the gradient tells
+        except AppError:  # the check `gradient` reports it
             made = []
         native = compile_program(program, [v.name for v in (*outputs, *made) if v is not None])
     if isinstance(native, str):
@@ -67,7 +67,7 @@ def inlined(subject: Subject) -> Iterator[Verdict]:
         return
     steps = [(user, step) for step in native.lowered.steps for user in step.users]
     if not steps:
-        yield ok("it is made of the framework's operators alone, which are compiled")
+        yield ok("it consists of the framework's operators, which are compiled")
     for user, step in steps:
         in_loop = step.verdict.startswith("inlined")
         more = "" if in_loop else _what_would_help(user, native.lowered)
@@ -75,19 +75,19 @@ def inlined(subject: Subject) -> Iterator[Verdict]:
 
 
 def _what_would_help(op: Operator, lowered: Lowered) -> str:
-    """What stands in the way with file and line, or what to write, to be put behind the engine's verdict."""
+    """The line that prevents inlining, or what to write instead; follows the engine's verdict."""
     definition = op.definition
     source = python_function(definition.function) if isinstance(definition, CustomOperator) else None
     if not isinstance(definition, CustomOperator) or not isinstance(source, FunctionType):
         return ""
     if definition.works_on == "Tensors":
         here = place_in(source.__code__)
-        return f", {here}: {source.__name__} works on Tensors; as functions of Numba's, under custom_op, it compiles"
-    if isinstance(definition.lowering, Returning):  # compiled, or the verdict says why not
+        return f", {here}: {source.__name__} works on Tensors; as Numba functions under custom_op it would compile"
+    if isinstance(definition.lowering, Returning):  # a Numba function
         stop = stops_on_numbers(definition.function)
         if stop is None:
             return ""
-        return f"; not inlined for {place_in(source.__code__, stop[0])}: `{stop[1]}`, where other elements may matter"
+        return f"; not inlined because of {place_in(source.__code__, stop[0])}: `{stop[1]}` may need other elements"
     if definition.lowering is None and not is_compiled(definition.function):
         reason = _why_numba_refuses(source, _arrays_for(source, op, lowered), op)
         hint = f"Numba cannot compile it: {reason}" if reason else "it would compile as it is: put @njit above it"
@@ -96,7 +96,7 @@ def _what_would_help(op: Operator, lowered: Lowered) -> str:
 
 
 def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[Any]:
-    """Numba's types of the arrays that a function on arrays is given: by name where it asks so, else in order."""
+    """Numba's types of the arrays that a function gets, by parameter name if they match, else in order."""
     from numba.np.numpy_support import from_dtype
 
     from app.engine.compiled.read_only import array_type
@@ -109,13 +109,13 @@ def _arrays_for(function: FunctionType, op: Operator, lowered: Lowered) -> list[
 
 
 def _why_numba_refuses(function: FunctionType, given: Sequence[Any], op: Operator) -> str:
-    """Why Numba cannot compile a function for values of these types, with the line; '' if it can."""
+    """Why Numba cannot compile a function for these types, with the line; '' if it can."""
     from numba import njit, typeof
 
     from app.engine.compiled.read_only import why_refused
 
     try:
         njit(function).compile((*given, *map(typeof, op.attributes.values())))
-    except Exception as error:  # Numba refuses in many ways
+    except Exception as error:  # Numba raises many kinds
         return why_refused(error, function)
     return ""

@@ -1,4 +1,4 @@
-"""Is the gradient right? Against finite differences, at points drawn and at those where functions have kinks."""
+"""The gradient against finite differences, at random points and where functions have kinks."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.gradcheck import JUMP, KINK, Checked, Comparison, are_far, gradgradcheck, worst_of
 from app.errors import GradcheckError, GradientError, OperatorError
+from app.ops.dtype import is_float
 
 ATOL, RTOL = 1e-6, 1e-5
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0)
-"""Where functions have kinks, as people write them."""
+"""Points at which functions often have kinks."""
 
 
 def gradient(subject: Subject) -> Iterator[Verdict]:
     """Gradients in float64 against central differences."""
     if not subject.wanted:
-        yield note("it takes whole numbers alone, which have no gradient")
+        yield note("it takes only whole numbers, which have no gradient")
+        return
+    kinds = {o.dtype.name for o in subject.outputs(subject.arrays())}
+    if not any(is_float(kind) for kind in kinds):
+        yield failed(f"it has no gradient, as its results are {', '.join(sorted(kinds))}: only floats have gradients")
         return
     if not subject.has_gradient:
-        yield failed("no gradient comes back: declare one (@operator.backward, backward_func) for it to be trained")
+        yield failed("it has no gradient: declare one (@operator.backward, backward_func), so that it can be trained")
         return
     drawn = _against_differences(subject, subject.arrays())
     if subject.is_surrogate:
@@ -55,12 +60,12 @@ def _wrong(subject: Subject, found: list[Comparison], arrays: Arrays) -> Iterato
             name = subject.inputs[one.place].name
             hint = how_it_is_off(subject, one, found, arrays)
             if not one.gradient.any():
-                hint += f"; if {name} is no input but a setting: --set {name}=VALUE"
+                hint += f"; if {name} is a setting and not an input: --set {name}=VALUE"
             yield failed(f"that of {name} is {words}{hint}")
 
 
 def _as_surrogate(found: list[Comparison]) -> Verdict:
-    """The verdict on a gradient that was declared a surrogate."""
+    """The verdict on a gradient that is declared a surrogate."""
     wrong, number = sum(int(one.wrong.sum()) for one in found), sum(one.wrong.size for one in found)
     if wrong:
         return ok(f"declared a surrogate: it differs from finite differences in {wrong} of {number} elements, as meant")
@@ -75,24 +80,10 @@ def _alone(subject: Subject) -> Iterator[Verdict]:
 
 
 def _special(subject: Subject) -> Arrays | None:
-    """Inputs made of the numbers at which the operator gives numbers, and its gradient does; None if none are."""
-    inside = [v for v in SPECIAL if subject.low <= v <= subject.high and _is_finite_at(subject, v)]
-    if not inside:
-        return None
-    arrays = []
-    for place, (array, one) in enumerate(zip(subject.arrays(), subject.inputs, strict=True)):
-        if one.is_float:
-            filled = np.resize(np.roll(inside, place), array.size).reshape(array.shape)
-            array = np.ascontiguousarray(filled.astype(array.dtype))
-        arrays.append(array)
-    return arrays if _is_finite(subject, arrays) else None
-
-
-def _is_finite_at(subject: Subject, value: float) -> bool:
-    arrays = subject.arrays()
-    return _is_finite(
-        subject, [np.full_like(a, value) if i.is_float else a for a, i in zip(arrays, subject.inputs, strict=True)]
-    )
+    """Inputs of those special numbers at which results and gradients are finite; None if there are none."""
+    inside = [v for v in SPECIAL if subject.low <= v <= subject.high and _is_finite(subject, subject.filled(v))]
+    arrays = subject.spread(inside) if inside else []
+    return arrays if inside and _is_finite(subject, arrays) else None
 
 
 def _is_finite(subject: Subject, arrays: Arrays) -> bool:
@@ -133,7 +124,7 @@ def _given_at(subject: Subject, arrays: Arrays | None, value: float, given: set[
 
 
 def linear(subject: Subject) -> Iterator[Verdict]:
-    """A backward pass multiplies: three times the gradient that arrives gives three times those that leave."""
+    """A backward pass is linear: three times the gradient of the outputs gives three times that of the inputs."""
     if not subject.has_gradient:
         return
     arrays = subject.arrays()
@@ -147,13 +138,13 @@ def linear(subject: Subject) -> Iterator[Verdict]:
             wanted = before * factor
             words = worst_of(found, wanted, are_far(found, wanted, 1e-9, 1e-9), "backward gives", "expected")
             if words:
-                yield failed(f"with {factor:g} times the gradient arriving, that of {name} is {words}")
+                yield failed(f"with {factor:g} times the gradient of the outputs, that of {name} is {words}")
                 return
-    yield ok("the gradients that leave are proportional to those that arrive")
+    yield ok("the gradients of the inputs are proportional to those of the outputs")
 
 
 def second(subject: Subject) -> Iterator[Verdict]:
-    """The gradient of the gradient, where there is one."""
+    """The gradient of the gradient, if there is one."""
     if not subject.has_gradient:
         return
     tensors = subject.tensors(subject.arrays())
@@ -173,7 +164,7 @@ def second(subject: Subject) -> Iterator[Verdict]:
 
 
 def settings(subject: Subject) -> Iterator[Verdict]:
-    """The gradient with other settings: one that was written for the defaults is found."""
+    """The gradient with other settings, to find one that was written for the defaults."""
     if not subject.has_gradient or subject.is_surrogate:
         return
     tried = []
@@ -182,7 +173,7 @@ def settings(subject: Subject) -> Iterator[Verdict]:
         try:
             if not _is_finite(changed, changed.arrays()):
                 continue
-        except Exception:  # a value that the setting cannot have
+        except Exception:  # the setting cannot have this value
             continue
         arrays = changed.arrays()
         wrong = list(_wrong(changed, _against_differences(changed, arrays), arrays))

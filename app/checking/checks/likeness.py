@@ -1,4 +1,4 @@
-"""Does it compute what it says it computes? Against another operator that is stated to be the same."""
+"""Results and gradients against those of another operator that should compute the same."""
 
 from __future__ import annotations
 
@@ -10,23 +10,17 @@ from app.checking.checks.gradient import SPECIAL
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
 from app.custom.gradcheck import worst_of
-from app.listed import as_list
 
 _NUMBERS = (*SPECIAL, -0.0, 20.0, -20.0, 1000.0, -1000.0, np.inf, -np.inf, np.nan)
 
 
 def like(subject: Subject) -> Iterator[Verdict]:
-    """Results and gradients beside those of the equivalent: drawn numbers, kinks, infinities, NaN."""
+    """Results and gradients equal those of the equivalent: at random numbers, kinks, infinities and NaN."""
     if not subject.like:
         return
-    other = subject.equivalent
-
-    def call(*values: object) -> list[object]:
-        return as_list(other(*values))
-
     drawn = subject.arrays()
-    for arrays, what in ((drawn, "drawn numbers"), (_filled(subject, drawn), "special numbers")):
-        mine, wanted = subject.run(arrays), subject.run(arrays, call=call)
+    for arrays, what in ((drawn, "drawn numbers"), (subject.spread(_NUMBERS), "special numbers")):
+        mine, wanted = subject.run(arrays), subject.run_equivalent(arrays)
         if [o.shape for o in mine.outputs] != [o.shape for o in wanted.outputs]:
             shapes = [list(o.shape) for o in mine.outputs], [list(o.shape) for o in wanted.outputs]
             yield failed(f"gives shapes {shapes[0]}, {subject.like} gives {shapes[1]}")
@@ -43,15 +37,7 @@ def like(subject: Subject) -> Iterator[Verdict]:
             words = worst_of(g, e, differ, "it gives", f"{subject.like} gives")  # type: ignore[arg-type]
             verdict = f"on {what} the gradient of {name} is {words}{_at(arrays, g, e)}"  # type: ignore[arg-type]
             yield failed(verdict) if arrays is drawn else note(verdict.replace("is wrong", "is another"))
-    yield ok(f"the results are those of {subject.like}, with zeros, infinities and NaN, too")
-
-
-def _filled(subject: Subject, drawn: Arrays) -> Arrays:
-    arrays = []
-    for place, (array, one) in enumerate(zip(drawn, subject.inputs, strict=True)):
-        filled = np.resize(np.roll(_NUMBERS, place), array.size).reshape(array.shape)
-        arrays.append(np.ascontiguousarray(filled.astype(array.dtype)) if one.is_float else array)
-    return arrays
+    yield ok(f"the results equal those of {subject.like}, also for zeros, infinities and NaN")
 
 
 def _differ(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -59,7 +45,7 @@ def _differ(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def _at(arrays: Arrays, found: np.ndarray, expected: np.ndarray) -> str:
-    """The number that an elementwise operator was given where the worst difference is."""
+    """The inputs of an elementwise operator at the largest difference."""
     if any(a.shape != found.shape for a in arrays):
         return ""
     with np.errstate(invalid="ignore"):

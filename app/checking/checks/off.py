@@ -1,4 +1,4 @@
-"""How a wrong gradient is wrong: half of what it should be, of the opposite sign, short of a term where x > 0."""
+"""How a wrong gradient is wrong: half of what it should be, of the opposite sign, without a term where x > 0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FACTORS = {
 
 
 def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison], arrays: Arrays) -> str:
-    """`; it is half of what it should be`: what explains every element that is wrong; '' if nothing known does.
+    """An explanation of every wrong element, such as `; it is half of what it should be`; '' if none fits.
 
     `arrays` are the inputs at which the gradients were compared.
     """
@@ -30,7 +30,7 @@ def how_it_is_off(subject: Subject, one: Comparison, all_inputs: list[Comparison
 
 
 def _factor(one: Comparison) -> str:
-    """One number times what it should be."""
+    """It is a constant multiple of what it should be."""
     found, wanted = one.gradient[one.wrong], one.numeric[one.wrong]
     scale = float(np.max(np.abs(wanted), initial=0.0))
     if not np.isfinite(found).all() or scale == 0 or (len(found) < 2 and found.any()):
@@ -48,7 +48,7 @@ def _factor(one: Comparison) -> str:
 
 
 def _other_input(subject: Subject, one: Comparison, all_inputs: list[Comparison]) -> str:
-    """That of another input, or one whose axes are in another order."""
+    """It is the gradient of another input, or transposed."""
     for other in all_inputs:
         if other is not one and other.numeric.shape == one.gradient.shape and _close(one.gradient, other.numeric):
             return f"it is that of {subject.inputs[other.place].name}: are they returned in the order of the inputs?"
@@ -59,7 +59,7 @@ def _other_input(subject: Subject, one: Comparison, all_inputs: list[Comparison]
 
 
 def _missing(subject: Subject, one: Comparison, arrays: Arrays) -> str:
-    """A multiple of the gradient that arrives, perhaps times the input or the result, that is missing from it."""
+    """A multiple of dy, of an input times dy, or of the result times dy is missing."""
     missing = (one.numeric - one.gradient)[one.wrong]
     for name, term in _terms(subject, one, arrays):
         values = term[one.wrong]
@@ -75,7 +75,7 @@ def _missing(subject: Subject, one: Comparison, arrays: Arrays) -> str:
 
 
 def _terms(subject: Subject, one: Comparison, arrays: Arrays) -> Iterator[tuple[str, np.ndarray]]:
-    """What may be missing, of an operator whose one result has the shape of its input, with what it is called."""
+    """The terms that may be missing, with their names, for an operator with one result of the input's shape."""
     outputs = subject.outputs(arrays)
     if len(outputs) != 1 or outputs[0].shape != one.gradient.shape or one.arriving is None:
         return
@@ -87,7 +87,7 @@ def _terms(subject: Subject, one: Comparison, arrays: Arrays) -> Iterator[tuple[
 
 
 def _where(subject: Subject, one: Comparison, array: np.ndarray) -> str:
-    """` where x > 0`, if that is where elements are wrong, and nowhere else."""
+    """` where x > 0`, if exactly these elements are wrong."""
     if array.shape != one.wrong.shape or one.wrong.all():
         return ""
     name = subject.inputs[one.place].name

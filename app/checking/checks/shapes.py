@@ -1,4 +1,4 @@
-"""Shapes and types: as they were inferred, for any batch, an empty one too, and for inputs that are stretched."""
+"""Shapes and types: as inferred, for any batch size, for an empty batch, and with broadcasting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.ops.spec import UNKNOWN
 
 
 def shapes(subject: Subject) -> Iterator[Verdict]:
-    """What inference says of shapes and types, in a Program with an open batch, beside what comes out."""
+    """The shapes and types that inference gives in a Program with an open batch size equal the actual ones."""
     sizes = [i.shape for i in subject.inputs]
     first = sizes[0][:1]
     open_shapes: list[Sequence[int | None]] = [(None, *s[1:]) if first and s[:1] == first else s for s in sizes]
@@ -30,23 +30,23 @@ def shapes(subject: Subject) -> Iterator[Verdict]:
         for (shape, dtype), array in zip(told, tried.outputs(tried.arrays(dtype="float32")), strict=True):
             if len(shape) != array.ndim or any(s not in (UNKNOWN, a) for s, a in zip(shape, array.shape, strict=False)):
                 yield failed(
-                    f"it says that shape {list(shape)} comes out; with {tried.inputs[0]} {list(array.shape)} does"
+                    f"shape {list(shape)} is inferred; with {tried.inputs[0]} the result has {list(array.shape)}"
                 )
                 return
             if dtype != array.dtype.name:
-                yield failed(f"it says that {dtype} comes out, and {array.dtype} does")
+                yield failed(f"type {dtype} is inferred, but the result has {array.dtype}")
                 return
     outs = ", ".join(f"[{', '.join('?' if s == UNKNOWN else str(s) for s in shape)}]" for shape, _ in told)
     yield ok(f"{', '.join(map(str, subject.inputs))} give {outs}, as inferred, for batches of several sizes")
 
 
 def types(subject: Subject) -> Iterator[Verdict]:
-    """float32 stays float32, and gives what float64 gives, as well as it can."""
+    """float32 inputs give float32 results, close to those of float64."""
     results, casts = [], []
     for dtype in ("float32", "float64"):
         _casts_of(subject).clear()
         results.append(subject.run(subject.arrays(dtype=dtype)))
-        casts += [f"{name} comes as {found} for {dtype}" for name, found in _casts_of(subject).items()]
+        casts += [f"{name} is returned as {found} for {dtype}" for name, found in _casts_of(subject).items()]
     narrow, wide = results
     for place, (found, expected) in enumerate(zip(narrow.outputs, wide.outputs, strict=True)):
         if expected.dtype.kind != "f":
@@ -66,21 +66,21 @@ def types(subject: Subject) -> Iterator[Verdict]:
             return
     if casts:
         yield note(
-            f"{', '.join(casts)}, and is cast. A constant or a setting in another type does that; x.dtype.type(0.5) "
+            f"{', '.join(casts)}, and is cast. A constant or a setting of another type causes this; x.dtype.type(0.5) "
             "keeps the type of x"
         )
         return
-    yield ok("float32 and float64 stay what they are, and agree")
+    yield ok("float32 stays float32, float64 stays float64, and they agree")
 
 
 def _casts_of(subject: Subject) -> dict[str, str]:
-    """The types that an operator on arrays returned, where they are other ones than those of its inputs."""
+    """The returned types of an operator on arrays that differ from the type of its inputs."""
     operator = subject.found.call
     return operator.casts if isinstance(operator, CustomOperator) and operator.works_on == "arrays" else {}
 
 
 def empty(subject: Subject) -> Iterator[Verdict]:
-    """A batch without rows, as the last one of a data set may be after filtering."""
+    """A batch of zero rows, as a filter may leave."""
     if not subject.inputs[0].shape:
         return
     none, some = subject.with_batch(0), subject.outputs(subject.arrays())
@@ -101,14 +101,14 @@ def empty(subject: Subject) -> Iterator[Verdict]:
         if g is not None and (g.shape != one.shape or not np.isfinite(g).all()):
             yield failed(f"a batch without rows gives a gradient of {one.name} with shape {list(g.shape)}: {g}")
             return
-    yield ok("a batch without rows gives results without rows, and gradients")
+    yield ok("a batch without rows gives results and gradients without rows")
 
 
 _STRETCHED = (((4, 6), (6,)), ((4, 1), (1, 6)), ((6,), (4, 6)), ((4, 6), ()), ((1, 1), (4, 6)))
 
 
 def broadcasting(subject: Subject) -> Iterator[Verdict]:
-    """Inputs of shapes that NumPy stretches: as if they had been stretched first, and gradients summed back."""
+    """Broadcast inputs give the results of expanded ones, and gradients are summed back."""
     if len(subject.inputs) < 2 or len({i.shape for i in subject.inputs}) > 1 or not _is_elementwise(subject):
         return
     refused = []
@@ -132,7 +132,7 @@ def broadcasting(subject: Subject) -> Iterator[Verdict]:
 
 
 def _is_elementwise(subject: Subject) -> bool:
-    """Whether a change in one place of the inputs changes the outputs there, and nowhere else."""
+    """Whether a change in one element of the inputs changes only this element of the outputs."""
     arrays = subject.arrays()
     before = [o.copy() for o in subject.outputs(arrays)]
     for array in arrays:
@@ -150,7 +150,7 @@ def _wrong_when_stretched(subject: Subject, arrays: list[np.ndarray], outputs: l
         if found.shape != expected.shape:
             return f"it gives shape {list(found.shape)}, expected {list(expected.shape)}"
         if not np.allclose(found, expected, equal_nan=True):
-            return "it gives other numbers than for inputs that were stretched before"
+            return "it gives other numbers than for expanded inputs"
     try:
         gradients = subject.run(arrays).gradients
     except Exception as error:
@@ -158,7 +158,7 @@ def _wrong_when_stretched(subject: Subject, arrays: list[np.ndarray], outputs: l
     floats = [a for a in arrays if a.dtype.kind == "f"]
     for array, name, g, e in zip(floats, subject.wanted, gradients, wide.gradients, strict=True):
         if g is not None and e is not None and not np.allclose(g, _summed(e, array.shape)):
-            return f"the gradient of {name} is not the sum over what was stretched"
+            return f"the gradient of {name} is not summed over the broadcast axes"
     return ""
 
 

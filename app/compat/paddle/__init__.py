@@ -6,22 +6,17 @@ __version__ = "2.6.0"  # the release whose names these are
 
 _MODULES = """
 paddle.tensor app
-    arange assign bernoulli clone diag diagflat empty empty_like eye full full_like linspace logspace meshgrid
-    multinomial normal ones ones_like rand randint randint_like randn randperm poisson standard_normal tril triu
-    uniform zeros zeros_like abs acos acosh add add_n asin asinh atan atan2 atanh ceil clip cos cosh deg2rad divide
-    erf exp expm1 floor floor_divide floor_mod fmax fmin frac increment lerp log log10 log1p log2 logit maximum
-    minimum mod multiply hypot logaddexp nan_to_num neg pow rad2deg reciprocal remainder round rsqrt scale sigmoid
-    sign sin sinh sqrt square stanh subtract tan tanh trunc allclose bitwise_and bitwise_not bitwise_or bitwise_xor
-    bitwise_left_shift bitwise_right_shift equal equal_all greater_equal greater_than is_empty isclose isfinite
-    isinf isnan less_equal less_than logical_and logical_not logical_or logical_xor not_equal where all amax amin
-    any argmax argmin count_nonzero cumprod cumsum kthvalue logcumsumexp logsumexp max mean min norm prod std sum
-    var diff argsort sort topk unique nonzero addmm bmm cross dist dot einsum inner kron matmul mm mv outer t
-    tensordot trace atleast_1d atleast_2d atleast_3d broadcast_shape broadcast_tensors broadcast_to cast chunk
-    column_stack concat dsplit dstack diag_embed diagonal expand expand_as flatten flip gather gather_nd hsplit
-    hstack index_add index_fill index_sample index_select masked_fill masked_select moveaxis numel put_along_axis
-    rank repeat_interleave reshape reverse=flip roll row_stack=vstack scatter scatter_nd scatter_nd_add shape slice
-    split squeeze stack strided_slice swapaxes take take_along_axis tensor_split tile tolist transpose tril_indices
-    triu_indices unbind unflatten unsqueeze unstack view_as vsplit vstack get_rng_state set_rng_state
+    arange assign clone empty empty_like eye full full_like linspace logspace meshgrid normal ones ones_like rand
+    randint randint_like randn randperm standard_normal uniform zeros zeros_like abs acos acosh add add_n asin asinh
+    atan atan2 atanh ceil clip cos cosh divide erf exp expm1 floor floor_divide floor_mod increment log log10 log1p
+    log2 maximum minimum mod multiply neg pow reciprocal remainder round rsqrt scale sigmoid sign sin sinh sqrt
+    square subtract tan tanh trunc allclose bitwise_and bitwise_not bitwise_or bitwise_xor equal greater_equal
+    greater_than isclose isfinite isinf isnan less_equal less_than logical_and logical_not logical_or logical_xor
+    not_equal where all amax amin any argmax argmin cumsum logsumexp max mean min norm prod std sum var diff argsort
+    sort topk nonzero bmm dot einsum matmul mm t broadcast_shape broadcast_tensors broadcast_to cast chunk concat
+    expand expand_as flatten flip gather index_add index_select masked_fill masked_select numel put_along_axis rank
+    reshape reverse=flip scatter shape slice split squeeze stack swapaxes take_along_axis tile tolist transpose
+    tril_indices triu_indices unbind unflatten unsqueeze unstack view_as get_rng_state set_rng_state
 paddle paddle.tensor *
 paddle app Tensor to_tensor is_tensor seed save load Model summary ParamAttr create_parameter
     grad no_grad enable_grad set_grad_enabled is_grad_enabled
@@ -33,9 +28,9 @@ paddle app.device CPUPlace CUDAPlace get_device is_compiled_with_cuda set_device
 paddle app.distributed DataParallel
 paddle app.limits finfo iinfo
 paddle.autograd app.autograd PyLayer backward enable_grad grad is_grad_enabled no_grad set_grad_enabled
-paddle.autograd app.custom.layer_operator PyLayerContext
+paddle.autograd app.custom.pylayer.operator PyLayerContext
 paddle.autograd.py_layer app.autograd PyLayer
-paddle.autograd.py_layer app.custom.layer_operator PyLayerContext
+paddle.autograd.py_layer app.custom.pylayer.operator PyLayerContext
 paddle.base app.compat.paddle._fluid.flags enable_dygraph disable_dygraph in_dygraph_mode
 paddle.base app.device CPUPlace CUDAPlace is_compiled_with_cuda
 paddle.base app.graph Program Variable append_backward default_main_program default_startup_program

@@ -28,7 +28,7 @@ torch.autograd app.autograd Function
 torch.autograd app.compat.torch._globals inference_mode
 torch.autograd app.compat.torch.autograd.gradcheck gradcheck gradgradcheck
 torch.autograd.function app.autograd Function once_differentiable
-torch.autograd.function app.custom.layer_operator FunctionCtx=PyLayerContext
+torch.autograd.function app.custom.pylayer.operator FunctionCtx=PyLayerContext
 torch.autograd.functional app.compat.torch.autograd.functional *
 torch.autograd.gradcheck app.compat.torch.autograd.gradcheck *
 torch.autograd.gradcheck app.errors GradcheckError

@@ -8,7 +8,6 @@ import numpy as np
 
 import app
 from app.compat.torch._random import default_generator
-from app.compat.torch._size import along
 from app.compat.torch._table import register
 
 
@@ -70,10 +69,3 @@ def view_as(self: Any, other: Any) -> Any:
 def expand_as(self: Any, other: Any) -> Any:
     """The value repeated to another Tensor's shape."""
     return app.broadcast_to(self, list(other.shape))
-
-
-@register(function=False)
-def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Any:
-    """Store a number at the indices `index` of an axis."""
-    self[along(self, dim, index)] = value
-    return self

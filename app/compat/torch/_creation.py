@@ -189,18 +189,6 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, dtype: Any = None) ->
     return app.randn(list(like.shape), canonical(like.dtype)) * std + mean
 
 
-@creator
-def bernoulli(input: Any) -> Any:
-    """1 with the probability that each element gives, else 0."""
-    return app.bernoulli(input)
-
-
-@creator
-def multinomial(input: Any, num_samples: int, replacement: bool = False) -> Any:
-    """Indices drawn with probabilities in proportion to the input."""
-    return app.multinomial(input, num_samples, replacement)
-
-
 # Like another Tensor
 
 

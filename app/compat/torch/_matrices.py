@@ -7,13 +7,10 @@ from typing import Any
 
 from app import linalg
 from app.compat.table import table
-from app.compat.torch._table import FUNCTIONS, METHODS
 
 LINALG: dict[str, Callable[..., Any]] = table(
     linalg,
     """
-    cross = cross(input, other:y, dim:axis)
-    diagonal = diagonal(A, offset, dim1:axis1, dim2:axis2)
     matmul = matmul(input, other)
     matrix_norm = matrix_norm(A, ord:p, dim:axis, keepdim)
     """,
@@ -39,6 +36,3 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Any
     if of_matrix:
         return linalg.matrix_norm(A, ord, (-2, -1) if dim is None else tuple(dim), keepdim)
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim)
-
-
-FUNCTIONS["cross"] = METHODS["cross"] = LINALG["cross"]

@@ -10,23 +10,12 @@ from app.compat.torch._table import FUNCTIONS, register, rows
 rows(
     """
     bmm = bmm(input, mat2:y)
-    dist = dist(input, other:y, p)
     dot vdot = dot(input, tensor:y)
-    inner = inner(input, other:y)
-    kron = kron(input, other:y)
     matmul mm mv = matmul(input, other)
-    outer ger = outer(input, vec2:y)
-    trace = trace(input)
     """
 )
 
 FUNCTIONS["einsum"] = lambda equation, *operands: app.einsum(equation, *operands)
-
-
-@register()
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """`beta * input + alpha * mat1 @ mat2`."""
-    return app.addmm(input, mat1, mat2, beta, alpha)
 
 
 @register()

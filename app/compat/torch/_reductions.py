@@ -28,7 +28,6 @@ rows(
     argmin = argmin(input, dim:axis, keepdim)
     argsort = argsort(input, dim:axis, descending)
     diff = diff(input, n, dim:axis, prepend, append)
-    count_nonzero = count_nonzero(input, dim:axis)
     logsumexp = logsumexp(input, dim:axis, keepdim)
     """
 )
@@ -77,12 +76,6 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The cumulative sum along an axis."""
     return app.cumsum(_typed(input, dtype), axis=dim)
-
-
-@register(in_place=True)
-def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The cumulative product along an axis."""
-    return app.cumprod(_typed(input, dtype), dim)
 
 
 def _extreme(name: str, of_two: Any, input: Any, dim: Any, keepdim: bool) -> Any:
@@ -155,11 +148,3 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     if p == "nuc":
         raise ValueError('norm: p is a number or "fro"; np.linalg.norm(x.numpy(), "nuc") computes the nuclear norm')
     return app.linalg.vector_norm(_typed(input, dtype), 2 if p in ("fro", None) else p, _axis(dim), keepdim)
-
-
-@register()
-def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
-) -> Any:
-    """The different elements, in order; with places and numbers of each where asked for."""
-    return app.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)

@@ -15,16 +15,9 @@ from app.errors import ShapeError
 
 rows(
     """
-    diag_embed = diag_embed(input, offset)
-    diagflat = diagflat(input, offset)
     take_along_dim = take_along_axis(input, indices:index, dim:axis)
     broadcast_to = broadcast_to(input, size:shape)
-    diag = diag(input, diagonal:offset)
-    diagonal = diagonal(input, offset, dim1:axis1, dim2:axis2)
     flatten = flatten(input, start_dim:start_axis, end_dim:stop_axis)
-    moveaxis movedim = moveaxis(input, source, destination)
-    tril = tril(input, diagonal)
-    triu = triu(input, diagonal)
     unsqueeze = unsqueeze(input, dim:axis)
     """
 )
@@ -32,7 +25,6 @@ rows(
 rows(
     """
     unflatten = unflatten(input, dim:axis, sizes:shape)
-    index_fill = index_fill(input, dim:axis, index, value)
     index_select = index_select(input, dim:axis, index)
     """
 )
@@ -122,21 +114,9 @@ def tile(input: Any, *dims: Any) -> Any:
 
 
 @register()
-def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Any:
-    """Each element repeated."""
-    return app.repeat_interleave(input, repeats, dim)
-
-
-@register()
 def flip(input: Any, *dims: Any) -> Any:
     """The value reversed along axes."""
     return app.flip(input, sizes(dims))
-
-
-@register()
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    """Elements shifted along axes; those past the end come back at the front."""
-    return app.roll(input, shifts, dims)
 
 
 @register()
@@ -161,14 +141,6 @@ def _joined(tensors: Any) -> list[Any]:
 FUNCTIONS.update(
     cat=lambda tensors, dim=0, *, axis=None: app.concat(_joined(tensors), axis=dim if axis is None else axis),
     stack=lambda tensors, dim=0: app.stack(_joined(tensors), dim),
-    hstack=lambda tensors: app.hstack(_joined(tensors)),
-    vstack=lambda tensors: app.vstack(_joined(tensors)),
-    column_stack=lambda tensors: app.column_stack(_joined(tensors)),
-    dstack=lambda tensors: app.dstack(_joined(tensors)),
-    row_stack=lambda tensors: app.vstack(_joined(tensors)),
-    atleast_1d=lambda *tensors: app.atleast_1d(*tensors),
-    atleast_2d=lambda *tensors: app.atleast_2d(*tensors),
-    atleast_3d=lambda *tensors: app.atleast_3d(*tensors),
     broadcast_tensors=lambda *tensors: tuple(app.broadcast_tensors(list(tensors))),
     broadcast_shapes=lambda *shapes: Size(np.broadcast_shapes(*shapes)),
     meshgrid=lambda *tensors, indexing="ij": tuple(app.meshgrid(*tensors, indexing=indexing)),
@@ -191,24 +163,6 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """Split an axis into `chunks` parts; fewer if its size cannot be divided into that many."""
     return split(input, -(-input.shape[dim] // chunks), dim)
-
-
-@register()
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
-    """Parts along an axis: a number of almost equal ones, or those between indices."""
-    return tuple(app.tensor_split(input, indices_or_sections, dim))
-
-
-@register()
-def hsplit(input: Any, indices_or_sections: Any) -> Any:
-    """Parts of the second axis, or of the only one."""
-    return tuple(app.hsplit(input, indices_or_sections))
-
-
-@register()
-def vsplit(input: Any, indices_or_sections: Any) -> Any:
-    """Parts of the first axis."""
-    return tuple(app.vsplit(input, indices_or_sections))
 
 
 @register()
@@ -236,12 +190,6 @@ def masked_select(input: Any, mask: Any) -> Any:
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements."""
     return app.nonzero(input, as_tuple)
-
-
-@register()
-def take(input: Any, index: Any) -> Any:
-    """Elements at indices of the flattened value."""
-    return app.take(input, index)
 
 
 @register()

@@ -1,4 +1,4 @@
-"""From the statements of a function to those of its gradient: each value is followed by its slopes."""
+"""Derives statements: each assignment is preceded by the assignments of its slopes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.custom.derivative.scope import Scope
 from app.custom.derivative.terms import name, names_in, number
 
 Finish = Callable[[ast.Return, list[Term]], ast.expr]
-"""What a return becomes, from the values that are returned."""
+"""Makes the expression of a return statement from the terms that are returned."""
 
 _AS_THEY_ARE = (ast.Pass, ast.Break, ast.Continue, ast.Raise, ast.Assert)
 
@@ -24,7 +24,7 @@ class Body:
         scope.settle(lambda: list(_assignments(scope.body)))
 
     def derived(self) -> list[ast.stmt]:
-        """All statements, after those that say how the parameters that are assigned to begin."""
+        """All statements, after the initial slopes of parameters that are assigned to."""
         scope = self.scope
         start: list[ast.stmt] = []
         for variable in scope.parameters:
@@ -70,13 +70,13 @@ class Body:
 
     def _loop(self, loop: ast.For) -> list[ast.stmt]:
         if self.scope.depends(loop.iter) or any(n in self.scope.active for n in names_in(loop.target)):
-            self.scope.refuse(loop.iter, "depends on an input, and a loop over it has no slope that is known")
+            self.scope.refuse(loop.iter, "depends on an input, and a loop over it has no known slope")
         return [ast.For(loop.target, loop.iter, self._all(loop.body), self._some(loop.orelse))]
 
     def _returned(self, statement: ast.Return) -> list[ast.stmt]:
         value = statement.value
         if value is None:
-            self.scope.refuse(statement, "returns nothing, where a number is expected")
+            self.scope.refuse(statement, "returns nothing; a number is expected")
         parts = value.elts if isinstance(value, ast.Tuple) else [value]
         terms = [self.expressions.term(part) for part in parts]
         return [ast.Return(self._finish(statement, terms))]
@@ -87,7 +87,7 @@ class Body:
         pairs = _pairs(statement)
         if pairs is None:
             if self.scope.depends(statement):
-                self.scope.refuse(statement, "assigns to something other than its own variable, and cannot be derived")
+                self.scope.refuse(statement, "assigns to something other than a local variable, and cannot be derived")
             return [copy.deepcopy(statement)]
         targets, values = [target for target, _ in pairs], [value for _, value in pairs]
         if len(pairs) == 1 and not _is_tuple(statement):
@@ -103,11 +103,11 @@ class Body:
         return [self._together(targets, self.expressions.called(called, self.scope.meaning(called.func), wishes))]
 
     def _flat(self, targets: list[str]) -> list[ast.stmt]:
-        """Slopes of zero for variables that have others elsewhere."""
+        """Slopes of zero for variables that have nonzero ones elsewhere."""
         return [self._slope(t, along, number(0.0)) for t in targets for along in self.scope.active.get(t, [])]
 
     def _together(self, targets: list[str], terms: list[Term]) -> ast.stmt:
-        """Several variables and their slopes at once, as each may be made of what the others were."""
+        """Several variables and their slopes in one assignment: each may depend on the old values of the others."""
         names, values = list(targets), [term.source() for term in terms]
         for target, term in zip(targets, terms, strict=True):
             for along in self.scope.active.get(target, []):
@@ -117,7 +117,7 @@ class Body:
         return ast.Assign([stored], ast.Tuple(values, ast.Load()))
 
     def _variable(self, target: str, value: ast.expr) -> list[ast.stmt]:
-        """A variable with its slopes: first the slopes, which are of what the variables were before."""
+        """A variable and its slopes. The slopes come first, as they need the old values of variables."""
         again = target in names_in(value)
         term = self.expressions.term(value, "" if again else target)
         made: list[ast.stmt] = [
@@ -129,7 +129,7 @@ class Body:
 
 
 def _pairs(statement: ast.stmt) -> list[tuple[str, ast.expr]] | None:
-    """Which variables a statement assigns what to; None where that is not so simple."""
+    """The variables that a statement assigns to, with the expressions; None for other targets."""
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         whole = ast.BinOp(name(statement.target.id), statement.op, statement.value)
         return [(statement.target.id, ast.copy_location(whole, statement))]
@@ -149,7 +149,7 @@ def _pairs(statement: ast.stmt) -> list[tuple[str, ast.expr]] | None:
 
 
 def _says_nothing(statement: ast.stmt) -> bool:
-    """Whether a statement gives a variable to itself, as it was computed before already."""
+    """Whether a statement assigns a variable to itself."""
     return isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == ast.unparse(statement.value)
 
 

@@ -1,4 +1,4 @@
-"""From an expression to its value and its slopes along the inputs, all of them source."""
+"""Derives expressions: the source of a value and of its slopes along the inputs."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from app.custom.derivative.terms import (
 from app.custom.numba_functions import function_name, python_function
 
 Slopes = dict[str, ast.expr]
-"""The slopes of a value, by input; those that are zero everywhere are left out."""
+"""The slopes of a value, by input, without those that are zero everywhere."""
 
 
 COUNTS = {"power": 2, "where": 3}
-"""How many arguments the rows have that are no templates."""
+"""The number of arguments of the rows without templates."""
 
 
 class Term:
-    """The value of an expression, written where it stands, or under a name once something else needs it, too."""
+    """The value of an expression: written in place, or under a name once it is needed twice."""
 
     def __init__(self, build: Callable[[], ast.expr], keep: Callable[[ast.expr, str], str], wish: str = ""):
         self._build, self._keep, self._wish = build, keep, wish
         self._kept = ""
-        """The name that the value was given, once it was."""
+        """The variable that holds the value, if there is one."""
         self.slopes: Slopes = {}
         self.relative: Callable[[], Slopes] | None = None
-        """Its slopes divided by itself, where that can be had without a quotient that overflows: of exponentials."""
+        """Its slopes divided by itself, if they can be computed without an overflow, as for exponentials."""
 
     def source(self) -> ast.expr:
         """The value as source."""
         return name(self._kept) if self._kept else self._build()
 
     def atom(self) -> ast.expr:
-        """The value as source that costs nothing to write again."""
+        """The value as a variable or a constant, which can be repeated for free."""
         source = self.source()
         if not is_atom(source):
             self._kept = self._keep(source, self._wish)
@@ -61,7 +61,7 @@ class Term:
 
 
 class Expressions:
-    """Derives the expressions of one function. What has to be computed first is put into `before`."""
+    """Derives the expressions of one function. Statements that must run first are put into `before`."""
 
     def __init__(self, scope: Scope, numpy: str, slopes_function: Callable[[Any, list[str], int, ast.AST], str]):
         self.scope = scope
@@ -83,7 +83,7 @@ class Expressions:
         return self._slope_variables[key]
 
     def keep(self, source: ast.expr, wish: str) -> str:
-        """Compute a value first, under the variable of the function that is to have it, or a new one."""
+        """Compute a value first, in the variable that it is assigned to anyway, or in a new one."""
         target = wish or self.scope.fresh("v1")
         self.before.append(ast.Assign([ast.Name(target, ast.Store())], source))
         return target
@@ -94,12 +94,12 @@ class Expressions:
             return Term(lambda: copy.deepcopy(node), self.keep, wish)
         derive = getattr(self, f"_of_{type(node).__name__}", None)
         if derive is None:
-            self.scope.refuse(node, "has no slope that is known")
+            self.scope.refuse(node, "has no known slope")
         found: Term = derive(node, wish)
         return found
 
     def _combined(self, build: Callable[[], ast.expr], wish: str, slope: Callable[[str], Slope]) -> Term:
-        """A term with the slopes that `slope` tells of each input."""
+        """A term with the slope that `slope` gives for each input."""
         term = Term(build, self.keep, wish)
         self._set(term, slope)
         return term
@@ -111,9 +111,9 @@ class Expressions:
                 term.slopes[along] = found
 
     def _chain(self, term: Term, parts: list[tuple[Term, Callable[[], ast.expr]]]) -> Term:
-        """Give a term the slopes that follow from its arguments, each with how the term changes with it."""
+        """Give a term its slopes by the chain rule, from its arguments and the partial derivatives by them."""
         inner = [(part, factor()) for part, factor in parts if part.slopes]
-        if sum(len(part.slopes) for part, _ in inner) > len(inner):  # a factor that several slopes have
+        if sum(len(part.slopes) for part, _ in inner) > len(inner):  # the factor is used by several slopes
             inner = [(p, f if is_atom(f) else name(self.keep(f, ""))) for p, f in inner]
 
         def slope(along: str) -> Slope:
@@ -163,7 +163,7 @@ class Expressions:
         return self.scope.refuse(node, "works on bits or matrices, and has no slope for single numbers")
 
     def _shifted(self, term: Term, op: ast.operator, left: Term, right: Term) -> None:
-        """Of a constant and an exponential: what the exponential is of both stays a number when it overflows."""
+        """Relative slopes of a constant plus an exponential, which stay finite when the exponential overflows."""
         constant, grown = (right, left) if left.slopes else (left, right)
         grows = grown.relative
         if constant.slopes or grows is None:
@@ -246,12 +246,12 @@ class Expressions:
         function = self.scope.meaning(node.func)
         try:
             row = KNOWN.get(function)
-        except TypeError:  # what has no hash is not in the table
+        except TypeError:  # an unhashable value is not in the table
             row = None
         if row is None:
             return self._of_user(node, function, wish)
         if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
-            self.scope.refuse(node, "can be derived only with its arguments given by place")
+            self.scope.refuse(node, "can be derived only with positional arguments")
         known = COUNTS.get(row) or len(slopes_of(row))
         given = 2 if row in ("max", "min") and len(node.args) > 2 else len(node.args)
         if given != known or any(isinstance(part, ast.Constant) and part.value is None for part in node.args):
@@ -303,10 +303,10 @@ class Expressions:
         return self.called(node, function, [wish])[0]
 
     def called(self, node: ast.Call, function: Any, wishes: list[str]) -> list[Term]:
-        """The numbers that a call of a user's function gives: another function gives them with their slopes."""
+        """The results of a call of a user's function, from a derived function that also returns their slopes."""
         source = python_function(function)
         if not isinstance(source, FunctionType):
-            self.scope.refuse(node, "calls what no slope is known of")
+            self.scope.refuse(node, "calls something without a known slope")
         if any(isinstance(part, ast.Starred) for part in node.args) or any(k.arg is None for k in node.keywords):
             self.scope.refuse(node, "gives any number of arguments, and cannot be derived")
         try:
@@ -338,10 +338,11 @@ def _multiplied(factor: ast.expr, slopes: Slopes) -> Slopes:
 
 
 def numpy_in(scope: Scope) -> str:
-    """The name that stands for NumPy in a function; a new one where there is none."""
+    """The name of NumPy in a function's globals; a new one if there is none."""
     known = [key for key, value in scope.around.items() if value is np and key.isidentifier()]
     free = [key for key in known if key not in scope.assigned and key not in scope.inputs]
-    chosen = "np" if "np" in free else free[0] if free else scope.fresh("np")
-    scope.around[chosen] = np
+    if not free:
+        return scope.add_variable("np", np)
+    chosen = "np" if "np" in free else free[0]
     scope.taken.add(chosen)
     return chosen

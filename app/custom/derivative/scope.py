@@ -1,4 +1,4 @@
-"""What is known of a function that is being derived: its names, which of them have slopes, and where errors point."""
+"""What is known of a function that is being derived: its names, which of them have slopes, and its lines for errors."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from typing import Any, NoReturn
 
 from app.custom.derivative.slopes import FLAT
 from app.custom.derivative.terms import names_in
-from app.custom.derivative.walrus import without_walrus
 from app.custom.numba_functions import function_name, python_function
 from app.errors import GradientError, OperatorError
-from app.reading import definition_of
+from app.reading import definition_of, place_in
 
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class UnderivableError(GradientError):
-    """A function that no gradient can be derived for: the words name the line and what stands there."""
+    """No gradient can be derived for a function. The message has the line and its source."""
 
 
 class Scope:
-    """A function's tree, the values that its names have outside of it, and the names that are taken in it."""
+    """A function's tree, the values of its global names, and the names that are in use."""
 
     def __init__(self, function: Any, inputs: list[str]):
         self.function: FunctionType = python_function(function)
         self.inputs = inputs
         self.name = function_name(self.function)
         if not isinstance(self.function, FunctionType):
-            raise UnderivableError(f"{self.name} is no function with a source in Python")
+            raise UnderivableError(f"{self.name} is not a Python function with a source")
         self.tree, self.body = self._tree()
         closure = inspect.getclosurevars(self.function)
+        self.extra: dict[str, Any] = {}
+        """The variables that the derived function has in addition to those of this function."""
         self.around: dict[str, Any] = {**self.function.__globals__, **closure.nonlocals}
         self._known = {**vars(builtins), **self.around}
         self.parameters = list(inspect.signature(self.function, follow_wrapped=False).parameters)
@@ -42,7 +43,7 @@ class Scope:
         self.assigned = stored
         self._local = stored | set(self.parameters)
         self.active: dict[str, list[str]] = {name: [name] for name in inputs}
-        """The inputs along which a name may have a slope, by the name."""
+        """For each name the inputs along which it may have a slope."""
 
     def _tree(self) -> tuple[ast.AST, list[ast.stmt]]:
         try:
@@ -51,7 +52,7 @@ class Scope:
             raise UnderivableError(str(error)) from error
         if isinstance(node, ast.AsyncFunctionDef) or any(isinstance(n, _YIELDS) for n in ast.walk(node)):
             raise UnderivableError(
-                f"{self.place(node)}: {self.name} is a generator or a coroutine, and gives no number"
+                f"{self.place(node)}: {self.name} is a generator or a coroutine, and does not return a number"
             )
         missing = [name for name in self.inputs if name not in {a.arg for a in _named(node.args)}]
         if missing:
@@ -60,20 +61,22 @@ class Scope:
                 "`**kwargs`), which cannot be derived; name its parameters"
             )
         body = [ast.copy_location(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
-        return node, without_walrus([*body], self.refuse)
+        for part in ast.walk(node):
+            if isinstance(part, ast.NamedExpr):
+                self.refuse(part, "assigns inside an expression; write the assignment as a statement of its own")
+        return node, [*body]
 
     def place(self, node: ast.AST) -> str:
-        """File and line of a piece of source."""
-        file = self.function.__code__.co_filename.rpartition("/")[2]
-        return f"{file}:{getattr(node, 'lineno', self.function.__code__.co_firstlineno)}"
+        """File and line of a node."""
+        return place_in(self.function.__code__, getattr(node, "lineno", 0))
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        """Say that a piece of source cannot be derived."""
+        """Raise the error for a node that cannot be derived."""
         text = ast.unparse(node).partition("\n")[0]
         raise UnderivableError(f"{self.place(node)}: `{text}` {why}")
 
     def fresh(self, wish: str) -> str:
-        """A name that is not taken yet."""
+        """A name that is not in use."""
         found, count = wish, 1
         while found in self.taken:
             count += 1
@@ -81,8 +84,14 @@ class Scope:
         self.taken.add(found)
         return found
 
+    def add_variable(self, wish: str, value: Any) -> str:
+        """Give the derived function a variable; gives its name."""
+        found = self.fresh(wish)
+        self.extra[found] = self.around[found] = value
+        return found
+
     def meaning(self, node: ast.AST) -> Any:
-        """What a name that the function does not make stands for, or what that has; None where it is not known."""
+        """The value of a global name, or of an attribute of a module; None if it is not known."""
         if isinstance(node, ast.Name):
             return None if node.id in self._local else self._known.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -91,7 +100,7 @@ class Scope:
         return None
 
     def depends(self, node: ast.AST) -> list[str]:
-        """The inputs along which an expression may have a slope, as the names in it have."""
+        """The inputs along which an expression may have a slope."""
         if isinstance(node, ast.Name):
             return self.active.get(node.id, [])
         if isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
@@ -105,7 +114,7 @@ class Scope:
         return [name for name in self.inputs if name in found]
 
     def settle(self, assignments: Callable[[], list[tuple[str, ast.AST]]]) -> None:
-        """Find the names that have slopes, going over what is assigned to them until nothing is added."""
+        """Find the names that have slopes, by going over the assignments until nothing is added."""
         changed = True
         while changed:
             changed = False
@@ -124,5 +133,5 @@ def _named(arguments: ast.arguments) -> list[ast.arg]:
 def _is_among(value: Any, functions: Any) -> bool:
     try:
         return value in functions
-    except TypeError:  # what has no hash is no function of theirs
+    except TypeError:  # an unhashable value is not in the table
         return False

@@ -1,7 +1,7 @@
-"""The table of slopes: for each function of numbers that Python, `math` and NumPy have, its derivatives as source.
+"""The table of slopes: the derivatives, as source, of the functions of numbers in Python, `math` and NumPy.
 
-In a template `a` and `b` are the arguments, `y` is the result and `np` is NumPy. Where a function has a kink, the
-slope is that of one side of it, or zero; `docs/checking.md` says which.
+In a template `a` and `b` are the arguments, `y` is the result and `np` is NumPy. At a kink the slope is that of one
+side, or zero; `docs/checking.md` says which.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 _REMAINDER = ("1.0", "-np.rint((a - y) / b)")
-"""Of `a - n * b`, with the whole number n that the function itself took: rounded down, to zero or to the nearest."""
+"""Of `a - n * b`, with the integer n that the function itself took: rounded down, to zero or to the nearest."""
 
 _SLOPES: dict[str, tuple[str, ...]] = {
     "exp": ("y",),
@@ -97,7 +97,7 @@ _FLAT = (
     *("floor_divide", "heaviside", "signbit", "greater", "greater_equal", "less", "less_equal", "equal"),
     *("not_equal", "logical_and", "logical_or", "logical_not", "int8", "int16", "int32", "int64", "len", "range"),
 )
-"""Functions that are constant wherever they have a slope."""
+"""Functions whose slope is zero wherever they have one."""
 
 EXTREMES = {
     "maximum": ("1.0 if a > b else 0.0", "0.0"),
@@ -107,7 +107,7 @@ EXTREMES = {
     "max": ("1.0 if a > b else 0.0", "0.0"),
     "min": ("1.0 if a < b else 0.0", "0.0"),
 }
-"""Those that take one of two arguments, with their slopes where the second is a constant, which wins a tie."""
+"""Functions that choose one of two arguments, with their slopes if the second is a constant, which wins a tie."""
 
 
 def _every(name: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Arithmetic on pieces of source: sums and products that leave out what is zero and one."""
+"""Arithmetic on source: sums without zeros and products without ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 Slope = ast.expr | None
-"""A derivative as source; None where it is zero everywhere."""
+"""A derivative as source; None if it is zero everywhere."""
 
 
 def number(value: float) -> ast.expr:
@@ -21,13 +21,13 @@ def name(text: str) -> ast.Name:
 
 
 def is_number(node: Slope, value: float | None = None) -> bool:
-    """Whether source is a number written out, or that one."""
+    """Whether an expression is a constant number, or this number."""
     written = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
     return written and (value is None or node.value == value)  # type: ignore[union-attr]
 
 
 def is_atom(node: ast.expr) -> bool:
-    """Whether writing a piece of source twice costs nothing."""
+    """Whether an expression is a variable or a constant, which can be repeated for free."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return isinstance(node, (ast.Name, ast.Constant))
@@ -42,7 +42,7 @@ def negative(node: ast.expr) -> ast.expr:
 
 
 def _without_sign(node: ast.expr) -> tuple[ast.expr, bool]:
-    """A piece of source less the minus before it, and whether there was one."""
+    """An expression without its minus, and whether there was one."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return node.operand, True
     if is_number(node) and node.value < 0:  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def difference(left: Slope, right: Slope) -> Slope:
 
 
 def product(left: Slope, right: Slope) -> Slope:
-    """The product; nothing is left of a factor zero, whatever the other would be, and choices are multiplied inside."""
+    """The product. It is zero if a factor is zero, even beside NaN; conditional expressions are multiplied inside."""
     if left is None or right is None:
         return None
     (left, minus), (right, also) = _without_sign(left), _without_sign(right)
@@ -103,7 +103,7 @@ def quotient(left: Slope, right: ast.expr) -> Slope:
 
 
 def filled(template: str, parts: Mapping[str, ast.expr]) -> ast.expr:
-    """The source of a template, with pieces of source in the place of its names."""
+    """A template with expressions in place of its names."""
     expression = copy.deepcopy(_parsed(template))
     result: ast.expr = _Filling(parts).visit(expression)
     return result

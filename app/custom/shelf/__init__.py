@@ -1,1 +1,1 @@
-"""Custom operators to use and to learn from, a file each. A configuration names them `custom.<file>`."""
+"""Custom operators to use and to learn from, one in each file. A configuration names them `custom.<file>`."""

@@ -1,7 +1,7 @@
 """The exponential function: a `PyLayer`, whose forward and backward work on Tensors.
 
-The way for what is composed of operators that exist, with a gradient of its own: here the result, which backward
-needs, is kept instead of being computed again. Programs of Paddle that have a PyLayer bring it along as it is.
+Use this way for a function that is composed of existing operators and has a gradient of its own: here backward uses
+the result instead of computing it again. A PyLayer of a Paddle program works unchanged.
 """
 
 from __future__ import annotations

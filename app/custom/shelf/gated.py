@@ -1,7 +1,7 @@
 """A gate: an operator of two inputs, whose backward gives a gradient for each.
 
-The way for what brings values together. It takes two, so no configuration can put it between two layers; a network
-of your own can, and split what one layer gives into values and gates:
+Use this way for operators that combine values. A configuration cannot put one between two layers, which have one value
+between them; in a network of your own, split the output of a layer into values and gates:
 
     value, gate = app.split(layer(x), 2, axis=-1)
     x = gated(value, gate)
@@ -16,7 +16,7 @@ import app
 
 @app.custom_op(elementwise=True)
 def gated(x: float, gate: float) -> float:
-    """x * sigmoid(gate): a gate lets through all, nothing, or a part."""
+    """x * sigmoid(gate): the gate passes all, nothing, or a part."""
     return x / (1 + np.exp(-gate))
 
 

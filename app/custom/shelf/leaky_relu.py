@@ -1,7 +1,7 @@
 """Leaky ReLU: Numba functions of whole arrays under `custom_op`, with a setting.
 
-The way for those who think in arrays: what would be NumPy is compiled, into the loop of the network where each
-element is computed by itself. A parameter with a default, `slope` here, is a setting; backward may ask for it.
+Use this way if you think in arrays: NumPy code is compiled, and becomes part of the network's loops if it is
+elementwise. A parameter with a default, `slope` here, is a setting; backward may name it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import app
 @app.custom_op(like="leaky_relu(negative_slope=0.1)")
 @njit(cache=True)
 def leaky_relu(x: np.ndarray, slope: float = 0.1) -> np.ndarray:
-    """The value where it is above zero, else a part of it."""
+    """x where it is positive, else x * slope."""
     return np.where(x > 0, x, x * slope)
 
 

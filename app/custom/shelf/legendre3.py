@@ -1,6 +1,6 @@
 """The third Legendre polynomial: a `Function`, which is a `PyLayer` in PyTorch's spelling.
 
-The way for those who come from PyTorch: its tutorial has this very class.
+Use this way if you come from PyTorch, whose tutorial has this class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PReLU: an operator with a parameter that learns, as a `Layer` around an operator of two inputs.
 
-The way for what has weights of its own. A network makes a Layer anew for each of its hidden layers, so that each has
-its own slope, which is trained, and saved with the other weights. The gradients of both inputs are derived.
+Use this way for an operator with weights. A network makes one Layer for each of its hidden layers, so each has its own
+slope, which is trained and saved with the other weights. The gradients of both inputs are derived.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import app
 
 @app.custom_op(elementwise=True)
 def sloped(x: float, slope: float) -> float:
-    """The value where it is above zero, else times the slope."""
+    """x where it is positive, else x * slope."""
     return x if x > 0 else x * slope
 
 
 class PReLU(app.nn.Layer):
-    """A leaky ReLU whose slope is learned, from 0.25 on."""
+    """A leaky ReLU with a learned slope, which starts at 0.25."""
 
     def __init__(self) -> None:
         super().__init__()

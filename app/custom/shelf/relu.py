@@ -1,7 +1,7 @@
-"""ReLU as a custom operator: two Numba functions of whole arrays, hooked into a network with `py_func`.
+"""ReLU as a custom operator: two Numba functions of whole arrays, put into a network with `py_func`.
 
-The way for programs of Paddle that hook functions in like this, and where the loop is to be written by hand. The
-backward function gets less to carry along if it can do without the input, as here: it is skipped.
+Use this way for Paddle programs with `py_func`, and to write the loop by hand. A backward function that does not need
+the input, as here, skips it, so that the input need not be kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import app
 def relu_forward(x: np.ndarray) -> np.ndarray:
     y = np.empty_like(x)
     for i in range(x.size):
-        y.flat[i] = 0 if x.flat[i] <= 0 else x.flat[i]  # what is not a number stays so
+        y.flat[i] = 0 if x.flat[i] <= 0 else x.flat[i]  # NaN stays NaN
     return y
 
 
@@ -32,8 +32,8 @@ def relu_backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 
 def relu(x: Any) -> Any:
-    """The value where it is above zero, else zero. Works on Tensors and in Programs."""
-    if x.dtype == "float16":  # which Numba does not know; both ways lose nothing
+    """x where it is positive, else zero. Works on Tensors and in Programs."""
+    if x.dtype == "float16":  # which Numba does not have; neither conversion loses anything
         return relu(x.astype("float32")).astype("float16")
     out = app.static.InputSpec.from_tensor(x)
     told: dict[str, Any] = {"row_by_row": True, "onnx": "Relu", "like": "relu"}

@@ -1,8 +1,8 @@
 """Softplus: Numba functions of single numbers, forward and backward.
 
-The way for most operators: `if`, `math` and helpers of your own work as in any Python, nothing has to be said of
-shapes, inputs are broadcast, and the network has it in its loops. Write the backward where it is shorter, or
-more exact, than the one that would be derived.
+Use this way for most operators: `if`, `math` and your own helper functions work, shapes need no declaration, inputs are
+broadcast, and the functions become part of the network's loops. Write the backward if it is shorter or more exact than
+the derived one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def sigmoid(x: float) -> float:
 
 @app.custom_op(elementwise=True, like="softplus", onnx="Softplus")
 def softplus(x: float) -> float:
-    """log(1 + exp(x)), written such that nothing overflows."""
+    """log(1 + exp(x)), written so that nothing overflows."""
     return (x if x > 0 else 0.0) + np.log1p(np.exp(-abs(x)))
 
 

@@ -1,6 +1,6 @@
-"""Swish: a function of single numbers, and nothing else. Its gradient is derived from its source.
+"""Swish: one function of single numbers. Its gradient is derived from its source.
 
-The shortest way, and the one to begin with: `swish.gradient_source` shows what was derived.
+This is the shortest way, and the one to begin with. `swish.gradient_source` shows the derived gradient.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Hyperbolic tangent: plain NumPy functions, hooked in with `py_func` as in Paddle's own example.
+"""Hyperbolic tangent: plain NumPy functions under `py_func`, as in Paddle's own example.
 
-The way for code that only Python can run, as of a library without Numba: any function on arrays will do. It is
-called between the compiled parts of the network, which costs more; `python -m app check` tells where it would compile.
+Use this way for code that only Python can run, such as calls of other libraries: any function on arrays works. It is
+called between the compiled parts of the network, which is slower; `python -m app check` says if it would compile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A tap for debugging: it returns its input unchanged and reports the values, forward and backward.
 
-The way to look inside a network while it runs. Put it around another operator, as in
+Use it to look inside a network while it runs. Put it around another operator's input, as in
 `app.relu(tap(x, label="before relu"))`. It prints every 100th call, and every call with NaN or infinity; `seen` keeps
 the last thousand calls.
 """
@@ -16,14 +16,14 @@ import numpy as np
 import app
 
 seen: deque[dict[str, object]] = deque(maxlen=1000)
-"""What went by: which tap, which way, how many calls before it, and statistics of the numbers."""
+"""The last calls: the label, the direction, the number of calls before it, and statistics of the values."""
 
 _calls: Counter[tuple[str, str]] = Counter()
 
 
 @app.custom_op(infer=lambda x, **settings: x)
 def tap(x: np.ndarray, label: str = "tap", every: int = 100) -> np.ndarray:
-    """The value itself; `every=0` prints nothing but alarms."""
+    """x itself; `every=0` prints only calls with NaN or infinity."""
     note(label, "forward", x, every)
     return x.copy()
 
@@ -35,7 +35,7 @@ def tap_grad(dy: np.ndarray, label: str, every: int) -> np.ndarray:
 
 
 def note(label: str, way: str, array: np.ndarray, every: int) -> None:
-    """Keep, and perhaps print, what an array is like."""
+    """Keep, and perhaps print, the statistics of an array."""
     numbers = array[np.isfinite(array)]
     odd = array.size - numbers.size
     call, _calls[label, way] = _calls[label, way], _calls[label, way] + 1
@@ -47,7 +47,7 @@ def note(label: str, way: str, array: np.ndarray, every: int) -> None:
 
 
 def zeros(array: np.ndarray) -> float:
-    """The share of numbers that are zero."""
+    """The fraction of zeros."""
     return float(np.mean(array == 0))
 
 

@@ -126,7 +126,7 @@ class Walk:
     def _add_used(self, owner: Any, names: tuple[str, ...], above: set[int]) -> None:
         if not isinstance(owner, (types.ModuleType, type)) or id(owner) in above or not self.is_followed(owner):
             return
-        inside: dict[str, Any] = dict(vars(owner))
+        inside: dict[str, Any] = vars(owner) if isinstance(owner, types.ModuleType) else dict(vars(owner))
         for name in names:
             if name in inside:
                 self.add_named(name, inside)

@@ -67,6 +67,8 @@ def why_refused(error: Exception, function: Any) -> str:
     lines = [_RAISED.sub("", line).strip() for line in str(error).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "Traceback", "During", "-"))]
     words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
+    if words.endswith(":") and len(telling) > 1:  # the signature is in the next line
+        words += " " + telling[1]
     code = getattr(function, "py_func", function).__code__
     return words + (_place(str(error)) or _place_of(error) or _line(code.co_filename, code.co_firstlineno))
 

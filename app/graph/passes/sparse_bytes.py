@@ -1,7 +1,7 @@
-"""Products of bytes that are fed: a product of `scale * bytes + shift` becomes one of the bytes themselves.
+"""Replacement of products with `scale * bytes + shift`, for fed bytes, by products with the bytes themselves.
 
-Where most bytes are 0, as the background of images is, such a product takes a fraction of the time, and the numbers
-that the bytes stand for are never made. Only an engine that was told so of the data has a reason to run this pass.
+If most bytes are 0, as in images, such a product takes a fraction of the time, and the floats are never computed. Only
+an engine that knows this of the data runs this pass.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from app.ops.lowering import Alias, ByteProduct, Constant, Elementwise, Product,
 from app.ops.spec import UNKNOWN
 
 LEAST_COLUMNS = 16
-"""A product with fewer columns is as quick in full."""
+"""Products with fewer columns are as fast without this."""
 LEAST_BYTES = 64
-"""So many bytes are compared at once."""
+"""The number of bytes that are compared at once; rows must have at least as many."""
 _ALL_BYTES = np.arange(256, dtype=np.uint8)
 
 
 class Preparation(NamedTuple):
-    """Numbers made of bytes: which data, and how."""
+    """Floats computed from bytes: the name of the data, and `scale * bytes + shift`."""
 
     data: str
     scale: float
@@ -35,7 +35,7 @@ class Preparation(NamedTuple):
 
 
 def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
-    """The Program with products of prepared bytes replaced; as it was, where something else reads the bytes, too."""
+    """The Program with such products replaced; unchanged if other operators read the bytes too."""
     block = program.global_block()
     found = _Prepared(block)
     transposed: dict[str, str] = {}
@@ -69,7 +69,7 @@ def sparse_bytes(program: Program, keep: Collection[str]) -> Program:
 
 
 def _is_replaced(block: Block, keep: Collection[str]) -> bool:
-    """Whether there are products of bytes, and nothing else reads what they read."""
+    """Whether there are products with bytes, and no other operator reads their data."""
     kinds = (ByteProduct, TransposedBytes)
     data = {op.inputs[0] for op in block.ops if isinstance(op.definition.lowering, kinds)}
     others = {name for op in block.ops if not isinstance(op.definition.lowering, kinds) for name in op.inputs}
@@ -81,7 +81,7 @@ def _unused(block: Block, name: str) -> str:
 
 
 def _prepared_factor(op: Operator, block: Block, found: _Prepared) -> Preparation | None:
-    """What the first factor of a product is made of, if the product can be one of bytes."""
+    """How the first factor of a product is computed from bytes; None if the product cannot be replaced."""
     lowering = op.definition.lowering
     if not isinstance(lowering, Product) or op.attributes[lowering.transposes[1]]:
         return None
@@ -95,7 +95,7 @@ def _prepared_factor(op: Operator, block: Block, found: _Prepared) -> Preparatio
 
 
 class _Prepared:
-    """Finds variables each of whose numbers is a multiple of the byte at its place, plus a constant."""
+    """Finds variables that are `scale * bytes + shift`, by computing them for all 256 bytes."""
 
     def __init__(self, block: Block):
         self._block = block
@@ -104,7 +104,7 @@ class _Prepared:
         self._known: dict[str, tuple[str, np.ndarray] | None] = {}
 
     def preparation(self, name: str) -> Preparation | None:
-        """What a variable is made of, by what it is for each byte that there is."""
+        """How a variable is computed from bytes; None if it is not."""
         found = self._of_all_bytes(name)
         if found is None or not found[0]:
             return None
@@ -119,7 +119,7 @@ class _Prepared:
         return Preparation(data, float(np.float32(scale)), float(np.float32(shift)))
 
     def _of_all_bytes(self, name: str) -> tuple[str, np.ndarray] | None:
-        """The data of which a variable is made, '' if of none, and what it is where the bytes are 0 to 255."""
+        """The data that a variable is computed from ('' for a constant), and its values for the bytes 0 to 255."""
         if name not in self._known:
             self._known[name] = self._computed(name)
         return self._known[name]
@@ -148,7 +148,7 @@ class _Prepared:
         return next(iter(data), ""), np.asarray(results)
 
     def _keeps_rows(self, op: Operator) -> bool:
-        """Whether the output has the rows of the inputs that have any, and as many numbers in each."""
+        """Whether the output has the rows of the batch, with as many elements in each."""
         out = self._block.var(op.outputs[0]).shape
         return all(
             shape == () or _has_rows(shape, out)

@@ -1,4 +1,4 @@
-"""What a picture of a block shows: boxes of operators and of what they start from, in columns, joined by arrows."""
+"""The contents of a picture of a block: boxes of operators and variables, in columns, joined by arrows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from app.inspection.picture.wording import WIDTH, attributes, spec_text, wrapped
 from app.ops.lowering import Fused
 
 COLUMN = 40
-"""The operators of a part of the Program that stand in one column; more begin another, so that a long Program does
-not become a picture that is all height."""
+"""How many operators of a part of the Program are in one column, so that the picture of a long Program is not too
+high."""
 REACH = 20
-"""Arrows lead over no more operators than this. What comes from farther away is named instead."""
+"""The longest arrows pass this many operators. An input from farther away is named instead."""
 
 OPERATOR, CUSTOM, DATA, PARAMETER, KEPT, GIVEN = "operator", "custom", "data", "parameter", "kept", "given"
-"""Kinds of boxes. KEPT is a variable that persists and no parameter, GIVEN what a block has from outside."""
+"""Kinds of boxes. KEPT is a persistable variable that is not a parameter, GIVEN one from outside of the block."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a box: what is said first, and after it what is said in a paler colour."""
+    """A line of a box: a text, and more text in a paler colour."""
 
     kind: str
     text: str
@@ -34,13 +34,13 @@ class Row:
 
 @dataclass(eq=False)
 class Box:
-    """An operator with its outputs, or a variable that no operator of the picture made before it was used."""
+    """An operator with its outputs, or a variable that no earlier operator of the picture makes."""
 
     kind: str
     title: str
     rows: list[Row]
     frames: list[tuple[list[str], list[Column]]] = field(default_factory=list)
-    """What runs inside the operator: each of its bodies, under lines that say its name and what it gives."""
+    """The bodies inside the operator, each with lines of its name and its outputs."""
 
     @property
     def is_operator(self) -> bool:
@@ -49,7 +49,7 @@ class Box:
 
 @dataclass(eq=False)
 class Column:
-    """Boxes that are laid out together, and what leads from one to another."""
+    """Boxes that are laid out together, and the arrows between them."""
 
     heading: str
     boxes: list[Box] = field(default_factory=list)
@@ -57,19 +57,19 @@ class Column:
 
 
 def columns_of(block: Block, given: frozenset[str] = frozenset()) -> list[Column]:
-    """The picture of a block: a column for each part of the Program, several for a long one."""
+    """The columns of a block: one for each part of the Program, several for a long part."""
     return _Drafting(block, given).columns()
 
 
 class _Drafting:
-    """Puts the operators of a block into boxes, one after the other."""
+    """Puts the operators of a block into boxes, in order."""
 
     def __init__(self, block: Block, given: frozenset[str]):
         self.block, self.given = block, given
         self.shown: set[str] = set()
-        """Variables that were shown."""
+        """The variables that have been shown."""
         self.near: dict[str, tuple[Box, int]] = {}
-        """Of what the current column shows: where, and at which of its operators."""
+        """For each variable of the current column its box and the number of its operator."""
 
     def columns(self) -> list[Column]:
         found = []
@@ -105,7 +105,7 @@ class _Drafting:
         return column
 
     def _source(self, name: str, number: int, column: Column) -> Box | None:
-        """The box that an input comes from: that of an operator near by, or a new one of what was not shown yet."""
+        """The box of an input: of a near operator, or a new one for a variable that was not shown yet; else None."""
         if name in self.near:
             box, at = self.near[name]
             return box if number - at <= REACH else None
@@ -141,7 +141,7 @@ class _Drafting:
         return Box(CUSTOM if places else OPERATOR, str(op), rows, frames)
 
     def _output(self, name: str) -> list[Row]:
-        """The lines of an output: its name, and its form beside it or, where there is no room, below."""
+        """The lines of an output: its name, with its Spec beside it or, if that is too long, below."""
         variable = self.block.find_var(name)
         said = spec_text(variable.spec) if variable is not None else ""
         *first, last = wrapped(name)
@@ -151,12 +151,12 @@ class _Drafting:
 
 
 def _about(name: str, body: Body) -> list[str]:
-    """The name of a body and the values that it hands out."""
+    """The name of a body and its outputs."""
     lines = (wrapped(f"→ {output or 'None'}") for output in body.outputs)
     return [*wrapped(f"{name}: {body!r}"), *(line for several in lines for line in several)]
 
 
 def _members(op: Operator) -> tuple[Operator, ...]:
-    """The operators that run in this one: several where a pass joined them."""
+    """The operators that run in this one: several if a pass fused them."""
     lowering = op.definition.lowering
     return lowering.body if isinstance(lowering, Fused) else (op,)

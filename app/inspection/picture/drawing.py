@@ -1,6 +1,6 @@
-"""A Program as an SVG: Graphviz arranges it, with a cluster for each column and for whatever runs inside an operator.
+"""A Program as an SVG: laid out by Graphviz, with a cluster for each column and for the bodies of an operator.
 
-Colours say what a box is, and a legend says the colours. On a dark page each of them is replaced by a dark one.
+The colours of boxes are explained in a legend. On a dark page each colour is replaced by a dark one.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ DARK = {
     CUSTOM_LINE: "#d9a020", FILL[DATA]: "#1f3d27", FILL[PARAMETER]: "#372b52", FILL[KEPT]: "#2a2440",
     FILL[OPERATOR]: "#222a36", FILL[CUSTOM]: "#4a3a10",
 }  # fmt: skip
-"""For each colour the one of a dark page."""
+"""The colours on a dark page."""
 TEXT = {"title": INK, "output": INK, "spec": PALE, "setting": PALE, "away": AWAY, "place": PLACE}
-"""The colour of each kind of line."""
+"""The colours of the kinds of lines."""
 
 LEGEND = {
     DATA: "data that is fed",
@@ -48,19 +48,19 @@ LEGEND = {
     OPERATOR: "operator, with its outputs",
     CUSTOM: "custom operator",
 }
-"""What the colours mean."""
+"""The meanings of the colours."""
 FAR = "← made elsewhere in the picture"
 SHAPES = f"[-1, 10] is {USUAL}, any number of rows by 10"
 
 FONT = "Courier"
-"""The font whose widths Graphviz knows; the picture names others whose characters are as wide."""
+"""A font whose widths Graphviz knows; the picture uses others with the same widths."""
 FONTS = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 STACKED = 10
-"""Parts of a column that are not joined stand below each other, up to so many boxes; the next begin beside them."""
+"""Unconnected parts of a column are stacked up to this many boxes; further parts are put beside them."""
 SIZE, ROOM = 12, 13
-"""The size of the text, and the one that Graphviz makes room for."""
+"""The font size, and the one that Graphviz lays out."""
 STRAIGHT = 20
-"""How much more it matters that arrows of a main line run straight down than others."""
+"""The weight of arrows of a main line, which run straight down."""
 
 
 def draw(program: Program, title: str) -> str:
@@ -96,13 +96,13 @@ class _Graph:
         self._columns(self.graph, columns)
 
     def svg(self) -> str:
-        """What Graphviz makes of it."""
+        """The picture as Graphviz draws it."""
         with _without_warnings_of_fonts():
             drawn: bytes = self.graph.draw(format="svg", prog="dot")
         return drawn.decode()
 
     def _columns(self, around: Any, columns: Sequence[Column]) -> list[str]:
-        """The columns side by side; gives the nodes that stand for all of their boxes."""
+        """Add the columns side by side; gives the nodes of all their boxes."""
         nodes: list[str] = []
         for column in columns:
             inside = self._cluster(around, f"<B>{escape(column.heading)}</B>", PALE, peripheries=0)
@@ -124,7 +124,7 @@ class _Graph:
         return nodes
 
     def _box(self, around: Any, box: Box) -> tuple[str, str, str]:
-        """A box: the nodes at which arrows to it end and from it begin, and the cluster that it is, if it is one."""
+        """Add a box; gives the nodes for arrows to it and from it, and the name of its cluster, if any."""
         fill, line, width = FILL[box.kind], CUSTOM_LINE if box.kind == CUSTOM else LINE, 2 if box.kind == CUSTOM else 1
         style = "filled" if box.is_operator else "filled,rounded"
         look = {"fillcolor": fill, "color": line, "penwidth": width, "style": style, "tooltip": _plain(box.title)}
@@ -158,7 +158,7 @@ FRAME = {"class": "frame"}
 
 
 def _everywhere(columns: Sequence[Column]) -> Iterator[Box]:
-    """All boxes, those inside operators among them."""
+    """All boxes, including those inside operators."""
     for box in (box for column in columns for box in column.boxes):
         yield box
         for _, inside in box.frames:
@@ -189,7 +189,7 @@ def _plain(text: str) -> str:
 
 
 def _legend(title: str, shown: set[str]) -> str:
-    """The title, and below it what the colours that are used mean."""
+    """The title, and a legend of the colours that are used."""
     cells = []
     for kind, text in LEGEND.items():
         if kind in shown:
@@ -207,7 +207,7 @@ def _legend(title: str, shown: set[str]) -> str:
 
 
 def _connected(column: Column) -> list[list[Box]]:
-    """The parts of a column between which no arrow leads, in the order in which they begin."""
+    """The connected parts of a column, in order."""
     group = {box: [box] for box in column.boxes}
     for a, b in column.arrows:
         if group[a] is not group[b]:
@@ -218,7 +218,7 @@ def _connected(column: Column) -> list[list[Box]]:
 
 
 def _main_lines(column: Column) -> set[tuple[Box, Box]]:
-    """The arrows from operators that end the longest way to a box, and begin the longest way on."""
+    """The arrows of the longest paths, which are drawn straight."""
     above, below = dict.fromkeys(column.boxes, 0), dict.fromkeys(column.boxes, 0)
     order = {box: i for i, box in enumerate(column.boxes)}
     downwards = sorted(column.arrows, key=lambda arrow: order[arrow[1]])
@@ -233,7 +233,7 @@ def _main_lines(column: Column) -> set[tuple[Box, Box]]:
 
 @contextmanager
 def _without_warnings_of_fonts() -> Iterator[None]:
-    """Keep off standard error what pygraphviz's fontconfig finds odd in the configuration of a newer system."""
+    """Remove the warnings of pygraphviz's own fontconfig about newer configuration files from standard error."""
     with tempfile.TemporaryFile() as said:
         sys.stderr.flush()
         before = os.dup(2)

@@ -1,4 +1,4 @@
-"""The words of a picture: settings of operators in short, and lines that are broken where they get too long."""
+"""The texts of a picture: short settings, and wrapped lines."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from app.ops.settings import format_setting, is_default
 from app.ops.spec import Spec
 
 WIDTH = 28
-"""The characters of the longest line."""
+"""The maximum length of a line."""
 USUAL = "float32"
-"""The type that is not named."""
+"""The type that is not written."""
 INDENT = "  "
 ROOM = WIDTH - len(INDENT)
 LONGEST = 50
-"""The characters of the longest value that is shown whole."""
+"""The maximum length of a value."""
 
 
 def spec_text(spec: Spec) -> str:
-    """Type and shape; the type is left out where it is the one of most numbers, as the legend says."""
+    """Type and shape, without the usual type, which the legend names."""
     return str(spec).removeprefix(USUAL)
 
 
 def attributes(op: Operator) -> str:
-    """The settings of an operator that are not the usual ones; what runs inside it is drawn, and not named here."""
+    """The settings of an operator that are not defaults, without bodies, which are drawn."""
     usual = op.definition.attributes
     said = {k: v for k, v in op.attributes.items() if k not in op.bodies and not is_default(v, usual.get(k))}
     return ", ".join(f"{name}={_short(value)}" for name, value in said.items())
@@ -36,7 +36,7 @@ def _short(value: object) -> str:
 
 
 def wrapped(text: str) -> list[str]:
-    """The text in lines, broken after a space or a sign, or wherever it must be; lines after the first are indented."""
+    """The text in lines, wrapped after spaces or punctuation if possible; all but the first are indented."""
     lines = [""]
     for piece in re.findall(rf".{{0,{ROOM - 1}}}?[\s,.+_@/]|.{{1,{ROOM}}}", text):
         if len(lines[-1].rstrip()) + len(piece.rstrip()) > WIDTH:

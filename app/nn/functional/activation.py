@@ -10,12 +10,11 @@ from app.ops import activation
 from app.ops import softmax as softmaxes
 from app.ops.joining import split
 from app.ops.logic import where
-from app.ops.math import erf
+from app.ops.math import erf, tanh
 from app.ops.reduction import max_
 from app.ops.rounding import clip, sign
 from app.ops.shaping import cast, reshape
 from app.ops.spec import normal_axis
-from app.ops.trigonometry import tanh
 
 __all__ = [
     "celu",

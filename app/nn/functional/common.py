@@ -105,7 +105,7 @@ def label_smooth(label: Any, prior_dist: Any = None, epsilon: float = 0.1, name:
         return label * (1.0 - epsilon) + prior_dist * epsilon
     classes = label.shape[-1]
     if classes == UNKNOWN:
-        classes = shaping.cast_like(shape_of(label)[-1], label)
+        classes = shaping.cast(shape_of(label)[-1], dtype=label.dtype)
     return label * (1.0 - epsilon) + epsilon / classes
 
 

@@ -15,7 +15,7 @@ from app.ops.gathering import gather, take_along_axis
 from app.ops.logic import not_equal, where
 from app.ops.math import log
 from app.ops.reduction import sum_
-from app.ops.shaping import cast_like, reshape, reshape_like, squeeze, unsqueeze
+from app.ops.shaping import cast, reshape, reshape_like, squeeze, unsqueeze
 from app.ops.softmax import log_softmax, softmax
 from app.ops.spec import UNKNOWN, normal_axis
 
@@ -54,7 +54,7 @@ def _shares(label: Any, input: Any, axis: int) -> Any:
     if axis != len(input.shape) - 1:
         raise OperatorError("cross_entropy: label_smoothing needs the classes along the last axis")
     places = label if len(label.shape) < len(input.shape) else squeeze(label, axis=axis)
-    return cast_like(loss.one_hot(places, input.shape[axis]), input)
+    return cast(loss.one_hot(places, input.shape[axis]), dtype=input.dtype)
 
 
 def _of_shares(input: Any, label: Any, weight: Any, reduction: str, axis: int, use_softmax: bool) -> Any:
@@ -63,7 +63,7 @@ def _of_shares(input: Any, label: Any, weight: Any, reduction: str, axis: int, u
         raise ShapeError(
             f"cross_entropy: soft labels of shape {list(label.shape)} for an input of shape {list(input.shape)}"
         )
-    label = cast_like(label, input)
+    label = cast(label, dtype=input.dtype)
     logarithm = log_softmax(input, axis=axis) if use_softmax else log(input)
     losses = -sum_(label * logarithm, axis=axis, keepdim=True)
     if weight is None:
@@ -105,7 +105,7 @@ def _counted(
     places = places if kept is None else where(kept, places, 0)
     losses = losses_of(places)
     losses = losses if kept is None else where(kept, losses, 0.0)
-    counts = None if kept is None else cast_like(kept, losses)
+    counts = None if kept is None else cast(kept, dtype=losses.dtype)
     if weight is not None:
         chosen = reshape_like(gather(weight, reshape(places, [-1])), places)
         counts = chosen if counts is None else chosen * counts

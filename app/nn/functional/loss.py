@@ -12,7 +12,7 @@ from app.ops.activation import relu, softplus
 from app.ops.arithmetic import minimum
 from app.ops.logic import where
 from app.ops.math import abs_, exp, log, square
-from app.ops.shaping import cast_like
+from app.ops.shaping import cast
 from app.ops.spec import UNKNOWN
 
 __all__ = [
@@ -76,7 +76,7 @@ def binary_cross_entropy(
     input: Any, label: Any, weight: Any = None, reduction: str = "mean", name: str | None = None
 ) -> Any:
     """Cross entropy of probabilities and labels between 0 and 1."""
-    losses = loss.binary_cross_entropy(input, cast_like(label, input))
+    losses = loss.binary_cross_entropy(input, cast(label, dtype=input.dtype))
     return reduced(losses if weight is None else losses * weight, reduction)
 
 
@@ -89,7 +89,7 @@ def binary_cross_entropy_with_logits(
     name: str | None = None,
 ) -> Any:
     """Cross entropy of scores, whose sigmoid is the probability, and labels between 0 and 1."""
-    label = cast_like(label, logit)
+    label = cast(label, dtype=logit.dtype)
     if pos_weight is None:
         losses = softplus(logit) - logit * label
     else:
@@ -107,7 +107,7 @@ def sigmoid_focal_loss(
     name: str | None = None,
 ) -> Any:
     """Focal loss: cross entropy of scores that gives little weight to well-classified examples."""
-    label = cast_like(label, logit)
+    label = cast(label, dtype=logit.dtype)
     losses = binary_cross_entropy_with_logits(logit, label, reduction="none")
     missed = 1.0 - exp(-(softplus(logit) - logit * label))
     losses = losses * missed**gamma * (alpha * label + (1.0 - alpha) * (1.0 - label))
@@ -139,14 +139,14 @@ def _batch_mean(losses: Any) -> Any:
 
 def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: str | None = None) -> Any:
     """`log(1 + exp(-label * input))`, for labels 1 and -1."""
-    return reduced(softplus(-cast_like(label, input) * input), reduction)
+    return reduced(softplus(-cast(label, dtype=input.dtype) * input), reduction)
 
 
 def margin_ranking_loss(
     input: Any, other: Any, label: Any, margin: float = 0.0, reduction: str = "mean", name: str | None = None
 ) -> Any:
     """max(-label * (input - other) + margin, 0), for labels 1 and -1."""
-    return reduced(relu(-cast_like(label, input) * (input - other) + margin), reduction)
+    return reduced(relu(-cast(label, dtype=input.dtype) * (input - other) + margin), reduction)
 
 
 def hinge_embedding_loss(

@@ -216,14 +216,14 @@ class LinearWarmup(LRScheduler):
         return float(self.learning_rate)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of this schedule, and of the one that follows."""
+        """The state of this schedule and of the one after it."""
         state = super().state_dict()
         if isinstance(self.learning_rate, LRScheduler):
             state["LinearWarmup_LR"] = self.learning_rate.state_dict()
         return state
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` of such a schedule returned."""
+        """Load the state that `state_dict` returned."""
         super().set_state_dict(state_dict)
         if isinstance(self.learning_rate, LRScheduler) and "LinearWarmup_LR" in state_dict:
             self.learning_rate.set_state_dict(state_dict["LinearWarmup_LR"])

@@ -1,4 +1,4 @@
-"""The base of every schedule of the learning rate."""
+"""The base class of learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.tensor.modes import modes
 
 
 class LRScheduler:
-    """The base. `get_lr` returns the rate of `last_epoch`; calling the schedule returns the current rate."""
+    """The base class. `get_lr` returns the rate of `last_epoch`; calling the schedule returns the current rate."""
 
     each_step = False
     """Whether each step of an optimiser, or run of its Program, advances the schedule, as in Paddle 1."""
@@ -52,7 +52,7 @@ class LRScheduler:
         return {key: getattr(self, key) for key in self.state_keys()}
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` of such a schedule returned."""
+        """Load the state that `state_dict` returned."""
         missing = [key for key in self.state_keys() if key not in state_dict]
         if missing:
             raise AppError(f"{type(self).__name__}.set_state_dict: {', '.join(missing)} missing in {dict(state_dict)}")

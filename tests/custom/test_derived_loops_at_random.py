@@ -9,7 +9,6 @@ import pytest
 from custom.made_functions import module_of_text, slope
 
 from app.custom.derivative.making import derived_gradient
-from app.custom.derivative.scope import UnderivableError
 
 HEAD = (
     "import math\nimport numpy as np\n\ndef helper(u, v=1.5):\n    return math.tanh(u) * v if u > v else u * 0.5 + v\n"
@@ -20,13 +19,7 @@ LEAVES = [*NAMES, "0.5", "1.3"]
 WHOLE = ["({0} + {1})", "({0} - {1})", "({0} * {1})", "math.sin({0})", "np.tanh({0})", "helper({0}, v={1})", "-({0})"]
 WHOLE += ["({0} if {2} else {1})", "max({0}, {1})", "({0} / (1.5 + ({1}) ** 2))"]
 TESTS = ["{0} > {1}", "{0} < {1} < {2}", "not {0} > {1}", "{0} > {1} and {2} < 1.0", "{0} > {1} or {2} < 0.2"]
-TESTS += [
-    "(1.0 if {0} > {1} else -1.0) > {2}",
-    "(t := {0}) > {1}",
-    "(t := {0}) < {1} < 2.0",
-    "(u := (t := {0}) * 2.0) > t",
-]
-TESTS += ["0.2 < (t := {0})", "(t := {0}) > 0.1 and {1} < t", "helper((t := {0})) > t"]
+TESTS += ["(1.0 if {0} > {1} else -1.0) > {2}", "helper({0}) > {1}"]
 
 
 class _Writer:
@@ -55,7 +48,7 @@ class _Writer:
         if kind == 1:
             return [f"{target} {self.random.choice('+-*')}= 0.5 * ({self.expression(1)})"]
         if kind == 2:
-            return [f"a, b = (t := {self.expression(1)}), {self.expression(1)}"]
+            return [f"t = {self.expression(1)}", f"a, b = t, {self.expression(1)}"]
         if kind in (3, 4):
             lines = [f"if {self.test()}:", *self.block(depth - 1, in_loop)]
             leave = [f"return {self.expression(1)}", "break", "continue"]
@@ -70,8 +63,8 @@ class _Writer:
             step, bound = self.random.choice([("a * 0.5", 0.3), ("abs(x) * 0.6", 0.2), ("(x * x + 0.1) * 0.4", 0.1)])
             self.loops += 1
             variable, count = self.random.choice(["y", "t", "a"]), f"n{self.loops}"
-            lines = [f"{count} = 0", f"while ({variable} := {step}) > {bound}:", f"    {count} += 1"]
-            lines += [f"    if {count} > 3:", "        break", *self.block(depth - 1, True)]
+            lines = [f"{count} = 0", f"{variable} = {step}", f"while {variable} > {bound}:", f"    {count} += 1"]
+            lines += [f"    {variable} = {step}", f"    if {count} > 3:", "        break", *self.block(depth - 1, True)]
         if self.random.random() < 0.5:
             lines += ["else:", *self.block(depth - 1, False)]
         return lines
@@ -83,14 +76,9 @@ class _Writer:
 
 
 def check(seed: int) -> None:
-    """Derive a function that is made at random: what comes out has its slopes, or it is refused with a line."""
+    """Derive a function that is made at random, and compare the slopes with finite differences."""
     function = module_of_text(HEAD + _Writer(seed).function()).f
-    try:
-        gradient = derived_gradient(function, ["x", "y"], ["arriving"])
-    except UnderivableError as refused:
-        if "assigns" not in str(refused):
-            raise
-        return
+    gradient = derived_gradient(function, ["x", "y"], ["arriving"])
     with np.errstate(all="ignore"):
         for at in POINTS:
             expected = [slope(function, at, place) for place in (0, 1)]

@@ -1,7 +1,7 @@
-"""Users' functions leave alone what they are given, as others still read it: in every mode and on every engine.
+"""Users' functions cannot change their inputs, which others still read, in any mode or engine.
 
-They are given read-only arrays. NumPy refuses to write into these, and Numba to compile a function that would; what
-either lets through (an address taken by `ctypes`, for one) is looked for in the step that warms up a training.
+They get read-only arrays. NumPy raises an error for a write, and Numba does not compile one. Writes that both miss,
+such as through an address taken with `ctypes`, are looked for in the step that warms up a training.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.numba_functions import as_python, interpreted
+from app.custom.numba_functions import as_python, interpreted, is_compiled
 from app.errors import OperatorError, ReadOnlyError
 
 ADVICE = (
-    "others read what an operator is given, so it is read-only: "
+    "the inputs of an operator are read-only, because others read them: "
     "write into a copy (y = x.copy()), or compute a new array"
 )
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """An array that reads the memory of another, and from which there is no way back to one that may write."""
+    """A read-only view of an array, which cannot be made writable again."""
     return np.asarray(array.data.toreadonly())
 
 
@@ -33,9 +33,9 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 class Guarded:
-    """A function of Numba's that gets arrays which it cannot change.
+    """A Numba function that cannot change the arrays that it gets.
 
-    It is compiled for read-only arrays. Where the compiler does not show that it keeps to that, it is given copies.
+    It is compiled for read-only arrays. If the compiled code does not prove that it only reads, it gets copies.
     """
 
     def __init__(self, function: Any):
@@ -46,7 +46,7 @@ class Guarded:
         self._names = tuple(parameters)
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
         self._given: dict[Any, Callable[[np.ndarray], np.ndarray] | None] = {}
-        """For the kinds of values of a call what its arrays become; None where they can be given as they are."""
+        """For each combination of argument kinds what copies the arrays; None if they need no copy."""
 
     def __call__(self, *values: Any, **settings: Any) -> Any:
         if settings or len(values) != len(self._names):
@@ -64,12 +64,12 @@ class Guarded:
     def _in_order(self, values: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, ...]:
         known = {**self._defaults, **dict(zip(self._names, values, strict=False)), **settings}
         if len(values) > len(self._names) or known.keys() != set(self._names):
-            inspect.signature(self.py_func).bind(*values, **settings)  # which says what is wrong
+            inspect.signature(self.py_func).bind(*values, **settings)  # raises the error that names the parameter
         return tuple([known[name] for name in self._names])
 
     def _examined(self, values: Sequence[Any]) -> Callable[[np.ndarray], np.ndarray] | None:
-        """What is to become of the arrays; compiles the function for these kinds of values."""
-        from numba import typeof  # imported late: a run without Numba's functions need not wait for it
+        """Compile the function for these kinds of values; gives what copies its arrays, or None."""
+        from numba import typeof  # imported late: it takes half a second
 
         from app.engine.compiled.read_only import only_reads, where_it_writes
 
@@ -80,7 +80,7 @@ class Guarded:
             place = where_it_writes(error)
             if place is not None:
                 raise ReadOnlyError(f"it writes into an array that it is given{place}; {ADVICE}") from error
-            return np.copy  # a helper of it may have been compiled for arrays of another kind
+            return np.copy  # a helper may have been compiled for writable arrays
         return None if only_reads(self._function, signature) else _read_only_copy
 
 
@@ -89,7 +89,7 @@ def _read_only_copy(array: np.ndarray) -> np.ndarray:
 
 
 def _kind(value: Any) -> Any:
-    """What decides how Numba compiles a function for a value."""
+    """The properties of a value that Numba compiles for."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim, value.flags.num
     from numba import typeof
@@ -98,8 +98,8 @@ def _kind(value: Any) -> Any:
 
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A user's function on arrays such that it cannot change them, given read-only ones."""
-    if hasattr(function, "py_func") and hasattr(function, "signatures"):
+    """A user's function on arrays, made such that it cannot change the read-only arrays that it gets."""
+    if is_compiled(function):
         return Guarded(function)
     return _on_copies(function) if _calls_kernels(function, set()) else function
 
@@ -114,7 +114,7 @@ def _on_copies(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _calls_kernels(function: Any, seen: set[int]) -> bool:
-    """Whether a function is, or names, one of `guvectorize`: NumPy hands it arrays as addresses, read-only ones too."""
+    """Whether a function is or names one of `guvectorize`, which can write even into read-only arrays."""
     if isinstance(function, np.ufunc) or hasattr(function, "gufunc_builder"):
         return getattr(function, "signature", None) is not None
     if not isinstance(function, FunctionType) or id(function) in seen:
@@ -124,21 +124,21 @@ def _calls_kernels(function: Any, seen: set[int]) -> bool:
 
 
 def _around(function: FunctionType) -> Iterator[Any]:
-    """What a function finds around it: the globals that it, or a function inside it, names, and its closure."""
+    """The values of the globals that a function, or a function inside it, names, and those of its closure."""
     codes = [function.__code__]
     for code in codes:
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         yield from (function.__globals__[name] for name in code.co_names if name in function.__globals__)
     for cell in function.__closure__ or ():
-        with suppress(ValueError):  # nothing has been put into it
+        with suppress(ValueError):  # an empty cell
             yield cell.cell_contents
 
 
 @lru_cache(maxsize=128)
 def for_any_types(function: Any) -> Any:
-    """A function of Numba's as one that is compiled for what it is given, even if it was declared for certain types.
+    """A Numba function that compiles for any argument types, even if it was declared with signatures.
 
-    It says how it divides by zero, as what is compiled inside of another function does as that one, unless it says so.
+    Its error model is explicit, because a function that is inlined into another would take over the caller's.
     """
     if function._can_compile and "error_model" in function.targetoptions:
         return function
@@ -147,11 +147,11 @@ def for_any_types(function: Any) -> Any:
     return jit(**{"error_model": "python", **function.targetoptions})(function.py_func)
 
 
-# Looking whether it is so
+# Comparing the inputs before and after a call
 
 
 class _Looking:
-    """The switch: one object, so that a call reads a single attribute."""
+    """Whether inputs are compared now."""
 
     __slots__ = ("on",)
 
@@ -164,7 +164,7 @@ looking = _Looking()
 
 @contextmanager
 def inputs_watched() -> Iterator[None]:
-    """Inside the block, the arrays that a user's function is given are compared with what they were before."""
+    """Inside the block, the inputs of users' functions are compared before and after each call."""
     outside, looking.on = looking.on, True
     try:
         yield
@@ -173,7 +173,7 @@ def inputs_watched() -> Iterator[None]:
 
 
 def call_watched(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a function, and refuse what it returns if an array among its arguments is another afterwards."""
+    """Call a function; an error says which of its arguments it changed."""
     before = [a.copy() if isinstance(a, np.ndarray) else None for a in args]
     result = function(*args, **kwargs)
     for place, (array, copy) in enumerate(zip(args, before, strict=True)):

@@ -1,6 +1,6 @@
-"""A PyLayer in a Program: one operator that runs its forward, and one that runs its backward.
+"""A PyLayer in a Program: one operator runs its forward, and one runs its backward.
 
-What forward leaves in its context reaches backward through a variable like any other, of the type `object`.
+The context is passed from forward to backward in a variable of the type `object`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.custom.calling import call_function, infer_by_running
-from app.custom.composed import OnValues, Specs, derive_again, drawn
-from app.custom.layer_operator import LayerOperator, PyLayerContext, like, values_among
+from app.custom.composition import OnValues, Specs, derive_again, drawn
 from app.custom.operator import CustomOperator, Origin
+from app.custom.pylayer.context import PyLayerContext
+from app.custom.pylayer.operator import LayerOperator, like, values_among
 from app.errors import OperatorError
 from app.graph.variable import Variable
 from app.listed import as_list
@@ -25,7 +26,7 @@ from app.tensor import Tensor, no_grad
 
 
 def append(eager: LayerOperator, values: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Append the class to the Program of its Variables; gives the Variables of its outputs."""
+    """Append the operator of a class to the Program of its Variables; gives the Variables of its outputs."""
     if not all(isinstance(v, Variable) for v in values):
         raise OperatorError(
             f"{eager.label}: a Tensor and a Variable were mixed in one apply; "
@@ -42,7 +43,7 @@ def append(eager: LayerOperator, values: Sequence[Any], args: Sequence[Any], kwa
 
 
 class Call(NamedTuple):
-    """The arguments of an apply, with ("value", 0) … in the place of the Variables among them."""
+    """The arguments of an apply, with ("value", 0) … in place of the Variables among them."""
 
     args: Any
     kwargs: Any
@@ -53,7 +54,7 @@ def definition_of(
 ) -> tuple[OpDef, Sequence[bool]]:
     """The operator that applies a class to values of these Specs, and which of its outputs have a gradient.
 
-    `stops` says which values have none. What the class returns is learned by running it, if `outs` does not say so.
+    `stops` says which values have none. The outputs' Specs are `outs`, or are found by running the class.
     """
     differentiable: list[bool] = []
 
@@ -100,7 +101,7 @@ def definition_of(
 def _refuse_changes(
     eager: LayerOperator, context: PyLayerContext, tensors: Sequence[Tensor], before: Sequence[int]
 ) -> None:
-    """Refuse a forward that changed what it was given, which is the engine's memory; it is tried before that."""
+    """Raise an error for a forward that changed its inputs, which would be the engine's memory."""
     for place, (tensor, version) in enumerate(zip(tensors, before, strict=True)):
         if tensor.inplace_version != version or any(tensor is dirty for dirty in context._dirty):
             raise OperatorError(
@@ -110,7 +111,7 @@ def _refuse_changes(
 
 
 def _input_names(eager: LayerOperator, call: Call, count: int) -> list[str]:
-    """What the inputs are called: as forward's parameters, where each of them that has a value has one alone."""
+    """The names of the inputs: those of forward's parameters, if each parameter has one value; else x0, x1 …"""
     parameters = list(parameters_of(eager.function))[1 if eager.setup_context is None else 0 :]
     named = {**dict(zip(parameters, call.args[2], strict=False)), **call.kwargs}
     found = {content[1]: name for name, content in named.items() if content[0] == "value"}
@@ -120,7 +121,7 @@ def _input_names(eager: LayerOperator, call: Call, count: int) -> list[str]:
 
 
 def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: OnValues) -> None:
-    """Let the class's backward, which is `on_values`, too, compute the gradients of an operator in a Program."""
+    """Let the class's backward, for Variables `on_values`, compute the gradients of an operator in a Program."""
     x_names, out_names = definition.inputs, definition.outputs[:-1]
     x_end, out_end = len(x_names), len(x_names) + len(out_names)
 
@@ -158,7 +159,7 @@ def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: 
 
 
 def _written(value: Any, place_of: Mapping[int, int]) -> Any:
-    """An argument with each Variable replaced by ("value", its place), and what else there is by ("plain", itself)."""
+    """An argument with ("value", position) in place of each Variable, and ("plain", value) for other values."""
     if id(value) in place_of:
         return ("value", place_of[id(value)])
     if isinstance(value, (list, tuple)):
@@ -168,22 +169,22 @@ def _written(value: Any, place_of: Mapping[int, int]) -> Any:
 
 
 def _filled(written: Any, tensors: Sequence[Tensor]) -> Any:
-    """The argument again, with the Tensors of a run in the places."""
+    """The argument again, with the Tensors of a run in place of the Variables."""
     kind, content, *items = written
     if kind == "many":
         return like(content, [_filled(w, tensors) for w in items[0]])
     return tensors[content] if kind == "value" else content
 
 
-# What a class is made of
+# The composition of a class
 
 
 Fill = Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]
-"""The arguments of an apply with these values in their places."""
+"""Gives the arguments of an apply for the values of a run."""
 
 
 class _SymbolicContext(PyLayerContext):
-    """A context for values that are not there yet. It gives back what was saved as it was."""
+    """A context for Variables. It gives back what was saved unchanged."""
 
     def save_for_backward(self, *tensors: Any) -> None:
         self._saved = tensors
@@ -193,7 +194,7 @@ class _SymbolicContext(PyLayerContext):
 
 
 class _Symbolic:
-    """A class's forward and backward as functions of Variables, to learn what they are made of."""
+    """A class's forward and backward as functions of Variables, to find their compositions."""
 
     def __init__(self, eager: LayerOperator, fill: Fill, needs: Sequence[bool]):
         self._eager, self._fill, self._needs = eager, fill, list(needs)
@@ -214,7 +215,7 @@ class _Symbolic:
         return context, result
 
     def backward(self, *given: Any) -> list[Any]:
-        """On the inputs, the outputs, their gradients and a context, which is made anew."""
+        """The gradients, from the inputs, the outputs and their gradients; the context is made again."""
         xs = given[: len(self._needs)]
         context, result = self._run(xs)
         outputs = as_list(result)
@@ -226,7 +227,7 @@ class _Symbolic:
 
 
 def _examples_for(definition: OpDef) -> Callable[[Specs], list[Any]]:
-    """What to try the backward of an operator on: the outputs, and the context, are those of its forward."""
+    """Makes inputs to try a backward on: its outputs and its context come from the forward."""
 
     def examples(specs: Specs) -> list[Any]:
         some = drawn(specs)

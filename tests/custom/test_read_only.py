@@ -10,7 +10,7 @@ from numba import float64, guvectorize, njit
 
 import app
 from app import static
-from app.custom.untouched import inputs_watched
+from app.custom.read_only import inputs_watched
 from app.errors import OperatorError
 from app.ops.spec import spec_of
 
@@ -24,7 +24,7 @@ def line_of(function, text):
     with open(__file__) as file:
         lines = file.read().splitlines()
     found = next(i for i, line in enumerate(lines, 1) if i >= source.co_firstlineno and text in line)
-    return f"test_untouched.py:{found}"
+    return f"test_read_only.py:{found}"
 
 
 # NumPy
@@ -70,7 +70,7 @@ def shuffles(x):
 )
 def test_numpy_refuses_to_write(function):
     x = app.to_tensor(GIVEN)
-    with pytest.raises(OperatorError, match=rf"{function.__name__} raised ValueError: .*\(test_untouched.*{REFUSED}"):
+    with pytest.raises(OperatorError, match=rf"{function.__name__} raised ValueError: .*\(test_read_only.*{REFUSED}"):
         app.custom_op(function)(x)
     assert x.tolist() == GIVEN.tolist()
 

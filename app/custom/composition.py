@@ -1,10 +1,10 @@
-"""Custom operators that are written with the framework's operators: what these are, found by calling the function.
+"""Custom operators that are written with the framework's operators: which ones, found by calling the function.
 
-The function is called with Variables. If it can do with them, and computes the same with them as the operator does
-with arrays, the operators that it appended are what it is made of. Else it is opaque: Python that works on numbers.
+The function is called with Variables. If that works, and the appended operators compute the same as the function does
+on arrays, these operators are its composition. Otherwise the operator is opaque: Python code that works on numbers.
 
-A gradient operator that is made of others has a derivative, through these. An opaque one has none that anyone could
-know; asking for it is an error, as the silent alternative would be a zero.
+A gradient operator with a composition can be differentiated through it. An opaque one cannot; asking for its
+derivative is an error, because the silent alternative would be zero.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from app.ops.spec import UNKNOWN, Spec, spec_of
 from app.tensor.modes import Modes, modes, set_modes
 
 Specs = Sequence[Spec | None]
-"""Of each input what is known of it; None where there is none."""
+"""The Spec of each input; None for an input that is missing."""
 
 
 def drawn(specs: Specs) -> list[Any]:
-    """Random numbers for inputs of these Specs, to try a function on."""
+    """Random inputs of these Specs, to try a function on."""
     random = np.random.default_rng(0)
     return [None if spec is None else _drawn(random, spec) for spec in specs]
 
@@ -51,12 +51,12 @@ def _drawn(random: np.random.Generator, spec: Spec) -> np.ndarray:
 
 
 _SIZE = 3
-"""What an unknown size is while a function is tried."""
+"""What an unknown size is replaced by while a function is tried."""
 
 
 @dataclass(frozen=True)
 class OnValues:
-    """A custom operator's function as one of values, and inputs to try it on, given what is known of them."""
+    """A custom operator's function for Variables, and what makes inputs to try it on."""
 
     function: Callable[..., Any]
     examples: Callable[[Specs], list[Any]] = drawn
@@ -64,7 +64,7 @@ class OnValues:
 
 @dataclass(frozen=True)
 class Composition:
-    """What an operator is made of: a Program, and its variables for the inputs and the outputs, in order."""
+    """The Program of what an operator computes, and its variables for the inputs and the outputs, in order."""
 
     program: Program
     inputs: tuple[str | None, ...]
@@ -78,7 +78,7 @@ _found: WeakKeyDictionary[OpDef, dict[Any, Composition | None]] = WeakKeyDiction
 def composition(
     definition: OpDef, on_values: OnValues | None, specs: Specs, settings: Mapping[str, Any]
 ) -> Composition | None:
-    """The operators that an operator on inputs of these Specs is made of; None for one that is opaque."""
+    """The composition of an operator on inputs of these Specs; None if it is opaque."""
     if on_values is None:
         return None
     known = _found.setdefault(definition, {})
@@ -106,7 +106,7 @@ def _called(definition: OpDef, on_values: OnValues, specs: Specs, settings: Mapp
             result = on_values.function(*inputs, **settings)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # whatever a function raises that cannot do with Variables
+    except BaseException:  # a function that does not take Variables may raise anything
         return None
     finally:
         set_modes(outside)
@@ -127,7 +127,7 @@ def _does_the_same(
             values.update((n, _copied(a)) for n, a in zip(found.inputs, examples, strict=True) if n is not None)
             expected = definition.kernel(*map(_copied, examples), **settings)
             run_operators(found.program.global_block().ops, values)
-    except Exception:  # the function's, on numbers that it was not made for
+    except Exception:  # the function's, on inputs that it does not expect
         return False
     results = expected if isinstance(expected, tuple) else (expected,)
     wanted = [np.asarray(r) for r in results if isinstance(r, (np.ndarray, np.generic))]
@@ -149,7 +149,7 @@ def _alike(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 class ValueCall:
-    """One operator of a composition on the values at hand, whatever their kind, as gradient rules see it."""
+    """One operator of a composition applied to Tensors or Variables, as gradient rules see it."""
 
     def __init__(self, operator: Operator, values: Mapping[str, Any], active: set[str]):
         self.definition = operator.definition
@@ -179,7 +179,7 @@ class ValueCall:
 
 
 def derive_again(gradient: OpDef, on_values: OnValues, message: str) -> None:
-    """Give an operator that runs a user's backward a derivative: that of its composition, else an error."""
+    """Let a user's backward be differentiated through its composition; without one that is an error."""
 
     def rule(call: Call, douts: Sequence[Any], *inputs: Any) -> list[Any]:
         specs = [None if x is None or not hasattr(x, "dtype") else spec_of(x) for x in _without_contexts(inputs)]
@@ -193,12 +193,12 @@ def derive_again(gradient: OpDef, on_values: OnValues, message: str) -> None:
 
 
 def _without_contexts(inputs: Sequence[Any]) -> list[Any]:
-    """The inputs less what a PyLayer's forward left for its backward, which is no value of operators."""
+    """The inputs with None in place of a PyLayer's context, which is not a value of operators."""
     return [None if getattr(x, "dtype", "object") == "object" else x for x in inputs]
 
 
 def derivatives(found: Composition, inputs: Sequence[Any], douts: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
-    """The gradients of a composition's inputs, None where there is none, from those of its outputs."""
+    """The gradients of a composition's inputs from those of its outputs; None for an input without one."""
     values = {name: x for name, x in zip(found.inputs, inputs, strict=True) if name is not None}
     active = {name for name, need in zip(found.inputs, needs, strict=True) if need and name is not None}
     calls: list[Recorded] = []

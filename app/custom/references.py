@@ -1,8 +1,7 @@
-"""Custom operators in a file: the functions that each was made of, where these are found, and the hash of their source.
+"""References to custom operators in saved files: where their functions are found, and the hash of their source.
 
-A file refers to a function as `my_ops.py:swish` or `package.ops:swish`, which is not imported because the file says so.
-Whoever loads it names what may be used: by a reference, by a file or module as a whole, or by handing over the module
-or the function itself.
+A file refers to a function as `my_ops.py:swish` or `package.ops:swish`. It is imported only if the user who loads the
+file allows it: with a reference, a whole file or module by name, or the module or function itself.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from app import working_folder
 from app.custom import shelf
 from app.custom.lookup import OF_FILES, SHIPPED, module_of_file
 from app.custom.numba_functions import function_name
-from app.custom.operator import HOOKS, CustomOperator
-from app.custom.source import home_of, source_hash, written_as
+from app.custom.operator import HOOKS, CustomOperator, home_of, written_as
+from app.custom.source_hash import source_hash
 from app.errors import OperatorError, ProgramError
 from app.graph.serialise import DAMAGE_ERRORS, value_from_data, value_to_data
 from app.ops.definition import OpDef
 
 
 class UnnamedOperatorError(OperatorError):
-    """A file that needs functions of the user's which were not named: `needed` are the references to them."""
+    """A file needs functions that the user did not allow: `needed` are the references to them."""
 
     def __init__(self, message: str, needed: Sequence[str] = ()):
         super().__init__(message)
@@ -35,7 +34,7 @@ class UnnamedOperatorError(OperatorError):
 
 
 class ChangedOperatorError(OperatorError):
-    """A function that is no longer what a file was written with: `changed` is the reference to it."""
+    """A function changed since a file was written: `changed` is the reference to it."""
 
     def __init__(self, message: str, changed: str = ""):
         super().__init__(message)
@@ -43,7 +42,7 @@ class ChangedOperatorError(OperatorError):
 
 
 def reference_to(thing: Any, label: str) -> str:
-    """The reference to a function, an operator or a class; an error for what no name leads to."""
+    """The reference to a function, an operator or a class; an error if it has no name in a module."""
     name = getattr(written_as(thing), "__qualname__", function_name(thing))
     module = sys.modules.get(home_of(thing))
     if module is not None:
@@ -53,13 +52,13 @@ def reference_to(thing: Any, label: str) -> str:
                 return f"{_home_text(module)}:{candidate}"
     kind = "a lambda" if "<lambda>" in name else f"{name}, which is made inside a function" if "<" in name else name
     raise OperatorError(
-        f"{label} is made of {kind}, and a file can refer only to what has a name of its own in a module: "
+        f"{label} is made of {kind}, and a file can only refer to something that has a name in a module: "
         "define it with `def` or `class` at the top level of a file"
     )
 
 
 def _inside(module: ModuleType, path: str) -> Any:
-    """What a name of a module stands for; a path leads through classes, and through nothing else."""
+    """The value of a name in a module; a dotted path leads through classes only."""
     found: Any = module
     for step in path.split("."):
         found = vars(found).get(step) if found is module or isinstance(found, type) else None
@@ -67,7 +66,7 @@ def _inside(module: ModuleType, path: str) -> Any:
 
 
 def _home_text(module: ModuleType) -> str:
-    """A module by its file, as a configuration names it, where it is no part of a package."""
+    """The name of a module, or the name of its file if it is not part of a package."""
     spec = getattr(module, "__spec__", None)
     name, file = spec.name if spec is not None else module.__name__, getattr(module, "__file__", None) or ""
     if name.startswith(OF_FILES) or not ("." in name or "-packages" in file):
@@ -76,7 +75,7 @@ def _home_text(module: ModuleType) -> str:
 
 
 def parted(reference: str) -> tuple[str, str | None]:
-    """The file or module of a reference, and the name in it; None where it is all of them."""
+    """The file or module of a reference, and the name in it; None if it stands for all names."""
     home, colon, name = reference.rpartition(":")
     if not colon or not all(step.isidentifier() for step in name.split(".")):
         return reference, None
@@ -89,7 +88,7 @@ def _stem(home: str) -> str:
 
 @dataclass(frozen=True)
 class _Grant:
-    """What the user named: a file or module, perhaps one name in it, and how to get at what that stands for."""
+    """What the user allowed: a file or module, perhaps one name in it, and how to load it."""
 
     home: str
     name: str | None
@@ -101,14 +100,14 @@ class _Grant:
 
 
 class Trusted:
-    """What may be used: the operators of the shelf, and what the user named."""
+    """What may be loaded: the operators of the shelf, and what the user allowed."""
 
     def __init__(self, given: Any = ()):
         listed = given if isinstance(given, (list, tuple, set)) else [given]
         self._grants = [_grant(one) for one in listed]
 
     def covers(self, reference: str) -> bool:
-        """Whether what a reference stands for may be used."""
+        """Whether a reference may be loaded."""
         return self._on_shelf(reference) or any(grant.covers(reference) for grant in self._grants)
 
     def _on_shelf(self, reference: str) -> bool:
@@ -116,7 +115,7 @@ class Trusted:
         return home == shelf.__name__ and short in SHIPPED
 
     def get(self, reference: str) -> Any:
-        """What a reference stands for. Where it is in a file or module that was named, that is run now."""
+        """Load a reference; runs its file or module."""
         home, name = parted(reference)
         if self._on_shelf(reference):
             return _defined_in(importlib.import_module(home), str(name), reference)
@@ -148,7 +147,7 @@ def _module_of(home: str) -> ModuleType:
 
 
 def _defined_in(module: ModuleType, name: str, where: str) -> Any:
-    """What a module defines under a name. What it has imported is not its own, and was not named."""
+    """What a module itself defines under a name; a name that it imported is not allowed with it."""
     found = _inside(module, name)
     if found is None or home_of(found) != module.__name__:
         raise OperatorError(f"{where}: it defines no {name!r} itself")
@@ -156,14 +155,14 @@ def _defined_in(module: ModuleType, name: str, where: str) -> Any:
 
 
 class OperatorTable:
-    """The custom operators of a file that is being written, each under a number."""
+    """The numbered custom operators of a file that is being written."""
 
     def __init__(self) -> None:
         self.entries: list[dict[str, Any]] = []
         self._numbers: dict[int, int] = {}
 
     def number_of(self, definition: OpDef) -> int:
-        """The number that stands for an operator, which is entered when it is first asked for."""
+        """The number of an operator, which is entered at the first call."""
         if id(definition) not in self._numbers:
             entry = self._entry(definition)
             self._numbers[id(definition)] = len(self.entries)
@@ -172,7 +171,7 @@ class OperatorTable:
 
     def _entry(self, definition: OpDef) -> dict[str, Any]:
         if not isinstance(definition, CustomOperator):
-            raise OperatorError(f"{definition.label} cannot be written to a file: nothing says what it was made of")
+            raise OperatorError(f"{definition.label} cannot be written to a file: it does not record how it was made")
         origin = definition.origin
         try:
             settings = {name: value_to_data(value) for name, value in origin.settings.items()}
@@ -195,9 +194,9 @@ class OperatorTable:
 def read_operators(
     entries: Any, file: str, custom_ops: Any, accept_changed: Collection[str], how: str
 ) -> Callable[[int], OpDef]:
-    """The custom operators of a file by their numbers; nothing is imported unless all that is needed was named.
+    """The custom operators of a file by their numbers. Nothing is imported unless everything needed was allowed.
 
-    `how` is the beginning of the call that reads the file, as errors tell the user to write it.
+    `how` is the beginning of the call that reads the file, for the advice in errors.
     """
     trusted = Trusted(custom_ops)
     try:
@@ -231,7 +230,7 @@ def _references(entries: Any) -> Iterator[str]:
 
 
 class _Reading:
-    """One entry of a file being made an operator again."""
+    """Makes operators from the entries of a file."""
 
     def __init__(self, file: str, trusted: Trusted, accept_changed: Collection[str], how: str, made: list[OpDef]):
         self.file, self.trusted, self.accepted, self.how, self.made = file, trusted, accept_changed, how, made

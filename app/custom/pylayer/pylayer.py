@@ -1,4 +1,4 @@
-"""`PyLayer` and `Function`: a custom operator as a class with `forward` and `backward` written over Tensors."""
+"""`PyLayer` and `Function`: a custom operator as a class whose `forward` and `backward` work on Tensors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import wraps
 from typing import Any, ClassVar
 
 from app.custom.calling import registered_at
-from app.custom.layer_operator import LayerOperator, values_among
-from app.custom.layer_program import Call, append, definition_of
 from app.custom.operator import Origin, makes
+from app.custom.pylayer.operator import LayerOperator, values_among
+from app.custom.pylayer.program import Call, append, definition_of
 from app.errors import CustomOperatorError, MissingFunctionError, OperatorError
 from app.listed import as_list
 from app.ops.definition import OpDef
@@ -21,22 +21,22 @@ from app.tensor.modes import modes
 class PyLayer:
     """Subclass it with static `forward(ctx, ...)` and `backward(ctx, *gradients)`, and call `apply`.
 
-    A forward that returns one of its inputs has changed it in place, unless it says `ctx.mark_not_inplace(x)`.
+    A forward that returns one of its inputs has changed it in place, unless it calls `ctx.mark_not_inplace(x)`.
     """
 
     lenient: ClassVar[bool] = False
-    """PyTorch's rules: backward may return a gradient for an input that wants none, whole numbers among the outputs
-    have no gradient, and an input that forward returns is changed only if it says `ctx.mark_dirty(x)`. There need be
-    no Tensor among the arguments or the results; backward gets None at the place of each result that is none."""
+    """PyTorch's rules: backward may return a gradient for an input that needs none, integer outputs have no gradient,
+    and an input that forward returns counts as changed only after `ctx.mark_dirty(x)`. No argument and no result has
+    to be a Tensor; backward gets None in the position of each result that is not one."""
     _where: ClassVar[str] = ""
     onnx: ClassVar[Any] = None
-    """The ONNX operator that does the same ("Relu"), or a rule, a static method, that makes nodes of several."""
+    """The equivalent ONNX operator ("Relu"), or a rule, a static method, that makes several nodes."""
     like: ClassVar[str] = ""
-    """The operator that computes the same ("relu"), which `python -m app check` holds the class against."""
+    """An operator that computes the same ("relu"); `python -m app check` compares with it."""
     surrogate: ClassVar[bool] = False
-    """Whether backward gives another gradient than the derivative on purpose, as a straight-through estimator does."""
+    """Whether backward differs from the derivative on purpose, as in a straight-through estimator."""
     _made_by: ClassVar[Origin | None] = None
-    """Where a class was made of functions, the hook that did it, and these by its names for them."""
+    """The origin of a class that was made from functions; None for a class that the user wrote."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -44,7 +44,7 @@ class PyLayer:
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs; at least one argument and one result are Tensors."""
+        """Compute the outputs. At least one argument and one result are Tensors."""
         raise MissingFunctionError("a PyLayer needs a static method forward(ctx, ...)")
 
     @staticmethod
@@ -54,12 +54,12 @@ class PyLayer:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Where a class has one, its forward takes no ctx, and what backward needs is kept here."""
+        """Keep what backward needs. The forward of a class that defines this takes no ctx."""
         raise NotImplementedError
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward; a backward pass will run `backward`."""
+        """Run forward, and record that a backward pass runs `backward`."""
         operator: LayerOperator = cls.__dict__.get("_operator") or operator_of_layer(cls)
         if modes().tracer is not None:
             args, kwargs = as_applied(args), {name: as_applied(value) for name, value in kwargs.items()}
@@ -80,12 +80,12 @@ class Function(PyLayer):
 
 
 def sets_up_context(layer: type[PyLayer]) -> bool:
-    """Whether a class keeps in `setup_context` what backward needs, so that its forward takes no ctx."""
+    """Whether a class defines `setup_context`, so that its forward takes no ctx."""
     return layer.setup_context is not PyLayer.setup_context
 
 
 def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
-    """The operator of a class, made at its first use."""
+    """The operator of a class, made at the first call."""
     if "_operator" not in layer.__dict__:
         operator = LayerOperator(
             layer.__name__,
@@ -105,7 +105,7 @@ def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
 
 
 class _Differentiated(Function):
-    """Hands gradients on, and refuses to be differentiated itself."""
+    """Passes gradients on, and raises an error if it is differentiated itself."""
 
     @staticmethod
     def forward(ctx: Any, label: str, count: int, *values: Any) -> Any:
@@ -116,12 +116,12 @@ class _Differentiated(Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         raise CustomOperatorError(
             f"{ctx.label}: trying to differentiate twice a function that was marked with @once_differentiable; "
-            "write its backward over Tensors, and leave the mark out"
+            "write its backward on Tensors, and remove the decorator"
         )
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a backward of a PyLayer or a Function run unrecorded; differentiating its results is an error."""
+    """Run the backward of a PyLayer or a Function unrecorded; differentiating its results is an error."""
 
     @wraps(backward)
     def unrecorded(ctx: Any, *douts: Any) -> Any:
@@ -130,7 +130,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             result = backward(ctx, *douts)
         if not wanted:
             return result
-        wanted += ctx._inputs_on_tape()  # what backward saved of them went into the result, too
+        wanted += ctx._inputs_on_tape()  # the result depends on what forward saved of them, too
         listed = as_list(result)
         tensors = [g for g in listed if isinstance(g, Tensor)]
         marked = iter(_Differentiated.apply(ctx._label, len(wanted), *wanted, *tensors) if tensors else ())
@@ -139,13 +139,13 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     return unrecorded
 
 
-# Layers of two functions, and operators of Programs out of a file
+# Layers of two functions, and making operators again when a file is read
 
 
 def layer_of_functions(
     forward_fn: Callable[..., Any], backward_fn: Callable[..., Any] | None, name: str | None = None
 ) -> Any:
-    """A class whose forward and backward are functions over Tensors that take no context."""
+    """A class whose forward and backward are functions of Tensors without a context."""
     functions = {"forward_fn": forward_fn, "backward_fn": backward_fn}
     members = {
         "forward": staticmethod(lambda ctx, *values: forward_fn(*values)),

@@ -1,26 +1,25 @@
-"""A function of single numbers made one of arrays: compiled by Numba where that can, else one call an element."""
+"""A function of single numbers applied to arrays: compiled by Numba if possible, else called for each element."""
 
 from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from threading import Lock
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from app.custom.calling import OutputCountError
+from app.custom.calling import ReturnedError
 from app.custom.numba_functions import by_name, dispatcher_of, function_name, interpreted, python_function
-from app.errors import OperatorError
 
 Kernel = Callable[..., Any]
-"""Takes the arrays, then the settings that vary, and gives an array for each result."""
+"""Takes the arrays, then the settings that vary; gives an array for each result."""
 
 KEPT = 128
-"""How many kernels are kept for operators that may be made again; the ones that were unused for longest go first."""
+"""How many kernels are kept for operators that may be made again, the most recently used ones."""
 
 _kept: OrderedDict[Any, Kernel] = OrderedDict()
 _keeping = Lock()
@@ -29,14 +28,19 @@ _keeping = Lock()
 def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[..., Any]:
     """`function` on arrays of one type, with broadcasting.
 
-    `names` are the parameters that the arrays are given for, `results` is how many numbers it returns. Settings that
-    are numbers are given to what is compiled, so that it serves for all of them; others are part of it.
+    `names` are the parameters that get the arrays, `results` is how many numbers the function returns. Settings that
+    are numbers are arguments of the compiled function; others are compiled into it.
     """
     made: OrderedDict[Any, Kernel] = OrderedDict()
+    frozen: list[tuple[Callable[[], Any], Any]] = []
 
     @wraps(function)
     def call(*arrays: np.ndarray, **settings: Any) -> Any:
         dtype = arrays[0].dtype
+        for get, value in frozen:
+            if get() is not value:  # kernels have the former one
+                made.clear()
+                break
         if interpreted.on:
             interpreted.calls += 1
             return _looped(function, names, results, dtype, settings)(*arrays)
@@ -45,6 +49,7 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
         key = (dtype, *((name, value.dtype.char) for name, value in varying.items()), *fixed.items())
         kernel = made.get(key)
         if kernel is None:
+            frozen[:] = _frozen_by(function)
             kernel = made[key] = _kernel(function, names, results, dtype, varying, fixed)
             if len(made) > KEPT:
                 made.popitem(last=False)
@@ -53,8 +58,31 @@ def over_arrays(function: Any, names: Sequence[str], results: int) -> Callable[.
     return call
 
 
+def _frozen_by(function: Any) -> list[tuple[Callable[[], Any], Any]]:
+    """The globals and closure variables that a compiled function has as constants: what gets each, and its value."""
+    from app.engine.compiled.fingerprint import Walk, content_of  # imported late, as Numba is
+
+    found: list[tuple[Callable[[], Any], Any]] = []
+
+    class Collect(Walk):
+        def add_named(self, name: str, around: dict[str, Any]) -> None:
+            if not isinstance(around[name], _CONSTANT):
+                found.append((partial(around.get, name), around[name]))
+            super().add_named(name, around)
+
+        def add_function(self, function: FunctionType, given: Any) -> None:
+            found.extend((partial(content_of, cell), content_of(cell)) for cell in function.__closure__ or ())
+            super().add_function(function, given)
+
+    Collect().add(function)
+    return found
+
+
+_CONSTANT = (ModuleType, BuiltinFunctionType, type, np.ufunc)
+"""Kinds of values that nobody assigns to names again."""
+
 _NUMBERS: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
-"""The settings that vary from call to call, and the types in which they are given to a kernel."""
+"""The types of settings that are arguments of a kernel, and what they are converted to."""
 
 
 def _varies(value: Any) -> bool:
@@ -69,8 +97,8 @@ def _kernel(
     varying: Mapping[str, np.generic],
     fixed: Mapping[str, Any],
 ) -> Kernel:
-    """The kernel of a function: the one that there is of the same source, constants and types, or a new one."""
-    from app.engine.compiled.fingerprint import fingerprint  # imported late, as Numba is
+    """The kernel of a function: the kept one of the same source, constants and types, or a new one."""
+    from app.engine.compiled.fingerprint import fingerprint  # imported late: it needs Numba
 
     types = [(name, value.dtype.char) for name, value in varying.items()]
     key = fingerprint(function, repr((tuple(names), results, dtype.str, types)), tuple(fixed.items()))
@@ -89,7 +117,7 @@ def _kernel(
 def _with_settings(
     function: Any, names: Sequence[str], results: int, dtype: np.dtype, varying: Sequence[str], fixed: Mapping[str, Any]
 ) -> Kernel:
-    """The function called for each element, as a kernel."""
+    """A kernel that calls the function for each element."""
 
     def kernel(*values: Any) -> Any:
         given = {name: value.item() for name, value in zip(varying, values[len(names) :], strict=True)}
@@ -110,8 +138,8 @@ def _looped(
             expected = "a number" if results == 1 else f"{results} numbers"
             told = f"returned {result!r} for {', '.join(map(str, numbers))}, expected {expected}"
             if isinstance(result, tuple):
-                raise OutputCountError(f'{told}; name its outputs, as in custom_op(outputs=["low", "high"])')
-            raise OperatorError(told)
+                told += '; name its outputs, as in custom_op(outputs=["low", "high"])'
+            raise ReturnedError(told)
         return found
 
     def loop(*arrays: np.ndarray) -> Any:
@@ -133,8 +161,8 @@ def _compiled(
     varying: Mapping[str, np.generic],
     fixed: Mapping[str, Any],
 ) -> Kernel | None:
-    """A ufunc for each result, dividing by zero as NumPy does; None, with a warning, where Numba cannot compile it."""
-    import numba  # imported late: half a second that a run without such an operator need not wait
+    """A ufunc for each result, with NumPy's division by zero; None, with a warning, if Numba cannot compile it."""
+    import numba  # imported late: it takes half a second
 
     from app.engine.compiled.read_only import why_refused
 
@@ -159,11 +187,11 @@ def _compiled(
 def _one_result_each(
     function: Any, taken: Sequence[str], results: int, fixed: Mapping[str, Any]
 ) -> list[Callable[..., Any]]:
-    """For each result a function of the parameters `taken`, in order: where it can be, the function itself."""
+    """For each result a function of the parameters `taken`, in order; the function itself if it is that."""
     if isinstance(function, FunctionType) and results == 1:
         code = function.__code__
         if code.co_kwonlyargcount == 0 and code.co_varnames[: code.co_argcount] == tuple(taken):
-            return [function]  # to compile one function inside another costs twice the time and memory
+            return [function]  # compiling one function inside another takes twice the time and memory
     given = [f"{name}={name}" for name in taken] + [f"{name}=setting_{name}" for name in fixed]
     call = f"inner({', '.join(given)})"
     known = {"inner": dispatcher_of(function), **{f"setting_{name}": value for name, value in fixed.items()}}
