@@ -15,15 +15,13 @@ from typing import Any
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, equivalent, find
+from app.checking.findings import COLOURS, refusal
 from app.checking.subject import Subject
-from app.checking.verdict import FAILED, NOTE, OK, Verdict
-from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
+from app.checking.verdict import NOTE, OK, Verdict
+from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
-from app.printing import PLAIN, RED, escaped, in_colour, say
+from app.printing import PLAIN, escaped, in_colour, say
 
-_REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
-"""The checks that report an operator that must not be run."""
-_COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: RED}
 _INDENT = 25
 """The column in which the words of a line begin."""
 _SIZES = re.compile(r"\[[\d, ]*\]")
@@ -76,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             if isinstance(error, ConfigError) and len(operators) == 1:
                 raise
             shown.begin(None)
-            shown.add(Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs")))
+            shown.add(refusal(error))
         shown.end()
         if shown.failed:
             wrong.append(one.name)
@@ -131,7 +129,7 @@ class _Lines:
         if v.failed and self._repeats(v):
             return
         text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
-        paint = _COLOURS[v.state] if in_colour(sys.stdout) else None
+        paint = COLOURS[v.state] if in_colour(sys.stdout) else None
         if paint is None:
             say(text)
         else:

@@ -194,6 +194,13 @@ class Quiet(Console):
         self.say(f"{text}\n\nThe run is in {folder}/")
 
 
+class Silent(Quiet):
+    """What goes wrong alone: for a program, which is given the result."""
+
+    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
+        """The result says it."""
+
+
 class Json(Quiet):
     """An object a line: those of metrics.jsonl as they are written, then one for the end of the run."""
 

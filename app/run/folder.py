@@ -36,6 +36,11 @@ MODEL = "model"
 """What the names of the files of the network for use begin with."""
 
 
+def source_file(operator: str) -> str:
+    """The file for the source of an operator that no name leads to, such as one of a notebook's cell."""
+    return f"operator-{operator}.py"
+
+
 class RunFolder:
     """Writes what a run leaves behind; metrics are on disk as soon as they are known."""
 

@@ -30,7 +30,7 @@ def fc(
     num_flatten_dims: int = 1,
     weight_attr: Any = None,
     bias_attr: Any = None,
-    activation: str | None = None,
+    activation: str | Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
     """A fully connected layer: `activation(x @ w + b)`; of several inputs, each with its own weight, the sum.
@@ -66,7 +66,7 @@ def conv2d(
     param_attr: Any = None,
     bias_attr: Any = None,
     use_cudnn: bool = True,
-    act: str | None = None,
+    act: str | Callable[..., Any] | None = None,
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Any:
@@ -85,7 +85,7 @@ def conv2d(
 
 def batch_norm(
     input: Any,
-    act: str | None = None,
+    act: str | Callable[..., Any] | None = None,
     is_test: bool = False,
     momentum: float = 0.9,
     epsilon: float = 1e-05,
@@ -116,8 +116,8 @@ def batch_norm(
         return activated(layer(input), act)
 
 
-def activated(out: Any, activation: str | None) -> Any:
-    """A value after the activation of a name; without one, itself."""
+def activated(out: Any, activation: str | Callable[..., Any] | None) -> Any:
+    """A value after the activation of a name, or after a function; without one, itself."""
     if activation is None:
         return out
     return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)

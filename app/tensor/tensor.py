@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.device import no_gpu
+from app.display import Displayed
 from app.errors import ShapeError
 from app.graph import names
 from app.ops.creation import assign
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from app.tensor.tape import Key
 
 
-class Tensor(RunsOperators, ChangesInPlace):
+class Tensor(RunsOperators, ChangesInPlace, Displayed):
     """An array on which operators run at once; with `stop_gradient=False` they are recorded for `backward`."""
 
     __slots__ = (
