@@ -53,7 +53,8 @@ def overwrites(z: Any) -> None:
 @guvectorize([(float64[:], float64[:])], "(n)->(n)")
 def kernel(z: Any, out: Any) -> None:
     z[0] = 7
-    out[:] = z
+    for i in range(z.size):
+        out[i] = z[i]
 
 
 @vectorize([float64(float64)])
