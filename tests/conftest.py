@@ -17,8 +17,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test is `quick` unless it is marked `slow` or `soak`, so that `-m quick` selects what runs within a minute."""
+    """A test is `quick` unless it is `slow` or `soak`, so that `-m quick` selects what runs within a minute.
+
+    Forms of a test that are for the compiled engine are slow.
+    """
     for item in items:
+        parameters = getattr(item, "callspec", None)
+        if parameters and any(isinstance(value, str) and value == "compiled" for value in parameters.params.values()):
+            item.add_marker(pytest.mark.slow)
         if not any(item.get_closest_marker(name) for name in ("slow", "soak")):
             item.add_marker(pytest.mark.quick)
 

@@ -16,7 +16,9 @@ from app import static
 from app.errors import ReadOnlyError
 from app.ops.spec import spec_of
 
-SEEDS = range(6)
+pytestmark = pytest.mark.slow
+
+SEEDS = range(3)
 """Numba compiles a function or two for each."""
 
 SHAPE = (3, 4)

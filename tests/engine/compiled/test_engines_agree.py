@@ -18,6 +18,8 @@ from app.engine.compiled import blas
 from app.engine.compiled.engine import CompiledEngine
 from app.engine.reference import ReferenceEngine
 
+pytestmark = pytest.mark.slow
+
 FEW = 2
 EXAMPLES = int(os.environ.get("OPSMITH_EXAMPLES", FEW))
 """How many networks are compiled; thirty times as many are run as plain Python. `make soak` sets more."""

@@ -21,6 +21,8 @@ from app.errors import OperatorError
 from app.graph import static_mode
 from app.static.nn import cond, while_loop
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _constants_in_programs() -> Iterator[None]:

@@ -64,5 +64,6 @@ def test_few_rows_of_a_wide_network_are_worth_more():
     assert threads_worth(network(app.relu, 4096).steps, 4, 2) == 2
 
 
+@pytest.mark.slow
 def test_what_a_called_function_costs_is_not_known_so_it_gets_all_threads():
     assert threads_worth(network(by_rank).steps, 1, 2) == 2
