@@ -115,7 +115,6 @@ def test_a_list_or_an_array_among_the_settings_that_is_changed_in_place_is_notic
     assert len({*map(id, found)}) == 3
 
 
-@pytest.mark.slow
 def test_nothing_is_kept_of_a_program_that_is_gone():
     made, program = ProgramCache[str, object](), network()
     gone = weakref.ref(made.get(program, "a", type("Made", (), {})))
