@@ -65,16 +65,14 @@ MISSING = {
 
 
 def test_what_is_not_there_says_what_is_closest_and_a_script_may_go_on(run: Run):
-    done = run(
-        "".join(
-            f"try:\n    {statement}\nexcept ImportError as error:\n    print(type(error).__name__, error)\n"
-            for statement in MISSING
-        )
-    )
+    attempts = [
+        f"try:\n    {statement}\nexcept ImportError as e:\n    print(isinstance(e, ModuleNotFoundError), e)\n"
+        for statement in MISSING
+    ]
+    done = run("".join(attempts))
     assert done.stderr == ""
     for line, (statement, message) in zip(done.stdout.splitlines(), MISSING.items(), strict=True):
-        kind = "ModuleNotFoundError" if statement.startswith("import") else "ImportError"
-        assert line.startswith(f"{kind} {message}")
+        assert line.startswith(f"{statement.startswith('import')} {message}")
 
 
 @pytest.mark.parametrize(("installed", "said"), [(True, True), (False, False)])
