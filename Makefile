@@ -35,12 +35,13 @@ train-mpi: $(HAS)mpi  ## train on several ranks, each with its part of every bat
 	  echo 'There is no $(MPIEXEC). The one of another MPI library: make train-mpi MPIEXEC=mpiexec' >&2; exit 2; }
 	$(MPIEXEC) -n $(N) $(RUN) train.py $(if $(findstring --resume,$(ARGS)),,--config configs/mpi.yaml) $(ARGS)
 
-test: $(HAS)dev  ## run the tests (ARGS="-k word" for some of them)
+test: $(HAS)dev  ## run the tests (ARGS="-m quick" for a minute of them, ARGS="-k word" for some)
 	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup $(ARGS)
 
-soak: $(HAS)dev  ## run the long forms of the tests, some twenty minutes of them, and keep the figures for docs/reliability.md
+soak: $(HAS)dev  ## run the long forms of the tests, some thirty minutes of them, and keep the figures for docs/reliability.md
 	$(RUN) -c 'import atheris' 2>/dev/null || $(RUN) -m pip install --quiet --disable-pip-version-check atheris
 	$(RUN) -m pytest tests/soak $(ARGS)
+	$(RUN) -m pytest -m soak --numprocesses=auto --dist=loadgroup
 
 data: $(READY)  ## fetch MNIST into data/ and verify it
 	$(RUN) -m app data fetch

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
+import pytest
 from browser import chromium, visitor
 
 __all__ = ["chromium", "visitor"]
@@ -11,3 +13,30 @@ __all__ = ["chromium", "visitor"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # as of a suite that a shell runs in the background: the programs that it starts would ignore Ctrl-C, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test is `quick` unless it is `slow` or `soak`, so that `-m quick` selects what runs within a minute.
+
+    Forms of a test that are for the compiled engine are slow.
+    """
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        if parameters and any(isinstance(value, str) and value == "compiled" for value in parameters.params.values()):
+            item.add_marker(pytest.mark.slow)
+        if not any(item.get_closest_marker(name) for name in ("slow", "soak")):
+            item.add_marker(pytest.mark.quick)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Compiling ends in a full garbage collection, which need not visit thousands of tests each time."""
+    gc.freeze()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After each file, what it has imported and compiled is left out, too."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()

@@ -16,6 +16,8 @@ from app.checking.finding import found
 from app.custom.numba_functions import without_numba
 from app.errors import BoundsError
 
+pytestmark = pytest.mark.slow
+
 TABLE = np.arange(3.0)
 
 

@@ -195,12 +195,14 @@ def test_a_helper_that_is_plain_python_is_named_with_what_to_write():
     assert "<class 'function'>; put @njit above plain_helper (test_check_advice.py:" in told
 
 
+@pytest.mark.slow
 def test_plain_python_that_would_not_compile_says_why():
     def looks_up(x):
         return x * {"a": 2, 1: 3}["a"]
 
-    assert "its function is plain Python, test_check_advice.py" in words(custom_op(looks_up), "inlined")
-    assert "; Numba cannot compile it: " in words(custom_op(looks_up), "inlined")
+    told = words(custom_op(looks_up), "inlined")
+    assert "its function is plain Python, test_check_advice.py" in told
+    assert "; Numba cannot compile it: " in told
 
 
 # Mistakes in the code, for which no other inputs would do
@@ -332,6 +334,7 @@ def clipped(x):
     return x if x > 0 else 0.0
 
 
+@pytest.mark.slow
 def test_a_rule_that_gives_numbers_for_nan_on_purpose_is_left_alone():
     told = words(custom_op(step, elementwise=True), "nan and inf")
     assert told == "ok NaN in x gives a number, as intended"

@@ -90,6 +90,7 @@ def test_what_makes_most_checks_fail_is_told_once(check: Check):
     assert out.endswith("  1 FAILED: gradient (and for the same reason proportional, empty batch, rows); 0 passed\n")
 
 
+@pytest.mark.slow
 def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
     status, out, _ = check("some_ops.py", "--only", "gradient")
     assert status == 1
@@ -104,6 +105,7 @@ def test_all_in_a_file_are_checked_and_one_that_is_wrong_decides(check: Check):
     assert last == "2 of 4 operators failed: wrong, squared"
 
 
+@pytest.mark.slow
 def test_as_objects(check: Check):
     status, out, _ = check("some_ops.py:Twice", "custom.relu", "--only", "rows", "--json")
     found = [json.loads(line) for line in out.splitlines()]
@@ -171,6 +173,7 @@ def test_a_file_that_cannot_be_run(check: Check):
     assert "broken.py:1: running the file raised ZeroDivisionError" in err
 
 
+@pytest.mark.slow
 def test_an_operator_without_inputs_it_runs_on_fails(check: Check):
     status, out, _ = check("some_ops.py:helper")
     assert status == 1

@@ -14,6 +14,8 @@ from app.checking.finding import find, found
 from app.custom import PyLayer
 from app.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 
 class Wrong(PyLayer):
     """A product whose second gradient is too large."""

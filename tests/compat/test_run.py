@@ -15,6 +15,8 @@ from app.__main__ import main
 from app.compat.command import run_script
 from app.errors import FileError
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 STAGE = """

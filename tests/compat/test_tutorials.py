@@ -52,6 +52,7 @@ def fits(printed: str, text: str) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
 def test_a_tutorial_prints_what_it_says(script: Path):
     done = subprocess.run(

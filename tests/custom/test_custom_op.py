@@ -79,6 +79,7 @@ def test_it_works_on_plain_arrays_too():
     np.testing.assert_array_equal(cube(np.array([2.0])), [8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", [cube, swish])
 def test_it_is_appended_to_a_program_without_create_var(operator: Any):
     x = variable("x", None, 2)
@@ -93,6 +94,7 @@ def test_it_is_appended_to_a_program_without_create_var(operator: Any):
     assert f"{operator.name}(x)  // test_custom_op.py:" in str(y.program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", [cube, swish])
 def test_its_gradient_is_right(operator: Any):
     assert gradcheck(operator, [data([0.3, -1.2, 2.0])])

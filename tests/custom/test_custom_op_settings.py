@@ -69,7 +69,8 @@ def test_parameters_of_a_numba_backward_may_stand_in_any_order():
     np.testing.assert_array_equal(app.grad(line(x, 5.0), x)[0].numpy(), [5, 5])
 
 
-@pytest.mark.parametrize("elementwise", [True, False])
+@pytest.mark.slow
+@pytest.mark.parametrize("elementwise", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_engines_give_parameters_by_name_too(elementwise: bool):
     wrapped = (lambda f: f) if elementwise else njit
     operator = custom_op(elementwise=elementwise, name="line")(wrapped(lambda x, slope=2.0: x * slope))

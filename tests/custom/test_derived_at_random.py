@@ -82,8 +82,9 @@ def slope(function: Callable[..., float], at: tuple[float, float], place: int) -
     return found[0] if near and abs(found[0]) < 1e6 else None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 20))])
 def test_functions_made_at_random(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file, count, compared = tmp_path / f"random_{seed}.py", 25, 0
     writer = Writer(seed)

@@ -263,7 +263,8 @@ def built(function: Any, declared: Any = None) -> tuple[static.Program, list[Any
     return program, fetched
 
 
-@pytest.mark.parametrize("function", [swish, choice, legendre], ids=["swish", "choice", "legendre"])
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [choice, *(pytest.param(f, marks=pytest.mark.soak) for f in (swish, legendre))])
 def test_the_engines_agree_and_all_of_it_is_inlined(function: Any):
     program, fetched = built(function)
     feed = {"x": np.linspace(-2, 2, 12, dtype="float32").reshape(3, 4)}

@@ -173,7 +173,10 @@ def test_settings_of_any_kind_keep_their_defaults(default: str):
     assert gradient(3.0, 1.0) == 6.0
 
 
-@pytest.mark.parametrize("body", ["math.sin(" * 150 + "x" + ")" * 150, " + ".join(["x * x"] * 900)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body", ["math.sin(" * 150 + "x" + ")" * 150, " + ".join(["x * x"] * 900)], ids=["calls", "sums"]
+)
 def test_an_expression_nested_too_deeply_is_an_error_of_one_sentence(body: str):
     function = module_of_text(f"{HEAD}\ndef f(x):\n    y = x\n    return {body}\n").f
     with pytest.raises(UnderivableError, match=r"\d+: an expression is nested too deeply \(\d+ levels\)") as found:

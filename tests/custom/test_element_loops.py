@@ -222,7 +222,10 @@ def run_in(engine: str, function: Any, arrays: list[np.ndarray], **settings: Any
         return static.Executor(engine=engine).run(feed=feed, fetch_list=fetch)
 
 
-@pytest.mark.parametrize("function", [flat, zeroed, unwritten, transposed])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "function", [flat, transposed, *(pytest.param(f, marks=pytest.mark.soak) for f in (zeroed, unwritten))]
+)
 def test_proven_or_not_both_engines_compute_the_same(function: Any):
     arrays = [np.random.default_rng(i).normal(size=(5, 5)).astype(np.float32) for i in range(2)]
     arrays = arrays[: function.__code__.co_argcount]
@@ -234,6 +237,7 @@ def test_proven_or_not_both_engines_compute_the_same(function: Any):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_settings_are_numbers_in_a_loop():
     array = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     found, expected = (run_in(engine, series, [array], start=-1.0) for engine in ("compiled", "reference"))
@@ -247,6 +251,7 @@ def inverse(x: Any) -> Any:
     return y
 
 
+@pytest.mark.slow
 def test_a_division_by_zero_in_a_loop_raises_as_it_does_in_a_function_of_numba():
     array = np.zeros((2, 2), np.float32)
     for engine in ("compiled", "compiled", "reference"):  # the second time, what compiling it has shown is known
@@ -254,6 +259,7 @@ def test_a_division_by_zero_in_a_loop_raises_as_it_does_in_a_function_of_numba()
             run_in(engine, inverse, [array])
 
 
+@pytest.mark.slow
 def test_a_division_by_zero_raises_even_where_compiling_the_function_was_seen_before():
     @njit
     def reciprocals(x: Any) -> Any:

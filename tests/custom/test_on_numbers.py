@@ -153,7 +153,16 @@ def counted(x: Any) -> Any:
     return y
 
 
-@pytest.mark.parametrize("function", [*WHOLE[:2], maximum, rows, row_softmax, numbered, counted])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "function",
+    [
+        maximum,
+        row_softmax,
+        numbered,
+        *(pytest.param(function, marks=pytest.mark.soak) for function in (*WHOLE[:2], rows, counted)),
+    ],
+)
 def test_proven_or_not_the_compiled_engine_computes_the_same(function: Any):
     operator = app.custom_op(njit(function))
     array = np.random.default_rng(3).normal(size=(7, 5)).astype(np.float32)

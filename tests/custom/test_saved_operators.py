@@ -270,6 +270,7 @@ elif __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_operators_of_a_script_are_referred_to_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "own_script.py").write_text(SCRIPT)
     command = [sys.executable, "own_script.py"]

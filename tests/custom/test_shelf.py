@@ -22,6 +22,8 @@ from app.custom.shelf.prelu import PReLU
 from app.errors import ConfigError
 from app.run.network import find_activation
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(shelf.__file__).parent
 PAGE = (FOLDER.parents[2] / "docs" / "shelf.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| \[`custom\.(\w+)`\]\((\S+)\) \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)

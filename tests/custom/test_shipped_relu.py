@@ -15,6 +15,8 @@ from app import static
 from app.custom.lookup import find_operator
 from app.custom.shelf import relu as module
 
+pytestmark = pytest.mark.slow
+
 custom, built_in = find_operator("custom.relu"), app.relu
 
 SPECIAL = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e-45, -1e-45, 1.0, -1.0]

@@ -214,6 +214,7 @@ def network():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "status"), [("plain", 1), ("ending", 1), ("Layer", 2)])
 def test_check_tells_it(name: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "my_ops.py").write_text(FILE)

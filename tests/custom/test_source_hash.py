@@ -221,6 +221,7 @@ def made(here=object()):
 """
 
 
+@pytest.mark.slow
 def test_hashes_are_the_same_in_every_process(tmp_path: Path):
     (tmp_path / "hashed_values.py").write_text(VALUES)
     root, told = Path(app.__file__).parents[1], set()

@@ -139,11 +139,13 @@ def test_generated_source_run_as_python_agrees_with_the_reference_engine(seed: i
     check(seed)
 
 
-@pytest.mark.parametrize("seed", range(40, 43))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [40, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(41, 60))])
 def test_compiled_code_agrees_with_the_reference_engine(seed: int):
     agree(seed, CompiledEngine())
 
 
+@pytest.mark.slow
 def test_a_slice_of_one_element_of_an_open_size():
     made = static.Program()
     with static.program_guard(made, static.Program()):

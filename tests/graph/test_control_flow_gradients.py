@@ -197,7 +197,7 @@ def test_a_detached_value_carries_no_gradient():
     assert static.gradients([app.sum(y * x)], [x])[0] is not None
 
 
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("engine", ["reference", pytest.param("compiled", marks=pytest.mark.soak)])
 def test_a_value_that_a_branch_writes_over_is_kept_as_it_was(engine: str):
     x = static.data("x", [2], "float64")
     x.stop_gradient = False

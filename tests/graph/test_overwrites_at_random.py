@@ -155,5 +155,6 @@ def test_gradients_after_overwrites_are_right_or_refused(first: int):
         check(seed)
 
 
+@pytest.mark.slow
 def test_they_are_so_in_the_compiled_engine():
     check(1, "compiled", deepest=0)

@@ -38,6 +38,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
+@pytest.mark.slow
 @given(values)
 def test_a_value_comes_back(value: Any):
     assert same(through_json(value), value)

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import app
 from app import static
 from app.graph import names
+
+pytestmark = pytest.mark.slow
 
 COLUMNS = 3
 

@@ -82,6 +82,7 @@ def headings(printed: str) -> list[str]:
     return re.findall(r"^== (.*)", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_from_the_shell_the_usual_stages_of_the_reference_network_are_printed():
     words = [sys.executable, "-m", "app", "inspect", *SEED]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)

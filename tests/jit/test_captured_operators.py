@@ -184,9 +184,14 @@ def test_a_traced_operator_gives_the_values_and_gradients_that_it_gives_eagerly(
     check_alike(HOOKS[hook], WHERE[where], "reference")
 
 
-def test_so_it_does_in_the_compiled_engine():
-    hooks = [HOOKS[name] for name in ("py_func", "PyLayer", "Function", "custom_op", "several outputs")]
-    check_alike(lambda x, y: sum(hook(x, y) for hook in hooks), WHERE["captured first"], "compiled")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [("py_func", "PyLayer"), pytest.param(("Function", "custom_op", "several outputs"), marks=pytest.mark.soak)],
+    ids=" ".join,
+)
+def test_so_it_does_in_the_compiled_engine(names):
+    check_alike(lambda x, y: sum(HOOKS[name](x, y) for name in names), WHERE["captured first"], "compiled")
 
 
 def parameter(*numbers):

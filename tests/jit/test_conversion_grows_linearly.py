@@ -95,14 +95,15 @@ def nested_ranges(depth: int) -> list[str]:
 
 FORMS = {
     "nested ranges": (nested_ranges, 6),
-    "guard clauses": (guard_clauses, 20),
-    "nested returns": (nested_returns, 20),
-    "nested ifs": (nested_ifs, 20),
+    "guard clauses": (guard_clauses, 12),
+    "nested returns": (nested_returns, 12),
+    "nested ifs": (nested_ifs, 12),
     "nested whiles": (nested_whiles, 6),
     "nested breaks": (nested_breaks, 6),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_source_grows_linearly(form: str, tmp_path: Path) -> None:
     make, deepest = FORMS[form]

@@ -137,6 +137,7 @@ def values_and_gradients(function, numbers):
     return y.numpy(), x.grad.numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [[1.0, 2.0], [-1.0, -2.0], [-7.0, -8.0]], ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_changes_in_place_are_seen_as_they_are_eagerly(function, numbers):

@@ -138,6 +138,7 @@ def shifted(x: Any, y: Any) -> Any:
     return x * 2.0 + y, y
 
 
+@pytest.mark.slow
 def test_functions_are_saved_too_and_tensors_describe_their_inputs(x: Any, tmp_path: Path):
     jit.save(shifted, str(tmp_path / "f"), [x, static.InputSpec([None, 1])])
     back = jit.load(str(tmp_path / "f"))

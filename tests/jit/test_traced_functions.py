@@ -262,9 +262,17 @@ def by_py_func(x):
 KINDS = {"custom_op": cube, "PyLayer": Cube.apply, "Function": CubeFunction.apply, "py_func": by_py_func}
 
 
-@pytest.mark.parametrize("backend", ["reference", "compiled"])
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_custom_operators_survive(kind, backend):
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        *((name, "reference") for name in KINDS),
+        ("py_func", "compiled"),
+        *(pytest.param(name, "compiled", marks=pytest.mark.soak) for name in KINDS if name != "py_func"),
+    ],
+)
+def test_custom_operators_survive(name, backend):
+    kind = KINDS[name]
+
     def function(x):
         y = kind(x * 2)
         if backend == "reference" and y.sum() > 1000:

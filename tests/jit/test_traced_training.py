@@ -93,7 +93,8 @@ def test_every_form_trains_as_the_eager_one_does(kind, form):
     assert static[3] == 1  # the last batch, of another size, was not traced again
 
 
-@pytest.mark.parametrize("form", ["layer", "step"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["step", pytest.param("layer", marks=pytest.mark.soak)])
 def test_the_compiled_engine_trains_the_same(form):
     found = []
     for wanted in ("eager", form):

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from launches import program, run
 
+pytestmark = pytest.mark.slow
+
 OURS = """
 import json, sys
 import numpy as np

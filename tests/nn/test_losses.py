@@ -70,8 +70,15 @@ def test_no_gradient_reaches_rows_that_are_ignored():
     np.testing.assert_allclose(scores.grad.numpy(), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
-@pytest.mark.parametrize("weight", [None, [0.5, 2.0, 3.0]])
+@pytest.mark.parametrize(
+    ("engine", "weight"),
+    [
+        ("reference", None),
+        ("reference", [0.5, 2.0, 3.0]),
+        ("compiled", [0.5, 2.0, 3.0]),
+        pytest.param("compiled", None, marks=pytest.mark.soak),
+    ],
+)
 def test_labels_are_ignored_by_default_in_both_modes(engine: str, weight: Any):
     labels = np.array([[0], [-100], [1], [-100]])
     weights = None if weight is None else np.array(weight)

@@ -68,8 +68,19 @@ def test_an_exported_operator_gives_the_same(name: str):
     check()
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 5])
-@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("size", "free"),
+    [
+        (5, False),
+        (0, True),
+        (2, True),
+        *(
+            pytest.param(*form, marks=pytest.mark.soak)
+            for form in ((0, False), (1, False), (2, False), (1, True), (5, True))
+        ),
+    ],
+)
 def test_slices_end_where_numpys_do_whatever_there_is(size: int, free: bool):
     ends = [None, -7, -3, -2, -1, 0, 1, 3, 7]
     for cut in ((start, stop, step) for start in ends for stop in ends for step in (-2, -1, 2)):

@@ -372,6 +372,7 @@ EDGES = [
 """As PyTorch has them, but for the last, where the limit is 0 and PyTorch's product is not a number."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_powers_at_the_edges():
     x, y, along_x, along_y = map(np.array, zip(*EDGES, strict=True))

@@ -90,6 +90,7 @@ REFUSES_UNKNOWN = {"squeeze": "has an unknown size", "matmul_step": "cannot upda
 """Operators that may refuse a size that is not known where the shape of the result would hang on it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(name for name in OF_VALUES if name not in RANDOM | {"fill_constant"}))
 def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
     definition = REGISTRY[name]

@@ -159,6 +159,7 @@ def test_filling(name: str):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax_with_cross_entropy", "one_hot_like", "accuracy"])
 @given(st.data())
 def test_filling_says_that_labels_do_not_fit(name: str, data: st.DataObject):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +23,21 @@ PROGRAMS = {
     "tensor/test_threads_at_random.py": 1000,
 }
 """Files with a function `check` of a seed, and for how many seeds it is called: fewer where programs are compiled."""
+ENGINES_AGREE = TESTS / "engine" / "compiled" / "test_engines_agree.py"
 _held: dict[str, int] = {}
+
+
+def test_engines_agree_on_other_networks_each_time():
+    """Forty compiled, and more than a thousand run as plain Python."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", str(ENGINES_AGREE)],
+        env={**os.environ, "OPSMITH_EXAMPLES": "40"},
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("file", PROGRAMS)

@@ -18,7 +18,6 @@ from app.errors import OperatorError
 @pytest.fixture
 def without_collector() -> Iterator[None]:
     """Only reference counts free memory meanwhile."""
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

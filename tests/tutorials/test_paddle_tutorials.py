@@ -60,6 +60,7 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @needs_checkouts
 @pytest.mark.parametrize("guide", GUIDES, ids=[Path(guide.path).stem for guide in GUIDES])
 def test_a_guide_runs_unmodified(guide: Guide, tmp_path: Path):
@@ -81,6 +82,7 @@ def test_a_guide_runs_unmodified(guide: Guide, tmp_path: Path):
     ("network", "least"),
     [("softmax_regression", 80.0), ("multilayer_perceptron", 86.0), ("convolutional_neural_network", 93.0)],
 )
+@pytest.mark.slow
 def test_the_book_recognises_digits(network: str, least: float, tmp_path: Path):
     text = (CHECKOUTS / "book" / "02.recognize_digits" / "train.py").read_text(encoding="utf-8")
     program = tmp_path / "train.py"

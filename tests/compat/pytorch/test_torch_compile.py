@@ -27,6 +27,7 @@ def traced(function: Any) -> Any:
 X, Y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)
 
 
+@pytest.mark.slow
 def test_a_compiled_function_gives_what_the_eager_one_gives():
     found = torch.compile(words)(X, Y)  # by the compiled engine; the other tests compile nothing
     assert isinstance(found, torch.Tensor)

@@ -25,15 +25,15 @@ def is_installed(package: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-@pytest.mark.parametrize("facts", FACTS, ids=[facts.stem for facts in FACTS])
-def test_the_facade_prints_what_pytorch_printed(facts: Path):
-    assert answer("-m", "app", "run", str(RUNNER), str(facts)) == (0, "")
+@pytest.mark.slow
+def test_the_facade_prints_what_pytorch_printed():
+    assert answer("-m", "app", "run", str(RUNNER), *map(str, FACTS)) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_installed("torch"), reason="PyTorch is not installed")
-@pytest.mark.parametrize("facts", FACTS, ids=[facts.stem for facts in FACTS])
-def test_pytorch_still_prints_what_was_recorded(facts: Path):
-    assert answer("-W", "ignore", str(RUNNER), str(facts)) == (0, "")
+def test_pytorch_still_prints_what_was_recorded():
+    assert answer("-W", "ignore", str(RUNNER), *map(str, FACTS)) == (0, "")
 
 
 def test_there_are_facts_of_each_area():
@@ -43,6 +43,7 @@ def test_there_are_facts_of_each_area():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_difference_is_found(tmp_path: Path):
     wrong = tmp_path / "wrong.txt"
     wrong.write_text(">>> import torch\n>>> torch.ones(2)\ntensor([1., 2.])\n>>> torch.ones(1) + 1\ntensor([2.])\n")

@@ -51,5 +51,6 @@ def test_traced_functions_give_what_eager_ones_give(first: int):
         check(seed)
 
 
+@pytest.mark.slow
 def test_so_do_compiled_ones():
     check(3, "compiled", exact=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from app.engine.compiled import vector_functions
 from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code
@@ -20,3 +21,13 @@ def function(code: Code, target: Any) -> Callable[..., None]:
     kinds = [KINDS[str(value.ir.type)] for value in code.parameters.values()]
     called = ctypes.CFUNCTYPE(None, *kinds)(address)
     return lambda *values: called(*(v.ctypes.data if isinstance(v, np.ndarray) else v for v in values))
+
+
+def with_some_lanes(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Each case with vectors of one width, of the three in turn; with the other two in the soak."""
+    widths = (4, 8, 16)
+    return [
+        pytest.param(*case, lanes, marks=[] if number % 3 == place else pytest.mark.soak)
+        for number, case in enumerate(cases)
+        for place, lanes in enumerate(widths)
+    ]

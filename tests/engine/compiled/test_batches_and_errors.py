@@ -17,6 +17,8 @@ from app.engine.compiled.engine import compile_program
 from app.errors import OperatorError, ProgramError, ShapeError
 from app.ops.spec import spec_of
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (20, 6)).astype("uint8")
 LABELS = RNG.integers(0, 3, (20, 1))
@@ -231,7 +233,7 @@ def test_a_label_out_of_range_ends_the_run_before_anything_is_updated(threads: i
     assert np.isfinite(train(made, batches(), [made["loss"]])[0][0]).all()
 
 
-@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("rows", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_what_a_numba_function_raises_ends_every_thread_and_names_the_operator(
     rows: bool, monkeypatch: pytest.MonkeyPatch
 ):
@@ -256,7 +258,7 @@ def test_what_a_numba_function_raises_ends_every_thread_and_names_the_operator(
     close(executor.run(feed={"x": good}, fetch_list=[y]), [np.sum(2 * (good + np.tanh(good)))])
 
 
-@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("rows", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_a_numba_function_that_returns_a_wrong_shape_is_an_error(rows: bool):
     @njit
     def shorter(a: Any) -> Any:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import hashlib
@@ -39,7 +41,9 @@ for threads in (1, 2, 3, 4, 7):
 """
 
 
-@pytest.mark.parametrize("kernels", ["", "Haswell", "Sandybridge"])
+@pytest.mark.parametrize(
+    "kernels", ["", *(pytest.param(name, marks=pytest.mark.soak) for name in ("Haswell", "Sandybridge"))]
+)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the kernels are of this kind of processor")
 def test_any_number_of_threads_gives_the_same_bits(kernels: str):
     chosen = {"OPENBLAS_CORETYPE": kernels} if kernels else {}

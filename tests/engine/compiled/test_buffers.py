@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 import app
 from app import static
 from app.engine.compiled.buffers import Plan, plan_buffers
@@ -79,6 +81,7 @@ def test_what_another_thread_may_still_read_is_not_overwritten():
     assert plan.place[h.name] != plan.place[y.name]
 
 
+@pytest.mark.slow
 def test_the_time_before_compiling_grows_about_linearly_with_depth():
     def seconds(layers: int) -> float:
         with static.program_guard(static.Program(), static.Program()):

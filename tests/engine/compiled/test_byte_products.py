@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machine_calls import function
+from machine_calls import function, with_some_lanes
 
 import app
 from app import static
@@ -19,6 +19,8 @@ from app.engine.compiled import byte_products, program, vector_functions
 from app.engine.compiled.engine import are_sparse, compile_program
 from app.engine.compiled.vectors import lanes_of_machine
 from app.graph import names
+
+pytestmark = pytest.mark.slow
 
 SCALE, SHIFT = np.float32(1 / 127.5), np.float32(-1)
 
@@ -33,11 +35,11 @@ def in_parts(count: int, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-@pytest.mark.parametrize(
-    ("size", "columns", "rows"),
-    [(784, 100, 300), (64, 16, 1), (65, 17, 63), (100, 129, 64), (127, 40, 65), (200, 300, 130), (784, 31, 5)],
-)
-@pytest.mark.parametrize("lanes", [4, 8, 16])
+SIZES = [(784, 100, 300), (64, 16, 1), (65, 17, 63), (100, 129, 64), (127, 40, 65), (200, 300, 130), (784, 31, 5)]
+"""Of the data, columns of the weight, rows of a batch."""
+
+
+@pytest.mark.parametrize(("size", "columns", "rows", "lanes"), with_some_lanes(SIZES))
 def test_machine_code_agrees_with_exact_products(size: int, columns: int, rows: int, lanes: int):
     random, target = np.random.default_rng(1), vector_functions.machine()
     data, order = some_bytes(400, size, 0.2), random.permutation(400)[:rows]
@@ -131,7 +133,9 @@ def batches(density: float, shape: Sequence[int] = (70,), count: int = 150, size
     return Batches(images, random.integers(0, 10, count), random.permutation(count), size)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "optimizer", ["sgd", "momentum", *(pytest.param(name, marks=pytest.mark.soak) for name in ("decay", "clip"))]
+)
 def test_engines_agree_on_sparse_bytes(optimizer: str):
     made = network(optimizer)
     for density in (0.0, 0.1, 0.39, *((0.7, 1.0) if optimizer == "sgd" else ())):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import app
 from app.engine import Executor, Scope
 from app.engine.compiled.program import CompiledProgram
 from app.graph import Program, names, program_guard, static_mode
+
+pytestmark = pytest.mark.slow
 
 
 def built(operator: Any) -> tuple[Program, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machine_calls import function
+from machine_calls import function, with_some_lanes
 
 import app
 from app import static
@@ -21,6 +21,8 @@ from app.engine.compiled.engine import compile_program
 from app.graph import names
 from app.ops import REGISTRY
 from app.ops.windows import Padding, Pair
+
+pytestmark = pytest.mark.slow
 
 NONE: Padding = ((0, 0), (0, 0))
 
@@ -47,8 +49,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("lanes", [4, 8, 16])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.images))
+@pytest.mark.parametrize(("case", "lanes"), with_some_lanes([(case,) for case in CASES]))
 def test_machine_code_agrees_with_the_operators(case: Case, lanes: int):
     random, target = np.random.default_rng(0), vector_functions.machine()
     x, w = (random.normal(size=shape).astype(np.float32) for shape in (case.images, case.weight))
@@ -82,15 +83,15 @@ def test_machine_code_agrees_with_the_operators(case: Case, lanes: int):
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
-@pytest.mark.parametrize("lanes", [4, 8, 16])
-@pytest.mark.parametrize(
-    ("shape", "kernel", "stride", "padding"),
-    [
-        ((17, 2, 8, 6), (2, 2), (2, 2), NONE),
-        ((5, 3, 7, 7), (3, 3), (1, 1), NONE),
-        ((16, 1, 9, 8), (3, 2), (2, 2), ((1, 1), (1, 0))),
-    ],
-)
+POOLS = [
+    ((17, 2, 8, 6), (2, 2), (2, 2), NONE),
+    ((5, 3, 7, 7), (3, 3), (1, 1), NONE),
+    ((16, 1, 9, 8), (3, 2), (2, 2), ((1, 1), (1, 0))),
+]
+"""Shapes of images, kernels, strides and paddings."""
+
+
+@pytest.mark.parametrize(("shape", "kernel", "stride", "padding", "lanes"), with_some_lanes(POOLS))
 def test_pooling_agrees_with_the_operators(
     shape: tuple[int, int, int, int], kernel: Pair, stride: Pair, padding: Padding, lanes: int
 ):

@@ -21,6 +21,8 @@ from app.errors import OperatorError
 from app.graph import static_mode
 from app.static.nn import cond, while_loop
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _constants_in_programs() -> Iterator[None]:
@@ -219,8 +221,15 @@ def test_one_python_call_inside_makes_all_of_the_control_flow_one_and_explain_sa
     )
 
 
-@pytest.mark.parametrize("forward", [slowly, doubled])
-@pytest.mark.parametrize("backward", ["native", "python"])
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        (slowly, "native"),
+        (doubled, "python"),
+        pytest.param(slowly, "python", marks=pytest.mark.soak),
+        pytest.param(doubled, "native", marks=pytest.mark.soak),
+    ],
+)
 def test_what_a_loop_keeps_passes_between_compiled_code_and_python(forward: Any, backward: str):
     def back(v: Any, y: Any, dy: Any) -> Any:
         return slowly(dy) if backward == "python" else dy * 2.0

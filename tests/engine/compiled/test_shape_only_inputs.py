@@ -20,6 +20,8 @@ from app.engine.compiled.schedule import schedule
 from app.engine.compiled.trial import why_not
 from app.graph.passes import optimise
 
+pytestmark = pytest.mark.slow
+
 
 @custom_op(elementwise=True)
 def of_one_number(x: Any) -> Any:

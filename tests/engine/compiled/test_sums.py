@@ -11,27 +11,27 @@ import pytest
 import app
 from app import static
 
+pytestmark = pytest.mark.slow
+
 LONG = 2**24 + 100
 """So many ones, added one after the other in single precision, stop at 2 ** 24."""
 
 
-def fetched(out: Callable[[Any], Any], x: np.ndarray, engine: str = "compiled") -> np.ndarray:
+def fetched(x: np.ndarray, *outs: Callable[[Any], Any], engine: str = "compiled") -> list[np.ndarray]:
     program = static.Program()
     with static.program_guard(program, static.Program()):
-        made = out(static.data("x", [None, *x.shape[1:]], x.dtype.name))
-    found: np.ndarray = static.Executor(engine=engine).run(program, {"x": x}, [made])[0]
+        data = static.data("x", [None, *x.shape[1:]], x.dtype.name)
+        made = [out(data) for out in outs]
+    found: list[np.ndarray] = static.Executor(engine=engine).run(program, {"x": x}, made)
     return found
 
 
 def test_ones_beyond_what_single_precision_counts():
     x = np.ones((1, LONG), "float32")
 
-    def sums(x: Any) -> Any:
-        parts = app.sum(x, axis=1), app.mean(x, axis=-1), app.sum(x)
-        return app.concat([app.reshape(part, [1]) for part in parts])
-
-    assert fetched(sums, x).tolist() == [LONG, 1, LONG]
-    assert fetched(sums, x, "reference").tolist() == [LONG, 1, LONG]
+    sums = (lambda x: app.sum(x, axis=1), lambda x: app.mean(x, axis=-1), app.sum)
+    for engine in ("compiled", "reference"):
+        assert [found.item() for found in fetched(x, *sums, engine=engine)] == [LONG, 1, LONG]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -45,17 +45,17 @@ def test_sums_over_the_last_axes_are_exact_to_the_last_place(dtype: str):
         "all": (app.sum, exact.sum(), size.sum()),
         "squares": (lambda x: app.sum(x * x, axis=-1, keepdim=True), (exact**2).sum(-1, keepdims=True), 1.0),
     }
-    for name, (ours, right, scale) in every.items():
-        error = np.abs(fetched(ours, x).astype(np.longdouble) - right) / np.maximum(np.abs(right), scale * 1e-3)
+    *found, rows = fetched(x, *(ours for ours, _, _ in every.values()), lambda x: app.sum(x, axis=[0, 2]))
+    for name, mine, (_, right, scale) in zip(every, found, every.values(), strict=True):
+        error = np.abs(mine.astype(np.longdouble) - right) / np.maximum(np.abs(right), scale * 1e-3)
         assert error.max() < 2 * np.finfo(dtype).eps, name
-    rows = fetched(lambda x: app.sum(x, axis=[0, 2]), x)
     np.testing.assert_allclose(rows, exact.sum((0, 2)).astype(dtype), rtol=0, atol=float(np.finfo(dtype).eps) * 100)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.soak)])
 def test_sums_of_infinities_are_infinite(dtype: str):
     x = np.array([[1, np.inf, 2], [np.inf, 3, -np.inf], [-np.inf, 1, 1], [1, np.nan, 2]], dtype)
-    np.testing.assert_array_equal(fetched(lambda x: app.sum(x, axis=1), x), [np.inf, np.nan, -np.inf, np.nan])
+    np.testing.assert_array_equal(fetched(x, lambda x: app.sum(x, axis=1))[0], [np.inf, np.nan, -np.inf, np.nan])
 
 
 def test_softmax_and_its_loss_over_many_classes():
@@ -68,5 +68,5 @@ def test_softmax_and_its_loss_over_many_classes():
         loss, probability = app.softmax_with_cross_entropy(x, labels)
         return app.concat([app.nn.functional.softmax(x), probability, app.exp(-loss)], axis=1)
 
-    found = fetched(both, x)
+    (found,) = fetched(x, both)
     np.testing.assert_allclose(found, np.hstack([right, right, right[:, :1]]).astype("float32"), rtol=2e-6)

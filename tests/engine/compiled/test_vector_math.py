@@ -20,6 +20,8 @@ from app.engine.compiled.engine import compile_program
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.stand_ins import on_vectors
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("exp", "expm1", "tanh", "log", "log1p")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, 3e38, -3e38, 0.625, -0.625, 0.5]
 EDGES = [88.72, 88.73, -87.4, -103.9, -104.0, 709.78, 709.79, -708.4, -745.1, -745.14, 5e-324, 1.79e308, -1 + 1e-16]

@@ -272,6 +272,7 @@ def test_with_other_operators_the_program_given_stays_as_it_is():
     assert program().equals(copy)
 
 
+@pytest.mark.slow
 def test_time_grows_about_linearly_with_depth():
     def seconds(layers: int) -> float:
         with static.program_guard(static.Program(), static.Program()):
