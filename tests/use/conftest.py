@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +19,17 @@ from app.use.trained import open_run
 
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a short run by best.yaml, on the committed sample."""
-    folder = tmp_path_factory.mktemp("demo") / "run"
-    words = ["data.source=sample", "train.epochs=6", "costs=false", "report=false", f"output={folder}"]
-    assert train(["--config", str(CONFIGS / "best.yaml"), *words]) == 0
-    return folder
+    """The folder of a short run by best.yaml, less wide, on the committed sample: trained once for all workers."""
+    short = ["data.source=sample", "train.epochs=4", "model.hidden=[128]", "engine=reference"]
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "demo"
+    shared.mkdir(exist_ok=True)
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "run" / "SHA256SUMS").exists():
+            words = [*short, "costs=false", "report=false", f"output={shared / 'run'}"]
+            assert train(["--config", str(CONFIGS / "best.yaml"), *words]) == 0
+    return shared / "run"
 
 
 @pytest.fixture(scope="session")
