@@ -26,8 +26,11 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return sample.test_images.reshape(-1, 28, 28), sample.test_labels
 
 
-def test_handwriting_of_any_size_is_read_wherever_it_stands(run_folder: Path, digits: tuple[np.ndarray, np.ndarray]):
-    images, labels = digits
+@pytest.mark.parametrize("count", [400, pytest.param(2000, marks=pytest.mark.soak)])
+def test_handwriting_of_any_size_is_read_wherever_it_stands(
+    count: int, run_folder: Path, digits: tuple[np.ndarray, np.ndarray]
+):
+    images, labels = digits[0][:count], digits[1][:count]
     pictures = np.stack([prepare_ink(sheet.astype(np.float32) / 255) for sheet in drawn_anew(images)])
     for network in open_run(run_folder, 784).networks:
         read = network(pictures.reshape(len(pictures), -1)).probabilities.argmax(1) == labels
