@@ -26,7 +26,7 @@ quick: $(READY)  ## the same on the committed sample, in seconds
 compare: $(READY)  ## hold several operators against each other, over several seeds (ARGS="--workers 2 --with relu,my_ops.py:swish")
 	$(RUN) -m app compare --config configs/compare.yaml $(ARGS)
 
-demo: $(READY)  ## open a page on which one draws digits, and the newest run's networks read them (ARGS="RUN --port N")
+demo: $(READY)  ## open a page on which one draws digits, and the best run's networks read them (ARGS="RUN --port N")
 	$(RUN) -m app demo $(ARGS)
 
 train-mpi: $(HAS)mpi  ## train on several ranks, each with its part of every batch (N=2)

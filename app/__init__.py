@@ -28,6 +28,7 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app import regularizer as regularizer
     from app import static as static
     from app import vision as vision
+    from app.checking.findings import check as check
     from app.creation import arange as arange
     from app.creation import broadcast_shape as broadcast_shape
     from app.creation import clone as clone
@@ -57,10 +58,12 @@ if _TYPE_CHECKING:  # for type checkers and editors: the names of the table belo
     from app.device import is_compiled_with_cuda as is_compiled_with_cuda
     from app.device import set_device as set_device
     from app.experiment.calls import compare as compare
+    from app.experiment.calls import resume as resume
     from app.experiment.calls import train as train
     from app.graph import disable_static as disable_static
     from app.graph import enable_static as enable_static
     from app.graph import in_dynamic_mode as in_dynamic_mode
+    from app.inspection.calls import inspect as inspect
     from app.limits import finfo as finfo
     from app.limits import iinfo as iinfo
     from app.model import Model as Model
@@ -94,7 +97,9 @@ _NAMES = {
     ),
     "app.custom": "custom_op",
     "app.device": "CPUPlace get_device is_compiled_with_cuda set_device",
-    "app.experiment.calls": "compare train",
+    "app.checking.findings": "check",
+    "app.experiment.calls": "compare resume train",
+    "app.inspection.calls": "inspect",
     "app.graph": "disable_static enable_static in_dynamic_mode",
     "app.limits": "finfo iinfo",
     "app.model": "Model callbacks summary",

@@ -35,6 +35,11 @@ COMMANDS = {
         "compare several operators over several seeds: accuracy, speed, and which differences are significant",
         "--with relu,my_ops.py:swish --seeds 5 train.epochs=2",
     ),
+    "watch": Command(
+        "app.experiment.watch_command",
+        "check and train the operators of a file a little whenever it is saved",
+        "my_ops.py --config configs/quick.yaml",
+    ),
     "run": Command(
         "app.compat.command",
         "run a program written for Paddle or PyTorch, or list the names that it can use",
@@ -52,7 +57,9 @@ COMMANDS = {
         "runs/NAME --port 0",
     ),
     "report": Command(
-        "app.report.command", "make the report of a run, a page that opens anywhere, from the run's folder", "runs/NAME"
+        "app.report.command",
+        "make the report of a run, a page that opens anywhere, from the run's folder; or an index over runs",
+        "runs/NAME",
     ),
     "inspect": Command(
         "app.inspection.command",

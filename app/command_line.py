@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from app.errors import AppError
-from app.printing import escaped
+from app.errors import AppError, GradcheckError
+from app.printing import alarm, escaped
 
 FAILED = 1
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
@@ -34,7 +34,8 @@ def run(command: Callable[[], int]) -> int:
     try:
         return _written(command)
     except AppError as error:
-        return _failed(f"error: {error}{_without_folder()}", error.exit_status)
+        told = alarm if isinstance(error, GradcheckError) else print
+        return _failed(f"error: {error}{_without_folder()}", error.exit_status, told)
     except Terminated:
         return _failed("terminated", TERMINATED)
     except KeyboardInterrupt:
@@ -80,9 +81,9 @@ def _without_folder() -> str:
     return ""
 
 
-def _failed(message: str, status: int) -> int:
+def _failed(message: str, status: int, told: Callable[..., None] = print) -> int:
     try:
-        print(escaped(message), file=sys.stderr)
+        told(escaped(message), file=sys.stderr)
     except BrokenPipeError:
         return CLOSED_PIPE
     except OSError:  # there is nowhere to print it

@@ -74,4 +74,4 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
 
 def no_gpu(wish: Any) -> DeviceError:
     """The error for a program that asks for a GPU."""
-    return DeviceError(f"{wish} is not available: opsmith computes on the CPU, CPUPlace() or 'cpu'")
+    return DeviceError(f"{wish} is not there: values are computed on the CPU, which is CPUPlace() and 'cpu'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -26,6 +27,25 @@ def _harmless(character: str) -> bool:
 def say(text: str, file: TextIO | None = None) -> None:
     """Print escaped text, by default on standard output."""
     print(escaped(text), file=sys.stdout if file is None else file, flush=True)
+
+
+RED, PLAIN = "\x1b[1;31m", "\x1b[0m"
+
+
+def in_colour(stream: TextIO) -> bool:
+    """Whether to print in colour: on a terminal that can, unless NO_COLOR is set (see no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def alarm(text: str, file: TextIO) -> None:
+    """Print what nobody should miss: in red where there are colours."""
+    text = escaped(text)
+    print(f"{RED}{text}{PLAIN}" if in_colour(file) else text, file=file, flush=True)
+
+
+def figure(value: float) -> str:
+    """A loss with four decimals, or with an exponent where it is too large for them to say anything."""
+    return f"{value:.4f}" if not abs(value) >= 1e6 else f"{value:.4g}"
 
 
 def cells(text: str) -> int:

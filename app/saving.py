@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,19 @@ def checksum(structure: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
-    """Read a file that `save` wrote, with Tensors as Tensors or as arrays; or the arrays of any safetensors file."""
+    """Read a file that `save` wrote, with Tensors as Tensors or as arrays; or the arrays of any safetensors file.
+
+    Files that PyTorch's `torch.save` wrote are read as well, if they hold Tensors, numbers, text and containers.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load as unpack
 
+    from app.io import pytorch_file
+
     name, content = _read(path)
+    if pytorch_file.is_archive(content):
+        value = pytorch_file.read(content, name)
+        return with_tensors(value, lambda tensor: tensor._array) if return_numpy else value
     try:
         size = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
@@ -75,7 +83,8 @@ def load(path: Any, return_numpy: bool = False, **configs: Any) -> Any:
     except FileError:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        kind = "a pickle, which is not opened here, as it could run any code" if _is_pickle(content) else None
+        kind = "a pickle, which is not opened here, as it could run any code"
+        kind = f"{kind} (files of PyTorch are read from its version 1.6 on)" if _is_pickle(content) else ""
         found = kind or f"damaged or of another kind ({error})"
         raise FileError(f"load: {name} was not written by app.save: it is {found}") from error
 
@@ -106,7 +115,18 @@ def _read(path: Any) -> tuple[str, bytes]:
 
 
 def _is_pickle(content: bytes) -> bool:
-    return content[:1] == b"\x80" or content[:4] == b"PK\x03\x04"
+    return content[:1] == b"\x80"
+
+
+def with_tensors(value: Any, made: Callable[[Tensor], Any]) -> Any:
+    """The value with what a function makes of each Tensor in its dictionaries and lists."""
+    if isinstance(value, Tensor):
+        return made(value)
+    if isinstance(value, dict):
+        return {key: with_tensors(item, made) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(with_tensors(item, made) for item in value)
+    return value
 
 
 # The structure around the arrays, as JSON lists of a kind and its content

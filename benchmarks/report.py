@@ -28,12 +28,12 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def starts_text(starts: dict[str, float]) -> str:
-    named = {
-        "cold": "with nothing compiled yet, from process start to five trained and tested epochs",
-        "train.py": "the whole command `python train.py --config configs/seed.yaml --no-baseline`",
-    }
-    return "\n".join(f"- {named[name]}: {seconds:.2f} s" for name, seconds in starts.items())
+def first_runs_table(rows: Sequence[dict[str, Any]]) -> str:
+    """From an edited operator to five epochs, the quickest first."""
+    lines = ["| Contender | Best, s | Median, s |", "| --- | ---: | ---: |"]
+    for row in sorted((row for row in rows if row["seconds"]), key=lambda row: min(row["seconds"])):
+        lines.append(f"| {row['title']} | {min(row['seconds']):.2f} | {statistics.median(row['seconds']):.2f} |")
+    return "\n".join(lines + [f"| {row['title']} | {row['problem']} | |" for row in rows if not row["seconds"]])
 
 
 def paired_table(ratios: dict[str, Sequence[float]]) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
+import random
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.process import ROOT, Run, environment, run
+from benchmarks.process import Run, run
 from benchmarks.work import Work
 
 FOLDER = Path(__file__).parent / "contenders"
@@ -57,25 +55,29 @@ def summary(name: str, title: str, runs: Sequence[Run]) -> dict[str, Any]:
     return row
 
 
-def starts(folder: Path) -> dict[str, float]:
-    """Seconds of our own first steps: with nothing compiled yet, and of the whole command `train.py`."""
-    found = {}
-    with tempfile.TemporaryDirectory() as empty:
-        cold = run("ours", folder, Work(epochs=FIVE), {"OPSMITH_CACHE": empty, "NUMBA_CACHE_DIR": empty})
-        if cold.problem:
-            print(f"  cold start: {cold.problem}")
-        else:
-            found["cold"] = cold.ends[-1]
-    command = [sys.executable, "train.py", "--config", "configs/seed.yaml", "--no-baseline"]
-    times = []
-    for _ in range(3):
-        with tempfile.TemporaryDirectory() as output:
-            start = time.perf_counter()
-            done = subprocess.run(
-                [*command, f"output={output}/run"], cwd=ROOT, env=environment(), capture_output=True, text=True
-            )
-            times.append(time.perf_counter() - start)
-        if done.returncode:
-            print(f"  train.py failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-            return found
-    return {**found, "train.py": min(times)}
+FIRST_RUNS = {
+    "**This project**, nothing edited": ("ours_scalar", False),
+    "**This project**": ("ours_scalar", True),
+    "**This project**, with an empty cache": ("ours_scalar", True),
+    "NumPy, the gradient written by hand": ("numpy_plain", True),
+    "JAX, one jit call per step": ("jax_step", True),
+    "PyTorch eager": ("torch_eager", True),
+    "PyTorch, the whole step through torch.compile": ("torch_compile", True),
+}
+"""For each row of the table of first runs after an edit: the contender, and whether its operator is a new one."""
+
+
+def first_runs(folder: Path, rounds: int) -> list[dict[str, Any]]:
+    """Seconds from the start of a process to five trained and tested epochs, with an operator never seen before."""
+    rows = [{"title": title, "problem": "", "seconds": []} for title in FIRST_RUNS]
+    for number in range(rounds):
+        for row in rows if number % 2 == 0 else reversed(rows):
+            name, is_edited = FIRST_RUNS[row["title"]]
+            work = Work(epochs=FIVE, slope=random.uniform(0.01, 0.3) if is_edited else None)
+            with tempfile.TemporaryDirectory() as empty:
+                cache = {"OPSMITH_CACHE": empty, "NUMBA_CACHE_DIR": empty} if "empty" in row["title"] else {}
+                one = run(name, folder, work, cache)
+            row["problem"] = one.problem
+            row["seconds"] += [] if one.problem else [one.ends[-1]]
+            print(f"  round {number + 1} of {rounds}: {row['title']}: {one.problem or format(one.ends[-1], '.2f')}")
+    return rows

@@ -26,9 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with _data() as (folder, is_sample):
         about = {"machine": machine.describe(), "sample": is_sample}
         print(report.machine_text(**about), flush=True)
-        if not options.growth:
+        alone = options.growth or options.edit
+        if not alone:
             results["contenders"] = {**about, **_contenders(folder, options, titles)}
-        if options.growth or not partly:
+        if options.edit or not (alone or partly):
+            print("First runs after an edit ...", flush=True)
+            rows = rounds.first_runs(folder, 1 if options.quick else options.rounds)
+            results["first runs"] = {**about, "rows": rows}
+            print(report.first_runs_table(rows))
+        if options.growth or not (alone or partly):
             print("Growth ...")
             names = [name for name in growth.CONTENDERS if name in (options.only or titles)]
             results["growth"] = {**about, "points": growth.measure(folder, names, options.quick)}
@@ -44,6 +50,7 @@ def _parser(titles: dict[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=titles, help=f"some of: {', '.join(titles)}")
     parser.add_argument("--rounds", type=int, default=3, help="how often each contender is run (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="one round of few epochs: does everything run?")
+    parser.add_argument("--edit", action="store_true", help="only the first run after an operator was edited")
     parser.add_argument("--growth", action="store_true", help="only how time grows with width, batch and depth")
     return parser
 
@@ -74,9 +81,6 @@ def _contenders(folder: Path, options: argparse.Namespace, titles: dict[str, str
         found["paired"] = paired.measure(folder, 4 if options.quick else 10)
         print("One call of a custom operator ...", flush=True)
         found["calls"] = calls.measure(1 if options.quick else options.rounds)
-        print("Our own start ...", flush=True)
-        found["starts"] = rounds.starts(folder)
-        print(report.starts_text(found["starts"]))
     return found
 
 
@@ -89,7 +93,9 @@ def write(results: dict[str, Any]) -> None:
         texts["benchmarks: table"] = report.table(part["rows"])
         texts["benchmarks: paired"] = report.paired_table(part["paired"])
         texts["benchmarks: calls"] = report.calls_table(part["calls"])
-        texts["benchmarks: starts"] = report.starts_text(part["starts"])
+    if part := results.get("first runs"):
+        about = report.machine_text(part["machine"], part["sample"])
+        texts["benchmarks: first runs"] = f"{about}\n\n{report.first_runs_table(part['rows'])}"
     if part := results.get("growth"):
         about = report.machine_text(part["machine"], part["sample"])
         texts["benchmarks: growth"] = f"{about}\n\n{report.growth_table(part['points'], growth.CONTENDERS)}"

@@ -23,6 +23,7 @@ class Work:
     epochs: int = 9
     rows: int = 60_000  # how many of the training images are used
     seed: int = 0
+    slope: float | None = None  # with one, the ReLU is leaky, and a function that was never seen before
 
     @property
     def widths(self) -> tuple[int, ...]:

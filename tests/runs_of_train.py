@@ -83,7 +83,9 @@ def train(
 
 def without_waits(text: str) -> str:
     """What a run says, less the lines about what takes more than a second, as anything does on a busy machine."""
-    return re.sub(r"^(Trying|Compiling|Testing|Timing|Writing) .* ?\.\.\.\n|^  \d+\.\d s\n", "", text, flags=re.M)
+    return re.sub(
+        r"^(Checking|Trying|Compiling|Testing|Timing|Writing) .* ?\.\.\.\n|^  \d+\.\d s\n", "", text, flags=re.M
+    )
 
 
 Start = Callable[..., forked.Command]

@@ -17,7 +17,7 @@ def test_the_cpu_can_be_chosen():
 
 @pytest.mark.parametrize("wish", [lambda: device.CUDAPlace(1), lambda: device.set_device("gpu:1")])
 def test_a_gpu_is_refused(wish: object):
-    with pytest.raises(RuntimeError, match="is not available: opsmith computes on the CPU") as caught:
+    with pytest.raises(RuntimeError, match="is not there: values are computed on the CPU") as caught:
         wish()  # type: ignore[operator]
     assert isinstance(caught.value, AppError)
 
@@ -25,5 +25,5 @@ def test_a_gpu_is_refused(wish: object):
 def test_a_tensor_is_on_the_cpu_and_nowhere_else():
     x = app.ones([2])
     assert x.cpu() is x
-    with pytest.raises(RuntimeError, match=r"cuda\(\) is not available: opsmith computes on the CPU"):
+    with pytest.raises(RuntimeError, match=r"cuda\(\) is not there: values are computed on the CPU"):
         x.cuda()

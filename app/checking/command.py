@@ -6,7 +6,6 @@ import argparse
 import ast
 import json
 import math
-import os
 import re
 import shutil
 import sys
@@ -16,16 +15,13 @@ from typing import Any
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, equivalent, find
+from app.checking.findings import COLOURS, refusal
 from app.checking.subject import Subject
-from app.checking.verdict import FAILED, NOTE, OK, Verdict
-from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
+from app.checking.verdict import NOTE, OK, Verdict
+from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
-from app.printing import escaped, say
+from app.printing import PLAIN, escaped, in_colour, say
 
-_REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
-"""The checks that report an operator that must not be run."""
-_COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: "\x1b[1;31m"}
-_PLAIN = "\x1b[0m"
 _INDENT = 25
 """The column in which the words of a line begin."""
 _SIZES = re.compile(r"\[[\d, ]*\]")
@@ -78,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             if isinstance(error, ConfigError) and len(operators) == 1:
                 raise
             shown.begin(None)
-            shown.add(Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs")))
+            shown.add(refusal(error))
         shown.end()
         if shown.failed:
             wrong.append(one.name)
@@ -133,11 +129,11 @@ class _Lines:
         if v.failed and self._repeats(v):
             return
         text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
-        paint = _COLOURS[v.state] if _in_colour() else None
+        paint = COLOURS[v.state] if in_colour(sys.stdout) else None
         if paint is None:
             say(text)
         else:
-            print(f"  {paint}{v.state:6}{_PLAIN}{escaped(text[8:])}", flush=True)
+            print(f"  {paint}{v.state:6}{PLAIN}{escaped(text[8:])}", flush=True)
 
     def _repeats(self, v: Verdict) -> bool:
         """Whether a failure has the reason of an earlier one, perhaps with other sizes."""
@@ -179,11 +175,6 @@ def _wrapped(text: str, indent: int) -> str:
         drop_whitespace=True,
     )
     return "\n" * begin + "\n".join(lines)
-
-
-def _in_colour() -> bool:
-    """Whether to print in colour: on a terminal, unless NO_COLOR is set (see no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _checks(text: str | None) -> list[str]:

@@ -87,6 +87,8 @@ class Subject:
     settings: dict[str, Any] = field(default_factory=dict)
     like: str = ""
     """The operator that should compute the same, as the user names it."""
+    other: Callable[..., Any] | None = None
+    """That operator itself, if it was given and not named."""
     narrowed: str = ""
     """Why inputs are not drawn from the usual range; '' if they are."""
 
@@ -163,7 +165,7 @@ class Subject:
 
     def run_equivalent(self, arrays: Arrays) -> Result:
         """What the operator gives that should compute the same."""
-        other = equivalent(self.like)
+        other = self.other or equivalent(self.like)
         return self.run(arrays, call=lambda *values: as_list(other(*values)))
 
     def gradients(

@@ -78,9 +78,11 @@ def split_settings(words: str) -> tuple[str, dict[str, Any]]:
         raise ConfigError(f"{words!r} cannot be read; write settings as in leaky_relu(negative_slope=0.1)") from error
 
 
-def make_operator(name: str) -> Callable[..., Any]:
-    """The operator of a name for one place in a network: a new Layer if the name is that of a Layer class."""
-    operator = find_operator(name)
+def make_operator(named: str | Callable[..., Any]) -> Callable[..., Any]:
+    """The operator of a name, or one that is given, for one place in a network: of a class of Layers, a new one."""
+    operator = find_operator(named) if isinstance(named, str) else _applied(named)
+    if not callable(operator):
+        raise ConfigError(f"an operator or its name is expected, found {operator!r}")
     return operator() if isinstance(operator, type) else operator
 
 

@@ -94,7 +94,7 @@ def function_beside(
 
 
 _OTHERS = frozenset({"app", "numba", "numpy"})
-"""Packages whose functions stay compiled."""
+"""Packages whose own functions stay compiled, but for the shelf's, which are as a user would write them."""
 
 
 class _Interpreted:
@@ -114,10 +114,11 @@ interpreted = _Interpreted()
 def without_numba() -> Iterator[None]:
     """Inside the block, the Numba functions of operators, and those that they call, run as Python."""
     with ExitStack() as restored:
-        restored.callback(setattr, interpreted, "on", False)
+        restored.callback(setattr, interpreted, "on", interpreted.on)
         interpreted.on, interpreted.calls = True, 0
         for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] not in _OTHERS:
+            own = name.partition(".")[0] not in _OTHERS or name.startswith("app.custom.shelf.")
+            if own and "numba" in sys.modules:
                 _open_module(module, restored)
         yield
 

@@ -21,11 +21,12 @@ def read_folder(folder: Path) -> Dataset:
             f"there is no data folder {str(folder)!r}: the source of data is `auto`, `sample`"
             f" or a folder that holds {', '.join(file.name for file in FILES)}"
         )
-    arrays = [idx.read(_find(folder, file.name), file.dimensions) for file in FILES]
+    arrays = [idx.read(find(folder, file.name), file.dimensions) for file in FILES]
     return Dataset.of(arrays, origin=f"the folder {folder}", verified=False)
 
 
-def _find(folder: Path, name: str) -> Path:
+def find(folder: Path, name: str) -> Path:
+    """The file in a folder that has a name of MNIST's, packed or not."""
     # Some archives unpack to a dot before "idx".
     names = [spelling + end for spelling in (name, name.replace("-idx", ".idx")) for end in ("", ".gz")]
     for candidate in names:

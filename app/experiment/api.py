@@ -1,4 +1,4 @@
-"""Train, resume, compare: a run, its folder and its report. The commands are thin callers of these functions."""
+"""Train, resume, compare: a run, its folder and its report. `app.train` and the commands call these functions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 import msgspec
 
 from app.errors import ConfigError
+from app.experiment.results import ComparisonResult, TrainingResult
 from app.ranks.current import place, using
 from app.ranks.world import World
 from app.run.config import CompareConfig, Config, operators_of
 from app.run.console import Console
-from app.run.folder import RunFolder, remove_sums
+from app.run.folder import RunFolder, remove_sums, source_file
 from app.run.network import Activation, find_activations
 from app.run.resume import interrupted_run, where_it_goes_on
-from app.run.run import Result, Run
+from app.run.run import Run
 from app.run.trust import NOBODY, Trust
 from app.run.workers import OpenExecutor
 
@@ -28,19 +29,30 @@ def train(
     console: Console | None = None,
     trust: Trust = NOBODY,
     activations: Sequence[Activation] | None = None,
-) -> Result:
+    keep_interrupted: bool = False,
+) -> TrainingResult:
     """Train the operator of a configuration beside its baseline, into a new folder named after `name`.
 
     `activations` are the operators themselves, where the configuration's names would not find them.
     """
     if activations is None:
         activations = find_activations(operators_of(config), trust)  # before data is fetched in vain
-    run = Run(config, activations, console or Console(), write_report=_write_report)
-    return run.go(lambda config: RunFolder.new(config, name))
+    run = Run(config, activations, console or Console(), write_report=_write_report, keep_interrupted=keep_interrupted)
+    return TrainingResult(run.go(lambda config: RunFolder.new(config, name)), activations)
 
 
-def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = None, trust: Trust = NOBODY) -> Result:
-    """Go on with the run in a folder, which was interrupted, as if it had not been."""
+def resume(
+    path: Path,
+    overrides: Sequence[str] = (),
+    console: Console | None = None,
+    trust: Trust = NOBODY,
+    given: Sequence[Activation] = (),
+    keep_interrupted: bool = False,
+) -> TrainingResult:
+    """Go on with the run in a folder, which was interrupted, as if it had not been.
+
+    `given` are the operators that no name leads to.
+    """
     console = console or Console()
     with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
         config, found = interrupted_run(path, overrides, console.warn)
@@ -51,10 +63,34 @@ def resume(path: Path, overrides: Sequence[str] = (), console: Console | None = 
             folder.go_on(config, b"" if found is None else found.metrics.tobytes())
             return folder
 
-        activations = find_activations(operators_of(config), trust)
+        activations = _operators_again(path, config, trust, given)
         start = None if found is None else found.start
-        run = Run(config, activations, console, found=found, write_report=_write_report)
-        return run.go(reopened, where_it_goes_on(config, start))
+        run = Run(
+            config,
+            activations,
+            console,
+            found=found,
+            write_report=_write_report,
+            keep_interrupted=keep_interrupted,
+        )
+        return TrainingResult(run.go(reopened, where_it_goes_on(config, start)), activations)
+
+
+def _operators_again(path: Path, config: Config, trust: Trust, given: Sequence[Activation]) -> list[Activation]:
+    """The operators of a run that goes on: by their names, or as they are given."""
+    by_name, names = {a.name: a for a in given}, operators_of(config)
+    unknown = [name for name in by_name if name not in names]
+    if unknown:
+        raise ConfigError(f"the run in {path} has no operator {', '.join(unknown)}; it has {', '.join(names)}")
+    lost = [name for name in names if name not in by_name and (path / source_file(name)).is_file()]
+    if lost:
+        files = ", ".join(str(path / source_file(name)) for name in lost)
+        raise ConfigError(
+            f"{', '.join(lost)} was made where no name leads to it, such as in a notebook's cell: define it again as "
+            f"it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
+        )
+    found = {a.name: a for a in find_activations([name for name in names if name not in by_name], trust)}
+    return [by_name.get(name) or found[name] for name in names]
 
 
 def compare(
@@ -64,7 +100,8 @@ def compare(
     trust: Trust = NOBODY,
     executor: Executor | OpenExecutor | None = None,
     activations: Sequence[Activation] | None = None,
-) -> Result:
+    keep_interrupted: bool = False,
+) -> ComparisonResult:
     """Train several operators alike, each with so many seeds, and test how the others differ from the first.
 
     An `executor` of `concurrent.futures`, or of a cluster, runs the trainings side by side; its workers find the
@@ -82,8 +119,16 @@ def compare(
     chosen = range(config.seed, config.seed + config.seeds)
     workers = (lambda: nullcontext(executor)) if isinstance(executor, Executor) else executor
     with using(World()):
-        run = Run(config, activations, console or Console(), seeds=chosen, workers=workers, write_report=_write_report)
-        return run.go(lambda config: RunFolder.new(config, f"compare-{name}"))
+        run = Run(
+            config,
+            activations,
+            console or Console(),
+            seeds=chosen,
+            workers=workers,
+            write_report=_write_report,
+            keep_interrupted=keep_interrupted,
+        )
+        return ComparisonResult(run.go(lambda config: RunFolder.new(config, f"compare-{name}")), activations)
 
 
 def _operators_of(config: CompareConfig) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`app.train` and `app.compare`: training from Python, with operators as objects or names, and settings as keywords."""
+"""`app.train`, `app.compare`, `app.resume`: training from Python, with operators as objects or names."""
 
 from __future__ import annotations
 
@@ -15,72 +15,122 @@ import msgspec
 from app.custom.pylayer import PyLayer
 from app.errors import ConfigError
 from app.experiment import api
+from app.experiment.results import ComparisonResult, TrainingResult
 from app.ops import REGISTRY, OpDef
 from app.run.config import config_name, load_compare_config, load_config, with_settings
-from app.run.console import Console, Quiet
+from app.run.console import Console, Silent
 from app.run.network import Activation, find_activation
+from app.run.notebook import NotebookConsole, is_interactive, kernel
 from app.run.options import DEFAULT
-from app.run.run import Result
 from app.run.trust import Trust
 
-Named = str | Callable[..., Any]
+Operator = str | Callable[..., Any]
 """A name, or an operator: of `custom_op`, a PyLayer or Function, a class of Layers, a function of one value."""
 
 
 def train(
-    activation: Named | None = None,
-    baseline: Named | None = "relu",
+    activation: Operator | None = None,
+    baseline: Operator | None = "relu",
     *,
     config: str | os.PathLike[str] = DEFAULT,
     quiet: bool = False,
     **settings: Any,
-) -> Result:
-    """Train MNIST with an operator, and beside it with another one; gives the metrics, the weights and the folder.
+) -> TrainingResult:
+    """Train MNIST with an operator, and beside it with another one; gives the metrics, the weights and the network.
 
-    `config` is a YAML file, and settings change it: `app.train(swish, "silu", epochs=3, hidden=[256])`.
+    Operators are names (`"tanh"`, `"custom.relu"`, `"my_ops.py:swish"`) or the operators themselves: what
+    `custom_op` makes, a `PyLayer` or `Function` class, a function of one value. `config` is a YAML file, and
+    settings change it, each under its own name.
+
+    >>> run = app.train("tanh", baseline=None, config="configs/quick.yaml", epochs=1, quiet=True)
+    >>> run.metrics["test_accuracy"] > 0.7
+    True
+    >>> len(run.predict(app.data.load("sample").test_images[:5]))
+    5
+
+    In a notebook or an interpreter, Ctrl-C gives what there is by then, with `interrupted` set.
     """
     found = load_config(config)
-    first = _activation(found.model.activation if activation is None else activation)
-    other = None if baseline is None else _activation(baseline)
+    first = activation_of(found.model.activation if activation is None else activation)
+    other = None if baseline is None else activation_of(baseline)
     activations = [first, *([other] if other is not None and other.name != first.name else [])]
     model = msgspec.structs.replace(found.model, activation=first.name)
     found = msgspec.structs.replace(found, model=model, baseline=None if other is None else other.name)
     found = with_settings(found, settings, "app.train")
-    return api.train(found, config_name(config), _console(quiet), activations=activations)
+    return api.train(
+        found,
+        config_name(config),
+        _console(quiet),
+        activations=activations,
+        keep_interrupted=is_interactive(),
+    )
 
 
 def compare(
-    operators: Sequence[Named],
+    operators: Sequence[Operator],
     seeds: int = 5,
     *,
     config: str | os.PathLike[str] = DEFAULT,
     executor: Executor | None = None,
     quiet: bool = False,
     **settings: Any,
-) -> Result:
+) -> ComparisonResult:
     """Train several operators alike, each with so many seeds, and test how the others differ from the first.
 
+    >>> result = app.compare(["relu", "tanh"], seeds=2, config="configs/quick.yaml", epochs=1, quiet=True)
+    >>> sorted(row["operator"] for row in result.table)
+    ['relu', 'tanh']
+    >>> result["tanh"].metrics["test_accuracies"] == result["tanh"].accuracies
+    True
+
     An executor of `concurrent.futures` runs the trainings side by side; its workers find operators by their files.
+    In a notebook or an interpreter, Ctrl-C gives the seeds that are finished, with `interrupted` set.
     """
     found = load_compare_config(config)
-    activations = [_activation(operator) for operator in operators]
+    activations = [activation_of(operator) for operator in operators]
     names = tuple(activation.name for activation in activations)
-    own = [a.name for a in activations if not a.home and a.operator is not REGISTRY.get(a.name)]
-    own = [name for name in own if not name.startswith("custom.")]
+    own = [activation.name for activation in activations if not activation.has_name]
     if executor is not None and own:
         raise ConfigError(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
         )
     found = with_settings(found, {**settings, "operators": list(names), "seeds": seeds}, "app.compare")
-    return api.compare(found, config_name(config), _console(quiet), executor=executor, activations=activations)
+    return api.compare(
+        found,
+        config_name(config),
+        _console(quiet),
+        executor=executor,
+        activations=activations,
+        keep_interrupted=is_interactive(),
+    )
+
+
+def resume(
+    folder: str | os.PathLike[str], operators: Sequence[Operator] = (), *, quiet: bool = False
+) -> TrainingResult:
+    """Go on with the run in a folder, which was interrupted, as if it had not been.
+
+    `operators` are those of yours that the run needs: one in a file by its name, and one that no name leads to, such as
+    a notebook's, defined again as it was.
+    """
+    given = [activation_of(operator) for operator in operators]
+    return api.resume(
+        Path(folder),
+        console=_console(quiet),
+        trust=Trust([a.home for a in given if a.home], by=str(folder)),
+        given=[a for a in given if not a.has_name],
+        keep_interrupted=is_interactive(),
+    )
 
 
 def _console(quiet: bool) -> Console:
-    return Quiet() if quiet else Console()
+    if quiet:
+        return Silent()
+    return Console() if kernel() is None else NotebookConsole()
 
 
-def _activation(operator: Named) -> Activation:
+def activation_of(operator: Operator) -> Activation:
     """The operator of a name, or one that is given as it is, under a name that a configuration may have."""
     if isinstance(operator, str):
         return find_activation(operator, Trust(operators=[operator]))

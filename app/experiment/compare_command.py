@@ -6,7 +6,7 @@ import argparse
 import re
 
 from app.errors import ConfigError
-from app.run.options import add_config, add_custom_op, add_output, add_overrides
+from app.run.options import add_anyway, add_config, add_custom_op, add_output, add_overrides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="train on so many processes of this machine, side by side; or `mpi`: on the ranks that mpiexec started",
     )
+    add_anyway(parser)
     add_custom_op(parser)
     add_output(parser)
     add_overrides(parser)
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--seeds must be at least 1, found {options.seeds}")
     typed = operators_typed(options.overrides)
     overrides = [*options.overrides, *([] if options.seeds is None else [f"seeds={options.seeds}"])]
+    overrides += ["check=warn"] if options.anyway else []
     if options.operators is not None:
         typed = _parted(options.operators)
         overrides.append(f"operators={_as_yaml(typed)}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.command_line import Parser
 from app.ranks import ending
-from app.run.options import add_config, add_custom_op, add_output, add_overrides
+from app.run.options import add_anyway, add_config, add_custom_op, add_output, add_overrides
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
@@ -23,6 +23,7 @@ def _train(options: argparse.Namespace) -> int:
     from app.signals import ends_at_once
 
     overrides = [*options.overrides, *(["baseline=null"] if options.no_baseline else [])]
+    overrides += ["check=warn"] if options.anyway else []
     config = None if options.resume is not None else load_config(options.config, overrides)
     typed = operators_typed(overrides)
     last_words = b"" if place()[0] else b"interrupted\n"
@@ -51,6 +52,7 @@ def _parser(name: str) -> argparse.ArgumentParser:
     add_config(begin)
     begin.add_argument("--resume", metavar="FOLDER", help="go on with a run that was interrupted, such as runs/NAME")
     parser.add_argument("--no-baseline", action="store_true", help="train the one network alone, as baseline=null does")
+    add_anyway(parser)
     add_custom_op(parser)
     add_output(parser)
     add_overrides(parser)

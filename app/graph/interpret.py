@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from app.graph.program import Body, Operator
 
 RunValue: TypeAlias = Any
@@ -18,7 +20,8 @@ def run_operator(operator: Operator, values: MutableMapping[str, RunValue]) -> N
     if not isinstance(results, tuple):
         results = (results,) if operator.outputs else ()
     for name, result in zip(operator.outputs, results, strict=True):
-        values[name] = result
+        # NumPy computes differently with scalars than with arrays without axes, which eager Tensors have
+        values[name] = np.asarray(result) if isinstance(result, np.generic) else result
 
 
 def run_operators(operators: Iterable[Operator], values: MutableMapping[str, RunValue]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from app.display import Displayed
 from app.errors import ProgramError, ShapeError
 from app.graph import names
 from app.graph.build import (
@@ -282,6 +283,8 @@ class Block:
     def __str__(self) -> str:
         return format_block(self)
 
+    __repr__ = __str__
+
 
 def _of_the_forward_pass(block: Block) -> Iterator[Operator]:
     """The operators of the forward pass, without those that depend on the backward pass or the update."""
@@ -313,7 +316,7 @@ EXPLANATIONS: dict[str, Explain] = {}
 """Functions that explain how an engine runs a Program, by the name of the engine; engines register themselves."""
 
 
-class Program:
+class Program(Displayed):
     """A list of Blocks. The first one is the Program itself, the others are bodies of control flow."""
 
     def __init__(self) -> None:
@@ -466,6 +469,8 @@ class Program:
 
     def __str__(self) -> str:
         return str(self.global_block())
+
+    __repr__ = __str__
 
     def equals(self, other: Program) -> bool:
         """Whether the other Program has the same variables and operators; `==` compares identity."""

@@ -38,7 +38,7 @@ class Variable(ValueMethods):
         self.block = block
         self.name = name
         self.shape = shape
-        self.dtype = "object" if dtype == "object" else canonical(dtype)
+        self._dtype = "object" if dtype == "object" else canonical(dtype)
         self.persistable = persistable
         self.stop_gradient = stop_gradient
         self.is_data = is_data
@@ -58,8 +58,13 @@ class Variable(ValueMethods):
         self._shape = tuple(OpenSize(self.name, i) if n == UNKNOWN else n for i, n in enumerate(self._sizes))
 
     @property
+    def dtype(self) -> str:
+        """The element type."""
+        return self._dtype
+
+    @property
     def spec(self) -> Spec:
-        return Spec(self._sizes, self.dtype)
+        return Spec(self._sizes, self._dtype)
 
     @property
     def program(self) -> Program:

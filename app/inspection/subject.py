@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app import static, working_folder
 from app.custom.lookup import find_operator
@@ -15,6 +15,10 @@ from app.errors import AppError, ConfigError
 from app.graph import Program, Variable, names, static_mode
 from app.graph.statements import Watched
 from app.static.model_file import SavedModel
+
+if TYPE_CHECKING:
+    from app.run.config import Config
+    from app.run.network import Activation
 
 BATCH = 256
 """The default batch size."""
@@ -57,9 +61,7 @@ def of_configuration(
     path: str, overrides: Sequence[str], ranks: int | None = None, rank: int = 0, custom_ops: Sequence[str] = ()
 ) -> Subject:
     """The Programs that training with a configuration runs, on one rank if it is for several."""
-    from app.run import network
     from app.run.config import load_config, operators_typed
-    from app.run.learners import program as learner
     from app.run.network import find_activation
     from app.run.trust import Trust
 
@@ -68,9 +70,17 @@ def of_configuration(
         raise ConfigError(f"--ranks={ranks}: {path} is for one process; add dist.shape=allreduce or pserver")
     place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
     activation = find_activation(config.model.activation, Trust(custom_ops, operators_typed(overrides), path))
+    return of_network(config, activation, Path(path).name, place)
+
+
+def of_network(config: Config, activation: Activation, name: str, place: Rank | None = None) -> Subject:
+    """The Programs that train the network of a configuration."""
+    from app.run import network
+    from app.run.learners import program as learner
+
     with static.watch(learner.__file__, network.__file__) as built:
         learning = learner.ProgramLearner(config, activation, (28, 28), place)
-    name, size = Path(path).name, config.train.batch_size
+    size = config.train.batch_size
     of_rank = None if learning.main_here is learning.main else learning.main_here
     return Subject(name, learning.startup, learning.main, learning.fetch, built, size, of_rank, config.sparse == "auto")
 
@@ -80,9 +90,9 @@ def of_model(model: SavedModel, name: str) -> Subject:
     return Subject(Path(name).name, Program(), model.program, list(model.outputs), Watched(()))
 
 
-def of_function(word: str) -> Subject:
-    """The Programs that the function `module:function` or `file.py:function` builds."""
-    function = _find(word)
+def of_function(word: str, function: Callable[..., Any] | None = None) -> Subject:
+    """The Programs that the function `module:function` or `file.py:function` builds, or one that is given as it is."""
+    function = function or _find(word)
     startup, main = Program(), Program()
     code = getattr(inspect.unwrap(function), "__code__", None)
     watched = static.watch(code.co_filename if code is not None else "")
@@ -96,7 +106,7 @@ def of_function(word: str) -> Subject:
         except BaseException as error:
             raise AppError(f"{word} raised {type(error).__name__}: {error}") from error
     if isinstance(result, Program):
-        return Subject(word, watched.startup or startup, result, _ends(result), watched)
+        return Subject(word, watched.startup or startup, result, ends_of(result), watched)
     outputs = _variables(result)
     if not outputs:
         raise AppError(
@@ -136,8 +146,8 @@ def _variables(value: Any) -> list[Variable]:
     return [v for item in value for v in _variables(item)] if isinstance(value, (list, tuple)) else []
 
 
-def _ends(program: Program) -> list[str]:
-    """The results of a Program: what it makes, does not read and does not keep."""
+def ends_of(program: Program) -> list[str]:
+    """What a Program makes and neither reads nor keeps: its results."""
     block = program.global_block()
     read = {name for op in block.ops for name in op.inputs}
     made = dict.fromkeys(name for op in block.ops for name in op.outputs)

@@ -15,12 +15,13 @@ def to_static(
     input_spec: Sequence[Any] | None = None,
     build_strategy: Any = None,
     backend: str | None = None,
-    **settings: Any,
+    full_graph: bool = True,
 ) -> Any:
-    """Run a function, or the `forward` of a Layer, as a Program: it is traced for each new kind of arguments.
+    """Run a function, or the `forward` of a Layer, as a Program; it is traced again for each new kind of arguments.
 
     `if`, `while` and `for` over Tensors become operators of control flow. `backend` is "compiled", or "reference" for
-    the engine that runs one operator after the other. Settings of other frameworks' compilers have no use here.
+    the engine that runs one operator after the other. `build_strategy` and `full_graph` have no effect: the whole
+    function becomes one Program.
     """
 
     def make(target: Any) -> Any:
@@ -42,16 +43,16 @@ def to_static(
 
 
 def not_to_static(function: Callable[..., Any] | None = None) -> Any:
-    """Leave a function as it is where it is called by one that is traced: its `if`s and loops are Python's."""
+    """Exclude a function from conversion: when a traced function calls it, its `if`s and loops are Python's."""
     return leave(function) if function is not None else leave
 
 
 def enable_to_static(enable: bool = True) -> None:
-    """Whether functions of `to_static` run as Programs, or all of them eagerly, as they were written."""
+    """Switch between running `to_static` functions as Programs and running them eagerly."""
     enabled["to_static"] = bool(enable)
 
 
 def ignore_module(modules: Sequence[Any]) -> None:
-    """Leave the functions of these modules as they are where they are called by one that is traced."""
+    """Exclude the functions of these modules from conversion."""
     for module in modules:
         leave(module)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import ProgramError
+from app.graph.gradients import active_names
 from app.graph.program import Program
 from app.graph.scope import Scope
 from app.graph.variable import Variable
@@ -54,8 +55,12 @@ class ConcreteProgram:
         written = {n for op in self.program.global_block().ops for n in op.outputs}
         self.changed = [c for c in self.captured if c.variable.name in written]
         self._guards = [(c, *c.variable.spec, c.variable.stop_gradient) for c in self.captured]
-        stops = [self.program.global_block().var(name).stop_gradient for name in self.fetch]
-        self._differentiable = not (self.effects.went_back or all(stops))
+        variables: list[Any] = [self.program.global_block().var(name) for name in self.fetch]
+        self._kinds = [variable.stands_for.result_class for variable in variables]
+        """What makes Tensors of the results."""
+        block = self.program.global_block()
+        active = active_names(block, [name for name in self.inputs if not block.var(name).stop_gradient])
+        self._differentiable = not self.effects.went_back and any(name in active for name in self.fetch)
         self._scope = Scope()
         self._runner = Runner(self.program, self.fetch, backend)
         self._recorded: dict[tuple[bool, ...], tuple[TracedOperator, Runner]] = {}
@@ -117,8 +122,7 @@ class ConcreteProgram:
             made = self._run_recorded(holders, needs)
         else:
             arrays = self._run(self._runner, [t._array for t in holders])
-            kind = next((t.result_class for t in holders), Tensor)
-            made = {name: kind(array) for name, array in zip(self.fetch, arrays, strict=True)}
+            made = {name: kind(array) for name, kind, array in zip(self.fetch, self._kinds, arrays, strict=True)}
         made.update(zip(self.inputs, tensors, strict=False))
         self.effects.leave(made, tensors)
         return self.outputs.filled(made)
@@ -157,8 +161,8 @@ class ConcreteProgram:
         results = self._run(runner, arrays)
         sources = [t.source if need else None for t, need in zip(holders, needs, strict=True)]
         node = Node(definition, sources, arrays, results, {}, needs)
-        kind, made = holders[0].result_class, {}
-        for slot, name in enumerate(self.fetch):
+        made = {}
+        for slot, (name, kind) in enumerate(zip(self.fetch, self._kinds, strict=True)):
             made[name] = tensor = kind(results[slot])
             if name in definition.of_gradient.outputs:
                 tensor._node, tensor._slot, tensor.stop_gradient = node, slot, False

@@ -1,41 +1,44 @@
-"""`StaticFunction`: a Python function that is traced at its first call of each kind, and run as a Program."""
+"""`StaticFunction`: a Python function that is traced when it is called with arguments of a new kind, and then runs as a
+Program."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import os
+import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from types import MethodType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import MethodType, TracebackType
 from typing import Any
 
-from app.errors import ProgramError
+from app.errors import AppError, ProgramError
 from app.graph import names
 from app.jit.concrete import ConcreteProgram
 from app.jit.convert.meaning import converted, leave
 from app.jit.convert.source import code_of, has_source
 from app.jit.effects import Effects
-from app.jit.locating import with_users_line
 from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
-from app.jit.tracer import Tracer
+from app.jit.tracer import Again, Findings, Tracer
 from app.nn.layer import Layer
 from app.reading import parameters_of
 from app.static.inputs import InputSpec
 from app.tensor.modes import modes
 
 MOST_TRACES = 32
-"""How many traces a function keeps; the least recently used one is dropped first."""
+"""The number of traces that a function keeps; the oldest are dropped first."""
 MANY = 8
-"""After this many traces for different Python values, a warning names the cause."""
+"""After this many traces for different Python values, a warning tells the reason."""
 
 enabled = {"to_static": True}
 
 
 class StaticFunction:
-    """What `to_static` makes of a function. Called with Tensors, it runs a Program made of the function."""
+    """The result of `to_static`: called with Tensors, it runs the Program that the function was traced into."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class StaticFunction:
         self._latest: ConcreteProgram | None = None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """The function as a method: each object has its own traces."""
+        """The function as a method. Each object has its own traces."""
         if instance is None:
             return self
         key = f"_static_{self._function.__name__}"
@@ -69,7 +72,7 @@ class StaticFunction:
 
     @property
     def eager(self) -> Callable[..., Any]:
-        """The function as it was written."""
+        """The original function."""
         return self._function if self._instance is None else MethodType(self._function, self._instance)
 
     dygraph_function = eager
@@ -108,32 +111,38 @@ class StaticFunction:
         return concrete
 
     def _traced_open(self, arguments: Arguments) -> ConcreteProgram:
-        """Traced with the size of the batch left open, or where the function needs it, for this size alone."""
+        """Trace with an open batch size or, if the function needs the size, for this size only."""
         exact = [t._array.shape for t in arguments.tensors]
         shapes = open_shapes(arguments.tensors, self._shapes.get(arguments.key, ()))
         if shapes != exact and has_source(self._function):
             try:
                 return self._traced(arguments, shapes)
-            except Exception:  # without an open size the real reason is raised
+            except Exception:  # if the reason is another one than the open size, it is raised again below
                 pass
         return self._traced(arguments, exact)
 
     def _traced(self, filled: Arguments, shapes: Sequence[tuple[int, ...]]) -> ConcreteProgram:
-        tracer = Tracer(converted)
+        findings = Findings()
+        while True:
+            findings.begin()
+            try:
+                return self._traced_once(filled, shapes, Tracer(converted, findings))
+            except Again:  # with what was found out about a loop
+                continue
+
+    def _traced_once(self, filled: Arguments, shapes: Sequence[tuple[int, ...]], tracer: Tracer) -> ConcreteProgram:
         block = tracer.program.global_block()
         taken = iter(_argument_names(self._function, self._instance, len(shapes)))
         variables = []
         for tensor, shape in zip(filled.tensors, shapes, strict=True):
-            variables.append(
-                block.create_var(
-                    next(taken), shape, tensor._array.dtype.name, is_data=True, stop_gradient=tensor.stop_gradient
-                )
-            )
+            flags = {"is_data": True, "stop_gradient": tensor.stop_gradient}
+            variable: Any = block.create_var(next(taken), shape, tensor._array.dtype.name, **flags)
+            variables.append(variable.in_dialect_of(tensor))
         if hasattr(self._instance, "sublayers"):
             tracer.layers.update((id(layer), layer) for layer in self._instance.sublayers(include_self=True))
         given = [variable.name for variable in variables]
         args, kwargs = filled.fill(variables)
-        with names.guard(), tracer.active(), with_users_line(self.label):
+        with names.guard(), tracer.active(), with_users_line(self.label), tracer.attempt():
             result = converted(self.eager)(*args, **kwargs)
             effects = Effects(tracer, variables, given)
             about = _name(self._function), _where(self._function), self._backend
@@ -166,13 +175,13 @@ class StaticFunction:
 
     @property
     def concrete_program(self) -> ConcreteProgram:
-        """The latest trace; of a function with InputSpecs that was not called yet, the one for these."""
+        """The latest trace or, before the first call, the trace for the function's InputSpecs."""
         if self._latest is None:
             return self.concrete_program_for(self._input_spec)
         return self._latest
 
     def concrete_program_for(self, input_spec: Any = None) -> ConcreteProgram:
-        """The function traced for InputSpecs, in their places among its arguments."""
+        """The function traced for arguments described by InputSpecs."""
         specs = self._input_spec if input_spec is None else input_spec
         if specs is None:
             if self._latest is not None:
@@ -188,7 +197,7 @@ class StaticFunction:
 
     @property
     def traces(self) -> list[ConcreteProgram]:
-        """The traces that are kept."""
+        """All traces."""
         return [concrete for listed in self._traces.values() for concrete in listed]
 
     def __repr__(self) -> str:
@@ -196,7 +205,7 @@ class StaticFunction:
 
 
 def static_layer(layer: Layer) -> StaticFunction:
-    """What a call of a layer computes, its hooks included."""
+    """A call of a layer, with its hooks, as a StaticFunction."""
     forward = layer.forward
     static = (
         forward
@@ -226,7 +235,7 @@ def _where(function: Any) -> str:
 
 
 def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
-    """What the variables of the arguments are called: as the parameters, where each has one."""
+    """The names of the variables of the arguments: those of the parameters, if there is one for each."""
     try:
         parameters = list(parameters_of(function))[0 if instance is None else 1 :]
     except (TypeError, ValueError):
@@ -234,3 +243,30 @@ def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
     if len(parameters) >= count:
         return parameters[:count]
     return [f"{parameters[0] if parameters else 'x'}_{i}" for i in range(count)]
+
+
+# Errors with the user's line
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+@contextmanager
+def with_users_line(label: str) -> Iterator[None]:
+    """Add the innermost line of the user's source to an error."""
+    try:
+        yield
+    except AppError as error:
+        line = line_of(error.__traceback__)
+        if not line or line in str(error):
+            raise
+        raise type(error)(f"{error}\n  at {line}, while {label} was traced") from error
+
+
+def line_of(frames: TracebackType | None) -> str:
+    """File, line and source of the innermost frame outside of this package."""
+    for frame, line in reversed(list(traceback.walk_tb(frames))):
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            source = linecache.getline(file, line).strip()
+            return f"{file}:{line}" + (f": {source}" if source else "")
+    return ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.errors import InPlaceError, OperatorError
 from app.graph import names
-from app.graph.gradients import gradients
+from app.graph.gradients import active_names, gradients
 from app.graph.passes.rewrite import is_pure, with_operators
 from app.graph.program import BACKWARD, Operator, Program
 from app.graph.scope import Scope
@@ -43,9 +43,10 @@ class GradientProgram:
     def __init__(self, concrete: ConcreteProgram, needs: Sequence[bool]):
         both = concrete.program.clone()
         block = both.global_block()
-        self.outputs = [name for name in concrete.fetch if not block.var(name).stop_gradient]
-        """The outputs at which gradients may arrive."""
         wanted = [name for name, need in zip(concrete.inputs, needs, strict=True) if need]
+        active = active_names(block, wanted)
+        self.outputs = [name for name in concrete.fetch if name in active]
+        """The outputs at which gradients may arrive."""
         arrived = []
         for name in self.outputs:
             output = block.var(name)

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,8 +66,12 @@ class Captured:
         return self.tensor.grad if self.of_gradient else self.tensor  # type: ignore[return-value]
 
 
-Kind = tuple[str, tuple[int, ...]]
-"""The element type and the shape of a value that a loop carries from one iteration to the next."""
+class Kind(NamedTuple):
+    """What the values have in common that a branch gives, or that a loop carries from one iteration to the next."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    dialect: type[Tensor]
 
 
 class Findings:
@@ -84,6 +88,9 @@ class Findings:
         """What stands for the value before the loop of variables that have none, by their place."""
         self.tensors: list[tuple[TracedVariable, Kind]] = []
         """The traced Tensors that an iteration changes in place."""
+        self.form: Literal["", "operator", "peeled"] = ""
+        """How a `for` with a `break` that depends on a Tensor is traced: as an operator, or with the first iteration
+        before it, if only that gives the variables values that can be carried."""
         self._inside: dict[tuple[str, int], Findings] = {}
         self._met: Counter[str] = Counter()
 
@@ -100,7 +107,7 @@ class Findings:
 class Tracer:
     """Records the operators that a function applies, and the Tensors and layers that it uses."""
 
-    def __init__(self, converted: Callable[[Any], Callable[..., Any]]) -> None:
+    def __init__(self, converted: Callable[[Any], Callable[..., Any]], findings: Findings) -> None:
         self.converted = converted
         """Converts the control flow of a function that is called while tracing."""
         self.program = TracedProgram(self)
@@ -125,8 +132,8 @@ class Tracer:
         """The block of that branch or body."""
         self._undo: list[Callable[[], None]] | None = None
         """What undoes the changes of Python's objects, in order, in an attempt that may have to be made again."""
-        self.findings = Findings()
-        """What is found out about the loops of what is traced now."""
+        self.findings = findings
+        """What is known about the loops of what is traced now."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -163,6 +170,8 @@ class Tracer:
         if definition.views and not (definition is take_items and len(variables) > 1):
             for variable in outputs:
                 variable.share_memory(variables[0], _whole(definition, variables[0], attributes))
+        speaker = next((x for x in values if isinstance(x, TracedVariable)), None)
+        outputs = [variable.in_dialect_of(speaker) for variable in outputs]
         if not modes().on:
             for variable in outputs:
                 variable.stop_gradient = True
@@ -177,6 +186,12 @@ class Tracer:
         known = self.captured.get(id(tensor))
         return known.variable if known is not None else self._capture(tensor)
 
+    def constant(self, array: np.ndarray, stop_gradient: bool) -> Any:
+        """A value that is made of numbers at each run."""
+        value: Any = assign(self.program.current_block().as_variable(array))
+        value.stop_gradient = stop_gradient
+        return value
+
     def _capture(self, tensor: Tensor, of_gradient: bool = False) -> Variable:
         holder: Any = tensor.grad if of_gradient else tensor
         block = self.program.global_block()
@@ -185,14 +200,13 @@ class Tracer:
         while block.has_var(name):
             name = names.generate(name)
         spec = spec_of(holder)
-        variable: Variable
+        variable: TracedVariable
         if isinstance(holder, Parameter):
             variable = TracedParameter(block, name, spec.shape, spec.dtype, not holder.stop_gradient)
         else:
-            variable = TracedVariable(
-                block, name, spec.shape, spec.dtype, persistable=True, stop_gradient=holder.stop_gradient
-            )
-        block.vars[name] = variable
+            flags = {"persistable": True, "stop_gradient": holder.stop_gradient}
+            variable = TracedVariable(block, name, spec.shape, spec.dtype, **flags)
+        block.vars[name] = variable = variable.in_dialect_of(holder)
         self.captured[id(holder)] = Captured(tensor, variable, of_gradient)
         return variable
 
@@ -308,14 +322,24 @@ class Tracer:
             if target.stop_gradient:
                 raise GradientError(f"grad of {target.name}, which has stop_gradient=True: nothing leads to the inputs")
         before = len(block.ops)
-        given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
-        found = gradients(targets, sources, given, [self.value(x) for x in blocked])
+        found = self._gradients(targets, sources, starts, [self.value(x) for x in blocked])
         for op in block.ops[before:]:
             op.role = FORWARD  # part of what the function computes, and not of its own gradient
         return [g if g is None or create_graph else g.detach() for g in found]
 
-    def backward(self, loss: Variable, gradient: Any = None) -> None:
-        """Append the backward pass of a loss, and add to the `.grad` of what was captured."""
+    def _gradients(
+        self, outputs: Sequence[Any], sources: Sequence[Any], starts: Sequence[Any], blocked: Sequence[Any] = ()
+    ) -> list[Any]:
+        """The gradients of outputs with respect to sources, each in the dialect of its source."""
+        block = self.program.current_block()
+        given = [None if start is None else self.value(block.as_variable(start)) for start in starts]
+        found: list[Any] = gradients([self.value(x) for x in outputs], sources, given, blocked)
+        return [None if g is None else g.here().in_dialect_of(v) for g, v in zip(found, sources, strict=True)]
+
+    def backward(self, outputs: Sequence[Any], starts: Sequence[Any], inputs: Any = None) -> None:
+        """Append the backward pass of some values, and add to the `.grad` of arguments and captured Tensors."""
+        if inputs is not None:
+            raise ProgramError("backward(inputs=...) in a traced function; use grad(outputs, inputs)")
         if self.program.current_block().idx:
             raise ProgramError("backward() in a branch or a loop that depends on a Tensor; call it after that")
         self.went_back = True
@@ -325,7 +349,7 @@ class Tracer:
         wanted = [*given, *(c.variable for c in known)]
         if not wanted:
             return
-        found = gradients([loss], wanted, None if gradient is None else [gradient])
+        found = self._gradients(outputs, wanted, starts)
         for variable, new in zip(given, found, strict=False):
             if new is not None:
                 variable.grad = new if variable.grad is None else variable.grad + new  # type: ignore[attr-defined]
@@ -333,7 +357,7 @@ class Tracer:
             if new is not None:
                 before = self.gradient_of(captured.tensor)
                 self.note_gradient(captured.tensor)
-                captured.tensor.grad = new if before is None else before + new  # type: ignore[assignment]
+                captured.tensor.grad = new if before is None else before + new
 
     def note_gradient(self, tensor: Tensor) -> None:
         """The function is about to change the `.grad` of a Tensor."""

@@ -1,60 +1,70 @@
-"""The value of a traced function: a Variable that captures the Tensors that it is combined with."""
+"""The values of a traced function: Variables with everything that an eager Tensor of the same dialect can do."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from functools import cache
+from typing import Any, ClassVar, NoReturn
 
 from app.errors import ProgramError
 from app.graph.variable import Parameter, Variable
 from app.ops.creation import assign
-from app.ops.definition import REGISTRY, OpDef
-from app.ops.public import PUBLIC
+from app.ops.definition import OpDef
+from app.ops.spec import OpenSize
+from app.tensor import Parameter as EagerParameter
+from app.tensor import Tensor
+from app.tensor.inplace import ChangesInPlace
 from app.tensor.modes import modes
 
 CHOOSE = (
-    "Python wants to know whether it is true here, where it was not converted: in code whose source cannot be "
-    "read (a lambda, the prompt, exec), in a library, or in a statement of an unusual form. Write it as an "
-    "`if` or `while` of a function in a file, or with app.static.nn.cond, app.static.nn.while_loop or app.where"
+    "Python asks whether it is true here, in code that was not converted: code without readable source (a lambda, "
+    "the prompt, exec), a library, or a statement of an unusual form. Write it as an `if` or `while` of a function "
+    "in a file, or with app.static.nn.cond, app.static.nn.while_loop or app.where"
 )
 NUMBER = (
-    "Python wants its number here, which is not known while the function is traced: compute with the Tensor itself, "
-    "or do this outside of the function, or in one under @app.jit.not_to_static that is called outside"
+    "Python asks for its number here, which is not known while the function is traced: compute with the Tensor "
+    "itself, or do this outside of the function"
 )
+EAGER_ONLY = "Only Tensors outside of a traced function have {name!r}: use it before or after the function"
 
 
 class NumberlessError(ProgramError, AttributeError):
-    """A number that is asked for while it is not known; `hasattr` says that it is not there."""
+    """An attribute that needs numbers, which are not known while a function is traced; `hasattr` gives False."""
 
 
 class Memory:
-    """Stands for the memory that an eager Tensor and its views would share, and counts the changes in place."""
+    """The memory that an eager Tensor and its views would share. It counts the changes in place."""
 
     __slots__ = ("owner", "version")
 
     def __init__(self, owner: Any = None):
         self.owner = owner
-        """The argument, or what stands for the captured Tensor, whose memory it is; None for what the function made."""
+        """The argument or the variable of a captured Tensor whose memory it is; None for a value that was computed."""
         self.version = 0
 
 
-def _in_place(name: str) -> Any:
-    definition = REGISTRY[name]
-    return lambda self, other: self._take(definition(self, other))
+class TracedSize(OpenSize):
+    """An open size that cannot be compared either: a function that asks for it is traced again for each size."""
+
+    __slots__ = ()
+
+    __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = OpenSize._refuse  # type: ignore[assignment]
 
 
-class TracedVariable(Variable):
-    """A Variable of a function that is being traced; outside tracing it behaves like any other."""
+class TracedVariable(ChangesInPlace, Variable):
+    """A Variable of a function that is being traced; after tracing it behaves like any other Variable."""
 
+    stands_for: ClassVar[type[Tensor]] = Tensor
+    """The class of eager Tensors whose methods it has."""
     grad: Any = None
     """Its gradient, after `backward` in the function."""
     _memory: Memory | None = None
     _version = 0
-    """The version of the memory when the value was made, or changed itself."""
+    """The version of the memory when this value was made or last changed."""
     _home: int | None = None
     _base: tuple[Any, Callable[[Any], Any]] | None = None
-    """Of a view: what it is a part of, and what makes of the part's new value that of the whole."""
+    """For a view: its base, and the function from a new value of the view to the new value of the base."""
 
     @property
     def _tracer(self) -> Any:
@@ -68,6 +78,27 @@ class TracedVariable(Variable):
             return super().apply_operator(definition, inputs, attributes, into)
         return tracer.apply(definition, inputs, attributes, into)
 
+    def in_dialect_of(self, other: Any) -> Any:
+        """This new value, with the methods of another value or Tensor, or of a class of Tensors."""
+        base: Any = TracedParameter if isinstance(self, TracedParameter) else TracedVariable
+        dialect: Any = dialect_of(other)
+        kind = class_for(dialect, base)
+        if type(self) is kind:
+            return self
+        new = kind.__new__(kind)
+        new.__dict__.update(self.__dict__)
+        if self.block.vars.get(self.name) is self:
+            self.block.vars[self.name] = new
+        return new
+
+    @property
+    def asked_shape(self) -> Any:
+        """The shape as the user's code sees it: an open size cannot be computed with, nor compared."""
+        sizes = [TracedSize(*size.where) if isinstance(size, OpenSize) else size for size in self.shape]
+        return sizes if type(self.shape) is tuple else type(self.shape)(sizes)
+
+    # What needs numbers is refused
+
     def __bool__(self) -> bool:
         if self._tracer is None:
             return super().__bool__()
@@ -76,95 +107,117 @@ class TracedVariable(Variable):
     def _valueless(self, wish: str, advice: str = "") -> ProgramError:
         if self._tracer is None:
             return super()._valueless(wish, advice)
-        return ProgramError(f"{self.name} has no value yet, as it is part of a function that is being traced. {wish}")
+        return ProgramError(f"{self.name} has no value yet, because it is part of a traced function. {wish}")
 
     def _numberless(self, *_: Any, **__: Any) -> NoReturn:
         raise self._valueless(NUMBER)
 
     __float__ = __int__ = __index__ = __array__ = _numberless
 
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] != "__" and hasattr(self.stands_for, name) and self._tracer is not None:
+            asks = NUMBER if name in ("numpy", "item", "tolist") else EAGER_ONLY.format(name=name)
+            raise NumberlessError(str(self._valueless(asks)))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     # What Tensors can do beside operators
 
     def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:
-        """Append what computes the gradients of everything captured that wants one, and add them to `.grad`."""
-        tracer = self._tracer
-        if tracer is None:
+        """Append the backward pass of this value, which adds to the `.grad` of arguments and captured Tensors."""
+        if self._tracer is None:
             raise ProgramError("a Variable of a Program has no backward(); use app.static.append_backward(loss)")
-        tracer.backward(self, grad_tensor)
+        self._tracer.backward([self], [grad_tensor])
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no operator of the function made it."""
+        """Whether no operator of the function computed it."""
         return self.is_data or self.persistable
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.ndim
 
     def clone(self) -> Any:
         """A copy through which gradients flow."""
         return assign(self)
 
+    def detach(self) -> Any:
+        """The same value, in the same memory, with no gradient flowing back through it."""
+        copied: Any = super().detach()
+        if self._tracer is not None:
+            copied.share_memory(self)
+        return copied
+
     def clear_grad(self, set_to_zero: bool = False) -> None:
-        """Forget the gradient."""
+        """Remove the gradient."""
         self.grad = None
 
     clear_gradient = clear_grad
 
-    # Changes in place: the object comes to stand for another variable
+    # Shared memory
 
     @property
     def memory(self) -> Memory:
-        """What an eager Tensor would share with its views."""
+        """The memory that an eager Tensor would share with its views."""
         if self._memory is None:
             self._memory = Memory(self if self.is_leaf else None)
         return self._memory
 
     def share_memory(self, other: Any, whole: Callable[[Any], Any] | None = None) -> None:
-        """Be a view of another value; `whole` makes of this one's new value what the other becomes by that."""
+        """Become a view of another value; `whole` computes the new value of the other from that of this one."""
         self._memory = other.memory
         self._version = other.memory.version
         self._base = None if whole is None else (other, whole)
 
     def changed(self) -> None:
-        """Note that the memory holds this value now: views of it from before do not know that."""
+        """Note that the memory now holds this value; views from before are stale."""
         self.memory.version += 1
         self._version = self.memory.version
 
     def check_current(self) -> None:
-        """Refuse to read what an eager Tensor would show changed, since it shares memory with what was changed."""
+        """Refuse to read a stale view: an eager Tensor would show the change."""
         if self._memory is not None and self._memory.version != self._version:
             raise ProgramError(
-                f"{self.name} shares memory with a Tensor that was changed in place since, and is traced as it was "
-                "before; take it again after the change, or change a copy (x.clone())"
+                f"{self.name} shares memory with a Tensor that was changed in place later, and still has the old "
+                "value in the traced function; take it again after the change, or change a copy (x.clone())"
             )
+
+    # Changes in place: the object comes to stand for another variable
 
     @property
     def home(self) -> int:
-        """The block in which this object came to be."""
+        """The block in which this object was made."""
         return self.block.idx if self._home is None else self._home
 
     def here(self) -> Any:
-        """Another object for the same variable, of the current block."""
+        """Another object for the same variable, made in the current block."""
         other = copy.copy(self)
         other._home = self.program.current_block().idx
         return other
 
     def frozen(self) -> Any:
-        """A copy, of the current block, that keeps the value of now when this one is changed in place."""
+        """A copy, made in the current block, that keeps its value when this one is changed in place."""
         other = self.here()
         stale = self._memory is not None and self._memory.version != self._version
         other._memory, other._version, other._base = Memory(), -1 if stale else 0, None
         return other
 
     def stand_for(self, other: Any) -> None:
-        """Be another name for a variable."""
+        """Become another name for a variable."""
         if self._tracer is not None:
             self._tracer.note_change(self)
         memory, version, home, base = self.memory, self._version, self.home, self._base
         if self.block.vars.get(self.name) is self:
-            self.block.vars[self.name] = copy.copy(self)  # the Program goes on to know the old value
+            self.block.vars[self.name] = copy.copy(self)  # the Program keeps the old value
         self.__dict__.update(other.__dict__)
         self._memory, self._version, self._home, self._base = memory, version, home, base
 
-    def _become(self, new: Any) -> Any:
-        """Be another name for what a change in place gives, and so what it is a view of."""
+    def become(self, result: Any) -> Any:
+        """Take the value of a result of the same shape."""
+        return self._take(self._tracer.like(result, self, "same_kind"))
+
+    def _take(self, new: Any) -> Any:
+        """Become another name for a new value, and so must the values that this one is a view of."""
         self.check_current()
         changes: list[tuple[TracedVariable, Any]] = [(self, new)]
         while changes[-1][0]._base is not None:
@@ -173,8 +226,8 @@ class TracedVariable(Variable):
         owner = self.memory.owner
         if owner is not None and owner is not changes[-1][0]:
             raise ProgramError(
-                f"{self.name}, which shares memory with an argument of the function that is being traced, or with a "
-                "Tensor from outside, cannot be changed in place; change a copy (x = x.clone())"
+                f"{self.name} shares memory with an argument of the traced function, or with a Tensor from outside, "
+                "and cannot be changed in place; change a copy (x = x.clone())"
             )
         for variable, _ in changes:
             if self._tracer is not None and not self._tracer.may_change(variable):
@@ -192,71 +245,33 @@ class TracedVariable(Variable):
             variable._version = self.memory.version
         return self
 
-    def _take(self, result: Any) -> Any:
-        return self._become(self._tracer.like(result, self, "same_kind"))
-
-    def _reshape(self, operator: Callable[[Any], Any]) -> Any:
-        """Show the same numbers in another shape."""
+    def change_shape(self, make: Callable[[Any], Any]) -> Any:
+        """Become the view of this value that a function makes."""
         if self.is_leaf:
             raise ProgramError(
-                f"{self.name}, an argument of the function that is being traced, cannot get another shape in place; "
-                "give its name to the result (x = x.reshape(...))"
+                f"{self.name} is an argument of the traced function, whose shape cannot be changed in place; "
+                "assign the result to a name (x = x.reshape(...))"
             )
-        view = operator(self.here())
+        view = make(self.here())
         self.stand_for(view)
         self._base = view._base
         return self
 
-    __iadd__, __isub__ = _in_place("add"), _in_place("subtract")
-    __imul__, __itruediv__ = _in_place("multiply"), _in_place("divide")
-
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._become(self._tracer.with_item(self, index, value))
+        self._take(self._tracer.with_item(self, index, value))
 
     def set_value(self, value: Any) -> None:
         """Replace the numbers by others of the same shape; no gradient flows through this."""
         if not self.stop_gradient and modes().on:
             raise ProgramError(
-                f"set_value on {self.name}, of which a gradient is wanted, in a function that is being traced; "
-                "do it inside app.no_grad(), or give the name a new value"
+                f"set_value on {self.name}, which requires a gradient, in a traced function; "
+                "do it inside app.no_grad(), or assign a new value to the name"
             )
-        self._become(self._tracer.like(value, self).detach())
-
-    def copy_(self, other: Any, blocking: bool = True) -> Any:
-        """Take the numbers of another value, stretched to this shape where they need to be."""
-        self[...] = other
-        return self
-
-    def fill_(self, value: Any) -> Any:
-        """Replace every number by one."""
-        return self.copy_(value)
-
-    def zero_(self) -> Any:
-        """Replace every number by zero."""
-        return self.copy_(0)
-
-    def detach(self) -> Any:
-        """The same value, in the same memory, with no gradient flowing back through it."""
-        copied: Any = super().detach()
-        if self._tracer is not None:
-            copied.share_memory(self)
-        return copied
-
-    def __getattr__(self, name: str) -> Any:
-        """The methods `x.name_()` of Tensors, from `x.name()`; methods that give numbers are missing."""
-        if name in ("numpy", "item", "tolist") and self.__dict__.get("block") is not None and self._tracer is not None:
-            raise NumberlessError(str(self._valueless(NUMBER)))
-        entry = PUBLIC.get(name[:-1]) if name.endswith("_") else None
-        if entry is None or not entry.in_place:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        function = entry.function
-        if isinstance(function, OpDef) and function.views:
-            return lambda *args, **kwargs: self._reshape(lambda value: function(value, *args, **kwargs))
-        return lambda *args, **kwargs: self._take(function(self, *args, **kwargs))
+        self._take(self._tracer.like(value, self).detach())
 
 
 def settle(changes: Sequence[tuple[TracedVariable, Any]]) -> None:
-    """Let traced Tensors be what a branch or a loop has made of them; views from before do not know that."""
+    """Give traced values what a branch or a loop has computed for them; views from before are stale."""
     for tensor, new in changes:
         tensor.stand_for(new)
         tensor.memory.version += 1
@@ -265,4 +280,20 @@ def settle(changes: Sequence[tuple[TracedVariable, Any]]) -> None:
 
 
 class TracedParameter(TracedVariable, Parameter):
-    """What stands for a Parameter."""
+    """The variable of a captured Parameter."""
+
+
+def dialect_of(value: Any) -> type[Tensor]:
+    """The class of Tensors whose methods a value, a Tensor or that class itself has."""
+    if isinstance(value, TracedVariable):
+        return value.stands_for
+    return value if isinstance(value, type) else type(value) if isinstance(value, Tensor) else Tensor
+
+
+@cache
+def class_for(kind: Any, base: Any) -> type[TracedVariable]:
+    """The class of the variables that stand for Tensors of a class, with the methods of its dialect."""
+    own: Any = next(k for k in kind.__mro__ if not issubclass(k, EagerParameter))
+    if own.dialect is None:
+        return base
+    return type(f"Traced{own.__name__}", (own.dialect, base), {"stands_for": own})

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from app.display import Displayed
 from app.errors import AppError, OperatorError
 from app.ops.call_cache import CallCache, kinds_of
 from app.ops.dtype import canonical
@@ -37,7 +38,7 @@ from app.ops.values import (
 )
 
 
-class OpDef:
+class OpDef(Displayed):
     """An operator: its name, shape inference, kernel and gradient rules. Calling it applies the operator to values."""
 
     public: Public | None = None

@@ -118,6 +118,10 @@ class Optimizer:
         attr = getattr(parameter, "attr", None)
         return group.learning_rate * (1.0 if attr is None else float(attr.learning_rate))
 
+    def _rate(self, group: Group, parameter: Any) -> tuple[Any, float]:
+        """The object whose `get_lr()` is the learning rate of a parameter, and a factor of it."""
+        return self, self._factor(group, parameter)
+
     # Eagerly
 
     @no_grad()
@@ -126,22 +130,23 @@ class Optimizer:
         if self.groups is None:
             raise AppError(f"{type(self).__name__} was made without parameters=; it has nothing to change")
         tracer = modes().tracer
-        rates: dict[tuple[float, str], Any] = {}
+        rates: dict[tuple[int, float, str], Any] = {}
         for group in self.groups:
             pairs = [(p, p.grad) for p in group.params if p.grad is not None and not p.stop_gradient]
             if tracer is not None:
                 pairs = [(p, tracer.gradient_of(p)) for p, _ in pairs]
             for parameter, gradient in pairs if group.grad_clip is None else group.grad_clip(pairs):
-                factor, kind = self._factor(group, parameter), parameter.dtype
-                rate = rates.get((factor, kind))
+                source, factor = self._rate(group, parameter)
+                key = id(source), factor, parameter.dtype
+                rate = rates.get(key)
                 if rate is None:
                     dtype = remembered_as(parameter)
                     rate = (
-                        np.asarray(self.get_lr() * factor, dtype)
+                        np.asarray(source.get_lr() * factor, dtype)
                         if tracer is None
-                        else tracer.rate(self, factor, dtype)
+                        else tracer.rate(source, factor, dtype)
                     )
-                    rates[factor, kind] = rate
+                    rates[key] = rate
                 self._step_one(group, parameter, gradient, rate, self._states_of(parameter, group))
         self.advance()
 

@@ -11,10 +11,14 @@ from app.report import wording
 _OUT_OF_SIGHT = 1e100
 """Beyond this no axis goes, as the room between its ends must be a number too."""
 
+UNITS = ("", "whole", "share", "seconds", "count")
+_LONG = 1e7
+"""From here on, numbers are written with an exponent."""
+
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from one value to another. `unit` says how values are written: "", "share", "seconds" or "count"."""
+    """An axis from one value to another, whose values are written as `unit` says: one of `UNITS`."""
 
     label: str
     low: float
@@ -35,7 +39,7 @@ class Axis:
             tens, more = ([f * 10.0**p for p in powers for f in factors] for factors in ((1,), (1, 2, 5)))
             tens, more = ([v for v in values if self.low <= v <= self.high] for values in (tens, more))
             return tens if len(tens) > 2 else more
-        least = (self.high - self.low) / most
+        least = max((self.high - self.low) / most, 1.0 if self.unit == "whole" else 0.0)
         size = 10.0 ** math.floor(math.log10(least))
         step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= least)
         return [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
@@ -49,6 +53,8 @@ class Axis:
         if self.unit == "count":
             size, name = next(((s, n) for s, n in ((1e6, "M"), (1e3, "k")) if value >= s), (1, ""))
             return f"{value / size:.4g}{name}"
+        if abs(value) >= _LONG or 0 < abs(value) < 1 / _LONG:
+            return f"{value:.4g}"
         return f"{round(value, 9):,.10g}"
 
 

@@ -1,7 +1,8 @@
 """Charts as SVG that a page can show at any width, and as data for the script that zooms into them.
 
-The curves stand in a coordinate system of their own, 0 to 1000 both ways, that is stretched to the room there is;
-marks and their words are placed by per cent, so that they keep their size. To zoom is to show a part of the curves.
+The curves have a coordinate system of their own, 0 to 1000 both ways, which is stretched to the space there is. Ticks,
+their labels and the markers of points are placed by per cent, so that they keep their size. Zooming shows a part of the
+curves. Operators are told apart by colour, dashes and markers, and a click on a name shows its curves alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SPAN = 1000
 POINTS = 400
 """How many points a curve is drawn with at most: more are brought together."""
 FEW = 40
-"""Up to how many points each has a dot, and a row of the table."""
+"""Up to how many points each has a marker, and a row of the table."""
 
 Point = tuple[float, float, float, float]
 """x, y, and the least and the greatest y where there are several."""
@@ -27,7 +28,7 @@ Point = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """A curve, of few enough points. `colour` counts the operators; what is `faint` stands back behind others."""
+    """A curve, of few enough points. `colour` is the number of the operator; a `faint` curve is drawn behind others."""
 
     name: str
     points: Sequence[Point]
@@ -40,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over a common axis. `unit` is how values are written: "", "share", "seconds" or "count"."""
+    """Curves over a common axis. For units see `Axis`."""
 
     name: str
     title: str
@@ -49,7 +50,34 @@ class Chart:
     lines: Sequence[Line]
     x_unit: str = ""
     y_unit: str = ""
-    log: bool = False
+    log_x: bool = False
+    log_y: bool = False
+
+
+STYLES = 8
+"""How many combinations of colour, dashes and marker there are."""
+_MARKERS = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # a circle
+    "M-3.6-3.6h7.2v7.2h-7.2z",  # a square
+    "M0-4.8L4.6 3.6h-9.2z",  # a triangle
+    "M0-5.2L4.6 0L0 5.2L-4.6 0z",  # a diamond
+)
+
+
+def style_of(colour: int) -> int:
+    """The number of the style that an operator's curves are drawn in."""
+    return colour % STYLES
+
+
+def markers() -> Element:
+    """The markers, to be put into a page once."""
+    shapes = [tag("path", id=f"marker{n}", d=d) for n, d in enumerate(_MARKERS)]
+    return tag("svg", tag("defs", shapes), width="0", height="0", class_="markers", aria_hidden="true")
+
+
+def marker(style: int, x: str, y: str) -> Element:
+    """The marker of a style at a place."""
+    return tag("use", href=f"#marker{style % len(_MARKERS)}", x=x, y=y)
 
 
 def draw(chart: Chart) -> Element:
@@ -60,6 +88,7 @@ def draw(chart: Chart) -> Element:
         "div",
         tag("svg", _grid(x, y), class_="grid", aria_hidden="true"),
         tag("svg", [part for line in lines for part in _curve(line, x, y)], **_STRETCHED, role="img", aria_label=label),
+        tag("svg", [_points(line, x, y) for line in lines], class_="points", aria_hidden="true"),
         class_="area",
     )
     return tag(
@@ -78,16 +107,18 @@ def draw(chart: Chart) -> Element:
 def axes(chart: Chart) -> tuple[Axis, Axis]:
     """The axes on which the whole chart can be seen."""
     points = [point for line in chart.lines for point in line.points]
-    x = around(chart.x, [point[0] for point in points], chart.x_unit, chart.log)
-    return x, around(chart.y, [value for point in points for value in point[1:]], chart.y_unit, chart.log, 0.06)
+    x = around(chart.x, [point[0] for point in points], chart.x_unit, chart.log_x)
+    return x, around(chart.y, [value for point in points for value in point[1:]], chart.y_unit, chart.log_y, 0.06)
 
 
 def data(chart: Chart) -> dict[str, Any]:
     """What the script has to know of a chart."""
     x, y = axes(chart)
     return {
-        "log": chart.log,
-        **{name: {"low": a.low, "high": a.high, "unit": a.unit, "label": a.label} for name, a in (("x", x), ("y", y))},
+        **{
+            name: {"low": a.low, "high": a.high, "unit": a.unit, "label": a.label, "log": a.log}
+            for name, a in (("x", x), ("y", y))
+        },
         "lines": [
             {"name": line.name, "colour": line.colour, "x": _short(line.points, 0), "y": _short(line.points, 1)}
             for line in chart.lines
@@ -118,27 +149,39 @@ def _fewer(points: Sequence[Point]) -> list[Point]:
 
 
 def _curve(line: Line, x: Axis, y: Axis) -> list[Element]:
-    """The band that several runs fill, the curve, and a dot for each point where there are few."""
-    kind = f"c{line.colour % 8}{' faint' if line.faint else ''}"
-    runs = _runs(line.points, x.log)
+    """The band that several runs fill, and the curve."""
+    kind = _kind(line)
+    runs = _runs(line.points, x.log, y.log)
     placed = [[(_at(x, p[0]), _at(y, p[1], down=True)) for p in run] for run in runs]
     path = "".join("M" + "L".join(f"{a} {b}" for a, b in run) for run in placed)
-    dots = "".join(f"M{a} {b}h0" for run in placed for a, b in run)
-    parts = [tag("path", class_=f"line {kind}", d=path)]
+    parts = [tag("path", class_=f"line {kind}", d=path, data_line=line.colour)]
     if any(p[2] != p[3] for run in runs for p in run) and not line.faint:
         edges = ([(p[0], p[3]) for p in run] + [(p[0], p[2]) for p in reversed(run)] for run in runs)
         band = "".join("M" + "L".join(f"{_at(x, a)} {_at(y, b, down=True)}" for a, b in edge) + "Z" for edge in edges)
-        parts.insert(0, tag("path", class_=f"band {kind}", d=band))
-    if len(line.points) <= FEW:
-        parts.append(tag("path", class_=f"dots {kind}", d=dots))
+        parts.insert(0, tag("path", class_=f"band {kind}", d=band, data_line=line.colour))
+    if line.faint and len(line.points) <= FEW:
+        dots = "".join(f"M{a} {b}h0" for run in placed for a, b in run)
+        parts.append(tag("path", class_=f"dots {kind}", d=dots, data_line=line.colour))
     return parts
 
 
-def _runs(points: Sequence[Point], log: bool) -> list[list[Point]]:
+def _kind(line: Line) -> str:
+    return f"c{style_of(line.colour)}{' faint' if line.faint else ''}"
+
+
+def _points(line: Line, x: Axis, y: Axis) -> Element:
+    """A marker for each point, where there are few."""
+    shown = [] if line.faint or len(line.points) > FEW else [p for run in _runs(line.points, x.log, y.log) for p in run]
+    style = style_of(line.colour)
+    places = [marker(style, _percent(x, point[0]), _percent(y, point[1], True)) for point in shown]
+    return tag("g", places, class_=f"mark {_kind(line)}", data_line=line.colour)
+
+
+def _runs(points: Sequence[Point], log_x: bool, log_y: bool) -> list[list[Point]]:
     """The points without those that cannot be drawn, where the curve is broken off."""
     runs: list[list[Point]] = [[]]
     for point in points:
-        if all(math.isfinite(value) and (value > 0 or not log) for value in point):
+        if all(map(math.isfinite, point)) and (point[0] > 0 or not log_x) and (min(point[1:]) > 0 or not log_y):
             runs[-1].append(point)
         elif runs[-1]:
             runs.append([])
@@ -182,9 +225,11 @@ def _named(lines: Sequence[Line]) -> list[Line]:
 
 
 def _key(line: Line) -> Element:
-    kind = f"line c{line.colour % 8}{' faint' if line.faint else ''}"
-    sample = tag("svg", tag("path", class_=kind, d="M0 6h28"), class_="key", viewBox="0 0 28 12", aria_hidden="true")
-    return tag("li", sample, line.name)
+    mark = None if line.faint else tag("g", marker(style_of(line.colour), "14", "6"), class_=f"mark {_kind(line)}")
+    sample = [tag("path", class_=f"line {_kind(line)}", d="M0 6h28"), mark]
+    return tag(
+        "li", tag("svg", sample, class_="key", viewBox="0 0 28 12", aria_hidden="true"), line.name, data_key=line.colour
+    )
 
 
 def _table(chart: Chart) -> Element:
@@ -202,7 +247,7 @@ def _table(chart: Chart) -> Element:
         for at in sorted({at for column in columns for at in column})
     ]
     if not rows:
-        return tag("p", "There are too many values for a table; metrics.jsonl has them all.", class_="note")
+        return tag("p", "There are too many values for a table; the files of the run have them all.", class_="note")
     table = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0")
     return tag("details", tag("summary", "Values as a table"), table)
 

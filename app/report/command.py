@@ -1,4 +1,4 @@
-"""`python -m app report`: make the report of a run again, from the run's folder."""
+"""`python -m app report`: make the report of a run again, from its folder, or an index over a folder of runs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ import argparse
 import sys
 from pathlib import Path
 
+from app.errors import MissingFileError
 from app.printing import say
+from app.report.index import runs_in, write_index
 from app.report.report import write_report
+from app.run.events import METRICS
 from app.run.folder import UNCHECKED, check_sums
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command line may say."""
-    parser.add_argument("run", metavar="RUN", type=Path, help="the folder of a run")
+    parser.add_argument("run", metavar="RUN", type=Path, help="the folder of a run, or one of runs: runs/")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report, and say where it is."""
-    checked = check_sums(options.run)
-    say(f"The report is {write_report(options.run)}")
+    """Write the report or the index, and say where it is."""
+    folder: Path = options.run
+    if not (folder / METRICS).exists() and (runs := runs_in(folder)):
+        say(f"The index is {write_index(folder, runs)}")
+        return 0
+    if not (folder / METRICS).exists() and folder.is_dir():
+        raise MissingFileError(f"{folder} is not the folder of a run, nor one of runs: there is no {METRICS} in it")
+    checked = check_sums(folder)
+    say(f"The report is {write_report(folder)}")
     if not checked:
-        say(f"note: {options.run}: {UNCHECKED}", sys.stderr)
+        say(f"note: {folder}: {UNCHECKED}", sys.stderr)
     return 0

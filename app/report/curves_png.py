@@ -7,13 +7,15 @@ from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from app.report.charts import Chart
+from app.report.charts import Chart, style_of
 from app.report.record import Record
 from app.report.sections import curves
 
 COLOURS = ("#0063a6", "#bd4b00", "#00775a", "#a03c78", "#7a5b00", "#4a4fc4", "#a3262a", "#4d5560")
-"""Those of the page in a light room."""
+"""Those of the page with a light background."""
+DASHES: tuple[Any, ...] = ("-", (0, (4, 3)), (0, (1, 2)), (0, (6, 2, 1, 2)))
 
 
 def curves_png(record: Record) -> bytes:
@@ -32,14 +34,21 @@ def curves_png(record: Record) -> bytes:
 def _draw(chart: Chart, axes: Any) -> None:
     for line in chart.lines:
         x, y, low, high = zip(*line.points, strict=True)
-        colour, style = COLOURS[line.colour % len(COLOURS)], "--" if line.colour % 2 else "-"
-        axes.plot(x, y, style, color=colour, linewidth=0.8 if line.faint else 1.8, alpha=0.5 if line.faint else 1)
+        style = style_of(line.colour)
+        colour = COLOURS[style]
+        width, alpha = (0.8, 0.5) if line.faint else (1.8, 1.0)
+        axes.plot(x, y, linestyle=DASHES[style % 4], color=colour, linewidth=width, alpha=alpha)
         if not line.faint:
-            axes.plot(x, y, "s" if line.colour % 2 else "o", color=colour, markersize=4, label=_as_it_is(line.name))
+            hollow = {"markerfacecolor": "white"} if style > 3 else {}
+            axes.plot(x, y, "os^D"[style % 4], color=colour, markersize=4, label=_as_it_is(line.name), **hollow)
             axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.set_title(chart.title, fontsize=11)
     axes.set_xlabel(f"{chart.x} in seconds" if chart.x_unit == "seconds" else chart.x)
     axes.set_ylabel(chart.y)
+    if chart.log_y:
+        axes.set_yscale("log")
+    if chart.x_unit == "whole":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[1]:  # no epoch was finished

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
+from xml.etree.ElementTree import Element
 
-from app.report.charts import data
+from app.report.charts import data, markers
 from app.report.markup import as_html, tag
 from app.report.record import Record
-from app.report.sections import costs, curves, mistakes, result, settings, units
+from app.report.sections import costs, curves, failures, mistakes, operators, result, settings, units
 from app.report.wording import listed
 from app.run.layers import told
 
 ASSETS = Path(__file__).parent / "assets"
-SECTIONS = (curves, costs, mistakes, units, settings)
+SECTIONS = (failures, curves, operators, costs, mistakes, units, settings)
 """What may follow the verdict, in this order; each knows whether there is anything for it to show."""
 
 
@@ -28,18 +29,23 @@ def page(record: Record) -> str:
     title = _title(record.operators)
     links = [tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections]
     charts = {f"chart-{chart.name}": data(chart) for section in sections for chart in section.charts}
-    style, script = (_asset(name) for name in ("report.css", "report.js"))
+    heading = [tag("h1", title), tag("p", _about(record), class_="about")]
+    heading.append(tag("nav", tag("ul", links), aria_label="Sections"))
+    content = [markers(), result.section(record), *(section.drawn() for section in sections)]
+    return whole_page(f"{title} – a run of opsmith", heading, content, "report.js", charts)
+
+
+def whole_page(title: str, heading: Sequence[Element], content: Sequence[Element], script: str, data: Any) -> str:
+    """A page of these parts, with one of the scripts and the data for it. Its policy allows that script alone."""
+    style, code = _asset("report.css"), _asset(script)
     parts = {
-        "policy": f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'",
-        "title": as_html(tag("title", f"{title} – a run of opsmith")),
-        "heading": as_html(tag("h1", title)),
-        "about": as_html(tag("p", _about(record), class_="about")),
-        "links": as_html(tag("ul", links)),
-        "verdict": as_html(result.section(record)),
-        "sections": "\n".join(as_html(section.drawn()) for section in sections),
-        "charts": _json(charts),
+        "policy": f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(code)}'",
+        "title": as_html(tag("title", title)),
+        "heading": "\n".join(map(as_html, heading)),
+        "content": "\n".join(map(as_html, content)),
+        "data": _json(data),
         "style": style,
-        "script": script,
+        "script": code,
     }
     return Template(_asset("page.html")).substitute(parts)
 

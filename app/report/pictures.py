@@ -21,8 +21,11 @@ def digit(pixels: np.ndarray) -> str:
     return _address(Image.fromarray(pixels, "L"))
 
 
-def weights(columns: np.ndarray, shape: tuple[int, int], across: int) -> str:
-    """The weights of each unit (a column) as a tile of this shape, side by side, `across` in a row."""
+def weights(columns: np.ndarray, shape: tuple[int, int], across: int) -> tuple[str, int, int]:
+    """The weights of each unit (a column) as a tile of this shape, side by side, `across` in a row.
+
+    Returns the address of the picture, its width and its height.
+    """
     from PIL import Image
 
     rows, width = shape
@@ -37,7 +40,7 @@ def weights(columns: np.ndarray, shape: tuple[int, int], across: int) -> str:
     picture = Image.fromarray(np.ascontiguousarray(sheet[:-1, :-1]), "P")
     picture.putpalette([*_BELOW * _STEPS, *_ABOVE * (_STEPS + 1)])
     opacity = bytes(round(255 * abs(level - _STEPS) / _STEPS) for level in range(2 * _STEPS + 1))
-    return _address(picture, transparency=opacity, bits=5)
+    return _address(picture, transparency=opacity, bits=5), *picture.size
 
 
 def _address(picture: Any, **options: Any) -> str:

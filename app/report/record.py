@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from app.errors import FileError
 from app.files import read_file
-from app.run import answers, events
+from app.report import comparison
+from app.report.comparison import Comparison
+from app.run import answers, events, profiles
 from app.run.answers import Answers
 from app.run.config import Config, load_kept_config
-from app.run.folder import COMPARISON, CONFIG, read_weights
+from app.run.folder import CONFIG, read_weights
+from app.run.profiles import Profile
 from app.run.yaml_text import MAX_BYTES
 
 FIRST_LAYER = "layers.0.weight"
@@ -30,6 +32,8 @@ class Record:
     config: Config
     config_text: str
     start: events.Start | None = None
+    checked: list[events.Checked] = field(default_factory=list)
+    nonfinite: list[events.Nonfinite] = field(default_factory=list)
     iterations: list[events.Iteration] = field(default_factory=list)
     epochs: list[events.Epoch] = field(default_factory=list)
     tested: list[events.Tested] = field(default_factory=list)
@@ -38,8 +42,9 @@ class Record:
     answers: Answers | None = None
     first_layers: dict[str, np.ndarray] = field(default_factory=dict)
     """Of each operator's network the weights between the pixels (rows) and the first units (columns)."""
-    verdicts: list[str] = field(default_factory=list)
-    """What `compare` found, in its own words."""
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    comparison: Comparison | None = None
+    """What `compare` found; None of a run with one seed."""
 
     @property
     def operators(self) -> list[str]:
@@ -72,6 +77,11 @@ class Record:
         """How many epochs an operator finished, with the seed that came furthest."""
         return max((epoch.epoch + 1 for epoch in self.epochs_of(operator)), default=0)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether an operator has not finished all its epochs, with the seed that came furthest."""
+        return any(self.finished(operator) < self.config.train.epochs for operator in self.operators)
+
     def last(self, operator: str) -> list[events.Epoch]:
         """The last epoch of an operator with each seed."""
         found = {epoch.seed: epoch for epoch in sorted(self.epochs_of(operator), key=lambda epoch: epoch.epoch)}
@@ -80,11 +90,23 @@ class Record:
 
 def read(folder: Path) -> Record:
     """What is known of the run in a folder."""
+    record = read_events(folder)
+    record.answers = answers.read(folder)
+    record.first_layers = _first_layers(folder, record.config)
+    record.profiles = profiles.read(folder)
+    record.comparison = comparison.read(folder)
+    return record
+
+
+def read_events(folder: Path) -> Record:
+    """What the configuration and the metrics of a run tell, which is soon read."""
     found = list(events.read(folder))
     path = folder / CONFIG
     config = load_kept_config(path)
     record = Record(folder, config, read_file(path, MAX_BYTES).decode("utf-8-sig"))
     lists: dict[type, list[Any]] = {
+        events.Checked: record.checked,
+        events.Nonfinite: record.nonfinite,
         events.Iteration: record.iterations,
         events.Epoch: record.epochs,
         events.Tested: record.tested,
@@ -94,29 +116,9 @@ def read(folder: Path) -> Record:
     for event in found:
         if isinstance(event, events.Start):
             record.start = event  # of a run that was resumed the last one tells
-        elif type(event) in lists:  # the page does not show steps that were not finite
+        else:
             lists[type(event)].append(event)
-    record.answers = answers.read(folder)
-    record.first_layers = _first_layers(folder, config)
-    record.verdicts = _verdicts(folder / COMPARISON)
     return record
-
-
-_LARGEST = 10_000_000
-"""Bytes of a comparison that are read."""
-
-
-class _Comparison(msgspec.Struct):
-    verdicts: list[str]
-
-
-def _verdicts(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    try:
-        return msgspec.json.decode(read_file(path, _LARGEST), type=_Comparison).verdicts
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
-        raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
 
 
 def _first_layers(folder: Path, config: Config) -> dict[str, np.ndarray]:

@@ -6,14 +6,23 @@ import math
 import statistics
 from collections.abc import Iterator
 
+import numpy as np
+
+from app.data.dataset import CLASSES
 from app.report.record import Record
-from app.report.wording import count, listed, seconds, share
+from app.report.sections.ranking import headline
+from app.report.wording import count, listed, number, seconds, share, spread
+from app.run.events import Nonfinite
+from app.run.summary import p_value
 
 
 def sentences(record: Record) -> list[str]:
     """What is to be said of a run, the most important first."""
-    told = record.verdicts or [*_disagreement(record), *_speed(record)]
-    return [*_accuracy(record), *_warnings(record), *told, *_dead(record)]
+    if record.comparison is not None:
+        told = [headline(record.comparison, record.tested_on), *_warnings(record)]
+    else:
+        told = [*_accuracy(record), *_warnings(record), *_disagreement(record), *_speed(record)]
+    return [*_wrong_gradients(record), *told, *_dead(record)]
 
 
 def ratios(record: Record, one: str, other: str) -> list[float]:
@@ -23,23 +32,63 @@ def ratios(record: Record, one: str, other: str) -> list[float]:
     return [a / b for a, b in pairs if a and b]
 
 
+def _wrong_gradients(record: Record) -> Iterator[str]:
+    for one in record.checked:
+        if one.state == "wrong":
+            yield f"{one.operator}: {one.words}. It was trained all the same, so its figures say nothing about it."
+
+
 def _warnings(record: Record) -> Iterator[str]:
     epochs = record.config.train.epochs
     finished = {operator: record.finished(operator) for operator in record.operators}
+    for operator, events in _by_operator(record.nonfinite).items():
+        many = f" This happened {len(events):,} times." if len(events) > 1 else ""
+        yield f"{operator}: {events[0].where}.{many}"
     if not any(finished.values()):
         yield "No epoch was finished, so there is little to show."
-    elif any(done < epochs for done in finished.values()):
+    elif record.unfinished:
         told = listed([f"{operator} {done}" for operator, done in finished.items()])
         yield f"The run was stopped before its end. Epochs finished, of {epochs}: {told}."
-    lost = [o for o in record.operators if any(epoch.test_loss is None for epoch in record.last(o))]
-    if lost:
-        yield f"The loss of {listed(lost)} became NaN or infinite: try a smaller train.learning_rate."
+    if lost := [operator for operator in record.operators if diverged(record, operator)]:
+        losses = [epoch.test_loss for operator in lost for epoch in record.last(operator)]
+        is_now = "NaN or infinite" if None in losses else f"up to {number(max(filter(None, losses)))}"
+        guessing = f"guessing gives {number(_GUESSING)}"
+        yield f"{listed(lost)} diverged: the loss is {is_now} ({guessing}). Try a smaller train.learning_rate."
+    if guessed := [operator for operator in record.operators if is_at_chance(record, operator)]:
+        yield f"{listed(guessed)} {'are' if len(guessed) > 1 else 'is'} at chance level ({100 / CLASSES:g} %)."
     if record.start is not None and record.start.data.sample:
         yield "This is the small sample, not the full MNIST; accuracies are lower than the full set gives."
 
 
+_GUESSING = math.log(CLASSES)
+"""The loss of a network that calls all classes equally likely."""
+
+
+def diverged(record: Record, operator: str) -> bool:
+    """Whether an operator's loss is NaN or infinite at the end, or far above that of guessing."""
+    losses = [epoch.test_loss for epoch in record.last(operator)]
+    return any(loss is None or loss > 10 * _GUESSING for loss in losses)
+
+
+def is_at_chance(record: Record, operator: str) -> bool:
+    """Whether an operator's network reads no better than one that always gives the most frequent answer."""
+    accuracies = _accuracies(record, operator)
+    labels = None if record.answers is None else record.answers.labels
+    share = 1 / CLASSES if labels is None else float(np.bincount(labels).max() / len(labels))
+    images = 10_000 if labels is None else len(labels)
+    least = share + 2 * math.sqrt(share * (1 - share) / images)
+    return bool(accuracies) and statistics.mean(accuracies) <= least
+
+
+def _by_operator(found: list[Nonfinite]) -> dict[str, list[Nonfinite]]:
+    grouped: dict[str, list[Nonfinite]] = {}
+    for event in found:
+        grouped.setdefault(event.operator, []).append(event)
+    return grouped
+
+
 def _accuracy(record: Record) -> Iterator[str]:
-    reached = {o: _spread(accuracies) for o in record.operators if (accuracies := _accuracies(record, o))}
+    reached = {o: spread(accuracies) for o in record.operators if (accuracies := _accuracies(record, o))}
     if not reached:
         return
     images = f"{record.tested_on} digits"
@@ -58,14 +107,9 @@ def _accuracies(record: Record, operator: str) -> list[float]:
     return [epoch.test_accuracy for epoch in record.last(operator) if epoch.test_accuracy is not None]
 
 
-def _spread(values: list[float]) -> str:
-    mean = share(statistics.mean(values))
-    return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
-
-
 def _disagreement(record: Record) -> Iterator[str]:
     found = record.answers
-    if found is None or len(found.predicted) != 2 or record.seeds > 1:
+    if found is None or len(found.predicted) != 2 or record.seeds > 1 or record.unfinished:
         return
     (one, other), disputed = found.predicted, len(found.disputed())
     if not disputed:
@@ -77,7 +121,7 @@ def _disagreement(record: Record) -> Iterator[str]:
     judged = "more than chance explains" if chance < 0.01 else "no more than chance explains"
     yield (
         f"They disagree about {count(disputed, 'image')}: {one} alone is right on {only_one}, {other} alone on "
-        f"{only_other}. That is {judged} between these two networks (sign test, p = {chance:.2g}); whether the "
+        f"{only_other}. That is {judged} between these two networks (sign test, {p_value(chance)}); whether the "
         "operators differ, more seeds tell."
     )
 

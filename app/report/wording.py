@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 _NOTHING = "no number"
@@ -11,6 +12,12 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 def share(value: float | None, digits: int = 2) -> str:
     """A share in per cent."""
     return _NOTHING if value is None else f"{100 * value:.{digits}f} %"
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean of shares, and their standard deviation where there are several."""
+    mean = share(statistics.fmean(values))
+    return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
 def number(value: float | None) -> str:

@@ -45,6 +45,7 @@ Interval = Annotated[  # of a variable length, as msgspec.inspect may crash on t
 ]
 Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds, greater than 0 and at most 1e9")]
 Switch = Annotated[bool, Meta(description="true or false")]
+Check = Annotated[bool | Literal["warn"], Meta(description="true, warn or false")]
 Folder = Annotated[str, Meta(pattern=r"\S", description="the name of a folder")]
 Source = Annotated[str, Meta(pattern=r"\S", description="'auto', 'sample' or the name of a folder")]
 Origin = Annotated[str, Meta(pattern=r"\S", description="an address, an npm:NAME@VERSION or 'sample'")]
@@ -124,6 +125,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     engine: Literal["compiled", "reference", "eager"] = "compiled"
     sparse: Literal["auto", "off"] = "auto"
     baseline: Activation | None = "relu"
+    check: Check = True
+    """Whether a wrong gradient of a custom operator ends the run before training; it is said alone with "warn"."""
     costs: Switch = True
     report: Switch = True
     dist: DistConfig = DistConfig()

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from app.printing import escaped
+from app.printing import alarm, escaped, figure
 from app.run.callbacks import Callback, Contestant, Position
 from app.run.events import Epoch, Event, json_line, line
 from app.run.live import LiveLines, Progress, can_draw, columns_of
@@ -48,6 +48,10 @@ class Console(Callback):
     def warn(self, text: str) -> None:
         """Something went wrong that does not end the run."""
         self.say(text)
+
+    def alarm(self, text: str) -> None:
+        """Something is wrong that nobody should miss."""
+        alarm(text, sys.stdout)
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
@@ -101,7 +105,7 @@ class Console(Callback):
         if self._every_epoch and (self._live is None or not sys.stdout.isatty()):
             of = position.iterations
             where = f"iteration {position.done - 1:>{len(str(of))}}/{of}"
-            self.say(f"{self._head(position)}  {where}  loss {loss:.4f}  accuracy {accuracy:.4f}")
+            self.say(f"{self._head(position)}  {where}  loss {figure(loss)}  accuracy {accuracy:.4f}")
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
         if self._live is not None:
@@ -121,7 +125,7 @@ class Console(Callback):
         if self._every_epoch:
             loss = float("nan") if result.test_loss is None else result.test_loss
             of = self._tested_on
-            figures = f"{of} accuracy {result.test_accuracy:.4f}  {of} loss {loss:.4f}  {result.seconds:.3f} s"
+            figures = f"{of} accuracy {result.test_accuracy:.4f}  {of} loss {figure(loss)}  {result.seconds:.3f} s"
             self.say(f"{self._head(position)}  {figures}")
 
     def end(self) -> None:
@@ -182,9 +186,19 @@ class Quiet(Console):
     def warn(self, text: str) -> None:
         print(escaped(text), file=sys.stderr)
 
+    def alarm(self, text: str) -> None:
+        alarm(text, sys.stderr)
+
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
         self._ending = True
         self.say(f"{text}\n\nThe run is in {folder}/")
+
+
+class Silent(Quiet):
+    """What goes wrong alone: for a program, which is given the result."""
+
+    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
+        """The result says it."""
 
 
 class Json(Quiet):

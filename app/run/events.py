@@ -47,6 +47,14 @@ class Start(Event, frozen=True, tag="start"):
     engines: dict[str, str]
 
 
+class Checked(Event, frozen=True, tag="checked"):
+    """What was found about the gradient of an operator before training; see `app.checking.before_training`."""
+
+    operator: str
+    state: str
+    words: str
+
+
 class Iteration(Event, frozen=True, tag="iteration"):
     """The loss and the accuracy of one batch in training."""
 
@@ -121,7 +129,8 @@ class Cost(Event, frozen=True, tag="cost"):
 
 Record = Callable[[Event], None]
 KINDS: dict[str, type[Event]] = {
-    str(kind.__struct_config__.tag): kind for kind in (Start, Iteration, Epoch, Tested, Activations, Nonfinite, Cost)
+    str(kind.__struct_config__.tag): kind
+    for kind in (Start, Checked, Iteration, Epoch, Tested, Activations, Nonfinite, Cost)
 }
 """The kinds of events. A line of another kind, as a later release may write it, is passed over."""
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.custom.gradcheck import gradcheck
-from app.custom.operator import CustomOperator
+from app.checking.before_training import check_gradient
 from app.data import Batches
 from app.engine.watch import OperatorRun, first_nonfinite, is_finite
-from app.errors import AppError, GradcheckError, OperatorError
+from app.errors import AppError, OperatorError
 from app.ranks.current import current
 from app.run.callbacks import Position
 from app.run.events import Epoch, Nonfinite, Record
@@ -18,8 +17,6 @@ from app.run.learners import PerIteration
 from app.run.learners.learner import State
 from app.run.network import Activation
 from app.run.steps import Steps, iteration, warnings_off
-from app.tensor import Tensor
-from app.tensor.tape import reachable
 
 _ADVICE = "\nThe weights kept are those from before it. train.on_nonfinite=skip leaves such a step out, and goes on."
 
@@ -153,9 +150,9 @@ def blame(look: OperatorRun | None, operator: str, activation: Activation | None
     width = max(len(name) for _, (name, _) in named)
     lines += [f"  {did:4}  {name:{width}}  {statistics(array)}" for did, (name, array) in named]
     if any(_largest(array) > _LARGE for _, array in look.inputs):
-        wrong = _wrong_gradient(activation) if activation is not None else ""
-        learning = "Numbers had grown that large before: is train.learning_rate too large?"
-        lines.append(f"The gradient of {operator} is wrong, too: {wrong}" if wrong else learning)
+        checked = check_gradient(activation.operator, operator, activation.settings) if activation is not None else None
+        wrong = f"{operator}: {checked.words}." if checked is not None and checked.wrong else ""
+        lines.append(wrong or "Numbers had grown that large before: is train.learning_rate too large?")
     return "\n".join(lines)
 
 
@@ -175,21 +172,3 @@ def statistics(array: np.ndarray) -> str:
 
 def _largest(array: np.ndarray) -> float:
     return float(np.max(np.abs(array.astype(np.float64)), initial=0.0)) if array.dtype.kind == "f" else 0.0
-
-
-def _wrong_gradient(activation: Activation) -> str:
-    """What is wrong with the operator's gradient by finite differences, in a line; '' where nothing is.
-
-    A surrogate differs from them on purpose, so it is not checked.
-    """
-    x = Tensor(np.random.default_rng(0).normal(0.0, 2.0, (3, 4)), stop_gradient=False)
-    try:
-        operator = activation.for_one_layer()
-        applied = [node.definition for node in reachable([operator(x).source])]
-        if not any(isinstance(one, CustomOperator) and one.surrogate for one in applied):
-            gradcheck(operator, x)
-    except GradcheckError as error:
-        return str(error).partition("\n")[0]
-    except Exception:  # one that does not work on such numbers is none to examine here
-        return ""
-    return ""

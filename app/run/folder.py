@@ -31,9 +31,14 @@ from app.static.model_file import WEIGHTS as VALUES_ENDING
 from app.static.model_file import SavedModel, write_model
 
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
-COMPARISON, ANSWERS = "comparison.json", "answers.safetensors"
+COMPARISON, ANSWERS, PROFILES = "comparison.json", "answers.safetensors", "operators.json"
 MODEL = "model"
 """What the names of the files of the network for use begin with."""
+
+
+def source_file(operator: str) -> str:
+    """The file for the source of an operator that no name leads to, such as one of a notebook's cell."""
+    return f"operator-{operator}.py"
 
 
 class RunFolder:
@@ -223,7 +228,7 @@ UNCHECKED = (
     f"it has no {SUMS}, as the run has not ended or is of an earlier release, so its files cannot be checked for damage"
 )
 """What there is to say of the folder of a run that `check` gives False for."""
-_KEPT = (CONFIG, METRICS, SUMMARY, COMPARISON, ANSWERS, MODEL + MODEL_ENDING, MODEL + VALUES_ENDING)
+_KEPT = (CONFIG, METRICS, SUMMARY, COMPARISON, ANSWERS, PROFILES, MODEL + MODEL_ENDING, MODEL + VALUES_ENDING)
 _LARGEST = 1_000_000
 
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from app.printing import cells
+from app.printing import cells, figure
 from app.run.callbacks import Position
 
 CLEAR = "\r\x1b[J"
@@ -155,7 +155,7 @@ class Progress:
             (name, 0),
             (f"{'epoch ' if columns >= 60 else ''}{self._epoch + 1}/{self._epochs}", 1),
             (f"{self._share:4.0%}", 6),
-            (f"loss {self._loss:.4f}", 2),
+            (f"loss {figure(self._loss)}", 2),
             (f"accuracy {self._accuracy:.4f}", 4),
             (f"{_short(self._speed)} images/s", 5),
             (self._left(), 3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from app.custom.lookup import find_operator, split_settings, values_taken
+from app.custom.operator import written_as
 from app.data.dataset import CLASSES
 from app.engine import Scope
 from app.errors import AppError, ConfigError, OperatorError, ShapeError
@@ -18,6 +20,7 @@ from app.graph import Program, names, program_guard, static_mode
 from app.nn import BatchNorm1D, Conv2D, Dropout, Layer, Linear, ParamAttr, Sequential, functional
 from app.nn.functional.convolution import padding_of, pair
 from app.nn.initializer import Initializer, KaimingUniform, XavierUniform
+from app.ops import REGISTRY
 from app.ops.methods import ValueMethods
 from app.ops.shaping import flatten, reshape
 from app.ops.spec import UNKNOWN
@@ -44,6 +47,22 @@ class Activation:
     """The file of the user's that it was found in, as the user named it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the name sets, as in `custom.leaky_relu(slope=0.2)`."""
+
+    @property
+    def has_name(self) -> bool:
+        """Whether another process finds the operator by its name, or in its file."""
+        name = split_settings(self.name)[0]
+        return bool(self.home) or name.startswith("custom.") or self.operator is REGISTRY.get(name)
+
+    @property
+    def source(self) -> str:
+        """The source of the user's function or class; '' where it cannot be read."""
+        thing = getattr(self.operator, "__self__", self.operator)  # a PyLayer is used through its apply
+        texts = [written_as(thing), getattr(thing, "backward_function", None)]
+        try:
+            return "\n".join(dict.fromkeys(inspect.getsource(text) for text in texts if text is not None))
+        except (OSError, TypeError):
+            return ""
 
     def for_one_layer(self) -> Activation:
         """The same for one hidden layer alone: of a class of Layers a new one, so that it has its own parameters."""
@@ -161,6 +180,11 @@ class Network(Layer):
 
     def outputs(self, image: Any) -> list[Any]:
         """What each layer with an operator gives, after that, and then the scores of the classes."""
+        applied, scores = self.applied(image)
+        return [*(made for _, made in applied), scores]
+
+    def applied(self, image: Any) -> tuple[list[tuple[Any, Any]], Any]:
+        """What each operator between layers is given and makes, and the scores of the classes."""
         x = image.astype("float32") * self.scale + self.shift
         if len(self.first_shape) > 1:
             x = reshape(x, [-1, *self.first_shape])
@@ -168,9 +192,9 @@ class Network(Layer):
         for step, operator in zip(self.steps, self.between, strict=True):
             x = step(x)
             if operator is not None:
-                x = operator(x)
-                found.append(x)
-        return [*found, x]
+                given, x = x, operator(x)
+                found.append((given, x))
+        return found, x
 
 
 def _operator(wanted: bool | str, compared: Activation) -> Activation | None:

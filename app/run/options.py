@@ -30,6 +30,11 @@ def add_custom_op(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--custom-op", action="append", default=[], metavar="FILE", help=about)
 
 
+def add_anyway(parser: argparse.ArgumentParser) -> None:
+    """Declare how a user trains in spite of a wrong gradient."""
+    parser.add_argument("--anyway", action="store_true", help="train although a gradient is wrong, as check=warn does")
+
+
 def add_output(parser: argparse._ActionsContainer) -> None:
     """Declare how a user chooses what is printed; see `app.run.console`."""
     choice = parser.add_mutually_exclusive_group()

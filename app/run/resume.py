@@ -19,8 +19,10 @@ from app.run.former import updated
 from app.run.loop import Start
 from app.run.network import Activation
 
-_FREE = {"data.folder", "data.sources", "train.checkpoint_every"}
-"""Where data is found, as the images themselves are compared; how often a checkpoint is written."""
+_FREE = {"check", "data.folder", "data.sources", "train.checkpoint_every"}
+"""Where data is found, as the images themselves are compared; how often a checkpoint is written; the check, which is
+done by then.
+"""
 
 
 def check_config(before: Mapping[str, Any], now: Config) -> None:

@@ -31,12 +31,15 @@ from app.run.console import COMPILING, Console
 from app.run.costs import COMPARED_SECONDS, COMPARED_SIZES, SECONDS, SIZES, measure_costs
 from app.run.events import Cost, Epoch, Event, Record, with_seed
 from app.run.finite import steps_for
-from app.run.folder import COMPARISON, RunFolder, write_sums
+from app.run.folder import COMPARISON, RunFolder, source_file, write_sums
+from app.run.gradients import check_gradients, gradients_told
 from app.run.interruption import Interruption
 from app.run.learners import make_learner
 from app.run.loop import Start, TrainingLoop
 from app.run.metrics import Metrics, start_event
 from app.run.network import Activation, model_for_use
+from app.run.profiles import Profile, profile
+from app.run.profiles import keep as keep_profiles
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
 from app.run.resume import check_sources, sources_of
 from app.run.statistics import Difference, Outcome, as_data, differences
@@ -62,6 +65,15 @@ class Result:
     """For each operator the weights of its network, by their paths; those of the first seed."""
     differences: list[Difference] = field(default_factory=list)
     """How the operators differ from the first one. Only a comparison tests this."""
+    text: str = ""
+    """The tables and verdicts that end the run, as its summary.txt has them."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """The same as plain data."""
+    tested: dict[str, list[float]] = field(default_factory=dict)
+    """For each operator its accuracies on the test images, where its epochs were tested on validation images."""
+    image: tuple[int, int] = (28, 28)
+    """The rows and columns of the images."""
+    interrupted: bool = False
 
 
 class Run:
@@ -77,10 +89,13 @@ class Run:
         workers: OpenExecutor | None = None,
         found: Checkpoint | None = None,
         write_report: ReportWriter | None = None,
+        keep_interrupted: bool = False,
     ):
         self._config, self._activations, self._console = config, activations, console
         self._workers = workers
         """Where the trainings of a comparison run side by side; without, they run here."""
+        self._keep_interrupted = keep_interrupted
+        """Whether a run that Ctrl-C ends gives what it has, rather than raise KeyboardInterrupt."""
         self._compared = seeds is not None
         """Whether differences are tested; without, it is one run by the configuration's own seed."""
         self._seeds = [config.seed] if seeds is None else seeds
@@ -89,6 +104,8 @@ class Run:
         if found is not None:
             check_sources(found.operators, self._sources)
         self._world = ranks_of(config)
+        self._checked = [] if found is not None else check_gradients(config, activations, self._world, console)
+        """What was found about the operators' gradients. A run that goes on was checked when it began."""
         self._dataset = self._data_set()
         begin_alike(self._world, config, self._dataset, activations, found)
         self._trained: dict[int, dict[str, Trained]] = {}
@@ -109,19 +126,28 @@ class Run:
 
     def go(self, open_folder: Callable[[Config], RunFolder], note: str = "") -> Result:
         """Train from the beginning, or from the checkpoint. Only rank 0 opens and writes the folder."""
-        with Interruption() as self._interruption:
-            first = self._enter(self._seeds[0])
-            self._introduce(first, note)
-            self._warm_up(first)
-            state = RunState(self._config, self._dataset, self._sources, first)
-            if self._found is not None:
-                state.restore(self._found)
-            with ExitStack() as kept:
-                folder = kept.enter_context(open_folder(self._config)) if self._world.rank == 0 else None
-                if folder is not None:
-                    kept.enter_context(self._ending(first, folder))
-                self._train_all(first, folder, state)
-        return self._result(first, folder)
+        folder, interrupted = None, False
+        try:
+            with Interruption() as self._interruption:
+                first = self._enter(self._seeds[0])
+                self._introduce(first, note)
+                self._warm_up(first)
+                state = RunState(self._config, self._dataset, self._sources, first)
+                if self._found is not None:
+                    state.restore(self._found)
+                with ExitStack() as kept:
+                    folder = kept.enter_context(open_folder(self._config)) if self._world.rank == 0 else None
+                    if folder is not None:
+                        kept.enter_context(self._ending(first, folder))
+                        for activation in self._activations:
+                            if not activation.has_name:
+                                folder.save_text(source_file(activation.name), activation.source)
+                    self._train_all(first, folder, state)
+        except KeyboardInterrupt:
+            if not self._keep_interrupted or folder is None:
+                raise
+            interrupted = True
+        return self._result(first, folder, interrupted)
 
     def _enter(self, seed: int) -> list[Contestant]:
         """The operators in their networks, with the first weights that a seed gives."""
@@ -133,7 +159,7 @@ class Run:
 
     def _introduce(self, entered: Sequence[Contestant], note: str) -> None:
         ranks, seeds = ranks_told(self._world, self._config), self._seeds if self._compared else ()
-        told = introduction(self._config, self._dataset, entered, ranks, seeds)
+        told = introduction(self._config, self._dataset, entered, ranks, seeds, gradients_told(self._checked))
         self._console.say(told + (f"{note}\n" if note else ""))
 
     def _warm_up(self, entered: Sequence[Contestant]) -> None:
@@ -155,6 +181,8 @@ class Run:
 
         if self._found is None:
             record(start_event(self._dataset, first))
+            for checked in self._checked:
+                record(checked)
         if self._workers is not None:
             self._train_side_by_side(first, record)
         else:
@@ -324,10 +352,17 @@ class Run:
         finally:
             text, data = self._told(entered, self._console.columns)
             if can_go_on:
-                text += f"\nGo on with: {_resume_command(folder.path, self._activations)}"
+                text += f"\nGo on with: {_resume_words(folder.path, self._activations)}"
             self._console.conclude(text, data, str(folder.path))
         if not at_once:
-            report_run(folder.path, self._dataset, lambda: self._all_scores(entered), self._console, self._writer())
+            report_run(
+                folder.path,
+                self._dataset,
+                lambda: self._all_scores(entered),
+                self._console,
+                self._writer(),
+                lambda: self._profiles(entered),
+            )
         for note in notes:
             self._console.warn(note)
 
@@ -390,19 +425,38 @@ class Run:
             return found
         return {c.operator: scores_of(c, self._dataset, self._config) for c in entered}
 
+    def _profiles(self, entered: Sequence[Contestant]) -> list[Profile]:
+        """What is known of the operators, by the networks of the first seed."""
+        of_first = self._of_first_seed()
+        if len(of_first) < len(entered) and self._workers is None:
+            return [one for contestant in entered if (one := profile(contestant, self._dataset)) is not None]
+        return [trained.profile for trained in of_first.values() if trained.profile is not None]
+
     def _writer(self) -> ReportWriter | None:
         return self._write_report if self._config.report else None
 
-    def _result(self, entered: Sequence[Contestant], folder: RunFolder | None) -> Result:
+    def _result(self, entered: Sequence[Contestant], folder: RunFolder | None, interrupted: bool) -> Result:
+        text, data = self._told(entered, None)
+        outcomes = self._outcomes() if self._compared else []
+        tested = {o.operator: o.tested for o in outcomes} if self._compared else _tested_once(entered)
         return Result(
             self._config,
             None if folder is None else folder.path,
-            {outcome.operator: outcome.epochs for outcome in self._outcomes()}
+            {outcome.operator: outcome.epochs for outcome in outcomes}
             if self._compared
             else {contestant.operator: [contestant.epochs] for contestant in entered},
             self._weights(entered),
             self._differences(),
+            text,
+            data,
+            tested,
+            self._dataset.image_shape,
+            interrupted,
         )
+
+
+def _tested_once(entered: Sequence[Contestant]) -> dict[str, list[float]]:
+    return {c.operator: [] if c.tested is None else [c.tested.accuracy] for c in entered}
 
 
 def report_run(
@@ -411,8 +465,10 @@ def report_run(
     scores: Callable[[], Mapping[str, np.ndarray]],
     console: Console,
     write: ReportWriter | None,
+    profiles: Callable[[], list[Profile]] = list,
 ) -> None:
-    """Keep the networks' answers to the test images and the hashes of all files, and write the report.
+    """Keep the networks' answers to the test images, what is known of the operators and the hashes of all files, and
+    write the report.
 
     A run whose report cannot be written has not failed, so the reason is a note. Without a writer only hashes are kept.
     """
@@ -425,12 +481,23 @@ def report_run(
                 with warnings_off():
                     if found := scores():
                         keep(answers(dataset, found), folder)
+                    if known := profiles():
+                        keep_profiles(known, folder)
             finally:
                 write_sums(folder)
             page = write(folder)
         console.say(f"The report is {page}")
     except Exception as error:
         console.warn(f"note: there is no whole report of this run: {error}")
+
+
+def _resume_words(folder: Path, activations: Sequence[Activation]) -> str:
+    """How to resume a run: a command, or a call where an operator has to be handed over."""
+    unnamed = [activation for activation in activations if not activation.has_name]
+    if not unnamed:
+        return _resume_command(folder, activations)
+    names, files = (", ".join(words(a.name) for a in unnamed) for words in (str, source_file))
+    return f"app.resume({str(folder)!r}, [{names}])  (define {names} again first; the source is in {files})"
 
 
 def _resume_command(folder: Path, activations: Sequence[Activation]) -> str:

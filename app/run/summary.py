@@ -18,11 +18,17 @@ from app.run.statistics import LEVEL, Difference, Estimate, Outcome, time_ratio
 
 
 def introduction(
-    config: Config, dataset: Dataset, entered: Sequence[Contestant], ranks: str = "", seeds: Sequence[int] = ()
+    config: Config,
+    dataset: Dataset,
+    entered: Sequence[Contestant],
+    ranks: str = "",
+    seeds: Sequence[int] = (),
+    gradients: Sequence[str] = (),
 ) -> str:
     """What is trained, on what, with which seeds if there are several.
 
-    `ranks` is a line about the ranks that share the work, if there are many.
+    `ranks` is a line about the ranks that share the work, if there are many; `gradients` are lines about the operators'
+    gradients.
     """
     train, test = len(dataset.train_images), len(dataset.test_images)
     held = ""
@@ -37,6 +43,7 @@ def introduction(
         *_sample_note(dataset),
         f"Network {widths} with {operators}; engine {config.engine}, seed {config.seed}",
         *([ranks] if ranks else []),
+        *gradients,
     ]
     width = max(len(contestant.operator) for contestant in entered)
     lines += [f"{c.operator:{width}}  {how}" for c in entered if (how := c.learner.how())]
@@ -227,9 +234,11 @@ def verdicts(found: Sequence[Difference], seeds: int, tested_on: str = "test") -
 def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
     if d.identical:
         return Verdict("same", f"{d.operator} trained to the weights of {d.first}, to the last bit")
-    figures = f"{d.accuracy.mean:+.4f}{_between(d.accuracy, '+.4f')}, {_p(d.p_accuracy)}"
+    figures = f"{d.accuracy.mean:+.4f}{_between(d.accuracy, '+.4f')}, {p_value(d.p_accuracy)}"
     if d.p_accuracy > LEVEL:
-        images = f"; over the {tested_on} images alone, {_p(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
+        images = (
+            f"; over the {tested_on} images alone, {p_value(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
+        )
         return Verdict(
             "unclear", f"{_cannot(seeds)} the accuracies of {d.operator} and {d.first} apart: {figures}{images}"
         )
@@ -238,7 +247,7 @@ def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
 
 
 def _of_speed(d: Difference, seeds: int) -> Verdict:
-    figures = f"an epoch takes {d.speed.mean:.2f} times as long{_between(d.speed, '.2f')}, {_p(d.p_speed)}"
+    figures = f"an epoch takes {d.speed.mean:.2f} times as long{_between(d.speed, '.2f')}, {p_value(d.p_speed)}"
     if d.p_speed > LEVEL:
         return Verdict("unclear", f"{_cannot(seeds)} the speeds of {d.operator} and {d.first} apart: {figures}")
     than = f"{'slower' if d.speed.mean > 1 else 'faster'} than {d.first}"
@@ -268,7 +277,8 @@ def _between(estimate: Estimate, form: str) -> str:
     return f" ({estimate.low:{form}} to {estimate.high:{form}})" if math.isfinite(estimate.high) else ""
 
 
-def _p(p: float) -> str:
+def p_value(p: float) -> str:
+    """A p-value in words; never zero."""
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
 
 

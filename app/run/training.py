@@ -7,22 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from app.data import Batches, Dataset, load
 from app.errors import DataError
-from app.run.callbacks import Callback, Contestant
+from app.run.callbacks import Callback, Contestant, Position
 from app.run.checkpoints import data_hash
 from app.run.config import Config, DataConfig
 from app.run.events import Epoch, Event, Record, Tested
 from app.run.finite import steps_for
-from app.run.learners import make_learner
+from app.run.learners import Learner, PerIteration, make_learner
 from app.run.loop import TrainingLoop, overall
 from app.run.metrics import Metrics
-from app.run.network import find_activations
+from app.run.network import Activation, find_activations
+from app.run.profiles import Profile, profile
 from app.run.resume import check_sources, sources_of
-from app.run.steps import warm_up, warnings_off
+from app.run.steps import Steps, warm_up, warnings_off
 from app.run.trust import Trust
 
 
@@ -42,6 +44,8 @@ class Trained:
     weights: dict[str, np.ndarray]
     """The trained weights, and the scores of the images below; empty unless they are to be kept."""
     scores: np.ndarray | None
+    profile: Profile | None = None
+    """What is known of the operator, where the weights are kept."""
     events: list[Event] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -100,6 +104,33 @@ def _train_one(job: Job) -> Trained:
     return found
 
 
+class _TestedElsewhere(Steps):
+    """Steps of learners whose networks are tested by others, which take over their weights."""
+
+    def __init__(self, testers: Mapping[str, Learner]):
+        self._testers = testers
+
+    def measure(self, position: Position, tests: Batches) -> PerIteration:
+        tester = self._testers[position.contestant.operator]
+        tester.restore(position.contestant.learner.state())
+        return tester.measure(tests)
+
+
+def train_in_turns(config: Config, activations: Sequence[Activation], dataset: Dataset) -> list[list[Epoch]]:
+    """Train several operators, epoch by epoch in turns, and keep nothing; gives the epochs of each.
+
+    They are tested on the reference engine: a test pass that runs a few times is not worth compiling.
+    """
+    shape, train = dataset.image_shape, config.train
+    entered = [Contestant(a.name, make_learner(config, a, shape), activation=a) for a in activations]
+    for contestant in entered:
+        warm_up(contestant, Batches(dataset.train_images, dataset.train_labels, None, train.batch_size)[:1])
+    tested = msgspec.structs.replace(config, engine="reference")
+    steps = _TestedElsewhere({a.name: make_learner(tested, a, shape) for a in activations})
+    TrainingLoop(config, dataset, entered, [], steps=steps).run()
+    return [contestant.epochs for contestant in entered]
+
+
 @lru_cache(maxsize=1)  # for the next training of this worker
 def _data_set(data: DataConfig, seed: int) -> Dataset:
     """The data set of a configuration, with its validation images held back."""
@@ -130,6 +161,7 @@ def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool
         fingerprint(weights),
         weights if keep else {},
         scores if keep else None,
+        profile(contestant, dataset) if keep and config.report else None,
     )
 
 

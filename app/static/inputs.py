@@ -32,6 +32,11 @@ class InputSpec:
         """The InputSpec of a Tensor or a Variable."""
         return cls(tensor.shape, tensor.dtype, name or tensor.name)
 
+    @classmethod
+    def from_numpy(cls, ndarray: np.ndarray, name: str | None = None) -> InputSpec:
+        """The InputSpec of an array."""
+        return cls(ndarray.shape, ndarray.dtype, name)
+
     def __repr__(self) -> str:
         return f"InputSpec(shape={self.shape}, dtype={self.dtype}, name={self.name})"
 

@@ -30,7 +30,7 @@ def fc(
     num_flatten_dims: int = 1,
     weight_attr: Any = None,
     bias_attr: Any = None,
-    activation: str | None = None,
+    activation: str | Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
     """A fully connected layer: `activation(x @ w + b)`; of several inputs, each with its own weight, the sum.
@@ -52,7 +52,7 @@ def fc(
         if bias_attr is not False:
             bias = names.generate(f"{scope}.b")
             out = out + create_parameter([size], inputs[0].dtype, bias_attr, is_bias=True, name=bias)
-        return _activated(out, activation)
+        return activated(out, activation)
 
 
 def conv2d(
@@ -66,7 +66,7 @@ def conv2d(
     param_attr: Any = None,
     bias_attr: Any = None,
     use_cudnn: bool = True,
-    act: str | None = None,
+    act: str | Callable[..., Any] | None = None,
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Any:
@@ -80,12 +80,12 @@ def conv2d(
             input.shape[1], num_filters, filter_size, stride, padding, dilation, groups or 1, **settings,
             name=name or "conv2d",
         )  # fmt: skip
-        return _activated(layer(input), act)
+        return activated(layer(input), act)
 
 
 def batch_norm(
     input: Any,
-    act: str | None = None,
+    act: str | Callable[..., Any] | None = None,
     is_test: bool = False,
     momentum: float = 0.9,
     epsilon: float = 1e-05,
@@ -113,10 +113,11 @@ def batch_norm(
             name=name or "batch_norm", moving_mean_name=moving_mean_name, moving_variance_name=moving_variance_name,
         )  # fmt: skip
         layer.training = not is_test
-        return _activated(layer(input), act)
+        return activated(layer(input), act)
 
 
-def _activated(out: Any, activation: str | None) -> Any:
+def activated(out: Any, activation: str | Callable[..., Any] | None) -> Any:
+    """A value after the activation of a name, or after a function; without one, itself."""
     if activation is None:
         return out
     return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)

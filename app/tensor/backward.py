@@ -27,6 +27,7 @@ from app.errors import (
 from app.graph.autodiff import Recorded, reverse_walk
 from app.listed import as_list
 from app.ops.values import Gradient
+from app.tensor.anomaly import checked, detect_anomaly
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
 
@@ -74,6 +75,8 @@ def _walk(
         calls: Iterable[Recorded] = nodes
         if create_graph:
             calls = [DifferentiableNode(node, kind) for node in nodes]
+        if detect_anomaly.on:
+            calls = checked(calls, gradients)
         reverse_walk(calls, gradients, complete)
     finally:
         reset_modes(outside)
@@ -235,6 +238,10 @@ def run_backward(
     inputs: Any = None,
 ) -> None:
     """`backward` for lists."""
+    tracer = modes().tracer
+    if tracer is not None:
+        tracer.backward(tensors, starts, inputs)
+        return
     if not _any_requires_gradient(tensors):
         return
     outside = len(_callbacks_of_thread()) if _callbacks else 0  # callbacks of an outer backward pass

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from app.errors import DtypeError, InPlaceError, ShapeError
 from app.ops.broadcasting import sum_to
-from app.ops.definition import OpDef, apply
+from app.ops.definition import REGISTRY, OpDef, apply
 from app.ops.indexing import Index, index_items, take_items
 from app.ops.public import PUBLIC
 from app.ops.shaping import cast
@@ -124,7 +124,7 @@ def _recompute_views(base: Tensor) -> None:
 
 def _put_part(x: Array, value: Array, *, steps: Sequence[Step], index: Index = None) -> Array:
     """A copy of `x` with the part selected by the steps and then the index replaced by `value`."""
-    out: Array = x.copy()
+    out: Array = np.array(x)
     part = out
     for step in steps:
         part = step(part)
@@ -148,6 +148,12 @@ def _(value_like: Value, dout: Value, steps: Sequence[Step], index: Index) -> Gr
 
 
 # Changes
+
+
+def _assigning(name: str) -> Callable[[Any, Operand], Any]:
+    """The method of an assignment such as `x += y`."""
+    definition = REGISTRY[name]
+    return lambda self, other: self.become(definition(self, other))
 
 
 def check_changeable(tensor: Tensor, incoming: Operand = None) -> None:
@@ -250,33 +256,45 @@ def _steps_to_part(index: Index) -> tuple[tuple[Step, ...], Index]:
     return ((), _index_of_arrays(index)) if arrays else ((Step(take_items, {"items": items}, 0),), None)
 
 
-def _in_place_method(name: str, function: Callable[..., Applied]) -> Callable[..., Tensor]:
-    if isinstance(function, OpDef) and function.views:
-        return _reshaping_method(name, function)
+class ChangesInPlace:
+    """The in-place methods of Tensors and of the values of a traced function. Those of operators are added below."""
 
-    def method(self: Tensor, *args: Operand | Setting, **kwargs: Operand | Setting) -> Tensor:
-        changed: Tensor = self.become(function(self, *args, **kwargs))
-        return changed
+    __slots__ = ()
+    become: Callable[[Any], Any]
+    """Take the elements of a result of the same shape."""
+    change_shape: Callable[[Callable[[Any], Any]], Any]
+    """Become the view of this value that a function makes."""
 
-    method.__name__, method.__doc__ = name, f"`{name[:-1]}` in place."
-    return method
-
-
-def _reshaping_method(name: str, function: OpDef) -> Callable[..., Tensor]:
-    """An in-place method that changes the shape only."""
-
-    def method(self: Tensor, *args: Operand | Setting, **kwargs: Operand | Setting) -> Tensor:
-        check_changeable(self)
-        self.take_place_of(function(self, *args, **kwargs))
-        note_change(self._array)
+    def copy_(self, other: Operand, blocking: bool = True) -> Any:
+        """Copy the elements of another value, broadcast to this shape."""
+        self[...] = other  # type: ignore[index]
         return self
 
+    def fill_(self, value: Operand) -> Any:
+        """Fill with a number."""
+        return self.copy_(value)
+
+    def zero_(self) -> Any:
+        """Fill with zeros."""
+        return self.copy_(0)
+
+    __iadd__, __isub__ = _assigning("add"), _assigning("subtract")
+    __imul__, __itruediv__ = _assigning("multiply"), _assigning("divide")
+
+
+def in_place_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The method `name_` of a function; that of an operator that makes views changes the shape."""
+    views = isinstance(function, OpDef) and function.views
+
+    def method(self: ChangesInPlace, *args: Operand | Setting, **kwargs: Operand | Setting) -> Any:
+        if views:
+            return self.change_shape(lambda value: function(value, *args, **kwargs))
+        return self.become(function(self, *args, **kwargs))
+
     method.__name__, method.__doc__ = name, f"`{name[:-1]}` in place."
     return method
 
 
-def add_methods(kind: type) -> None:
-    """Add to a class of Tensors a method `name_` for each public function declared `in_place`."""
-    for name, entry in PUBLIC.items():
-        if entry.in_place:
-            setattr(kind, name + "_", _in_place_method(name + "_", entry.function))
+for _name, _entry in PUBLIC.items():
+    if _entry.in_place:
+        setattr(ChangesInPlace, f"{_name}_", in_place_method(f"{_name}_", _entry.function))

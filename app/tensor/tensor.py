@@ -11,31 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from app.device import no_gpu
+from app.display import Displayed
 from app.errors import ShapeError
 from app.graph import names
 from app.ops.creation import assign
-from app.ops.definition import REGISTRY
 from app.ops.dtype import DTypeLike, canonical, get_default_dtype, name_of
 from app.ops.joining import stack
 from app.ops.methods import ValueMethods
-from app.ops.values import Applied, Operand
+from app.ops.values import Applied
 from app.tensor import inplace
 from app.tensor.backward import Start, run_backward
 from app.tensor.dispatch import RunsOperators, as_applied
-from app.tensor.inplace import View, add_methods, write
+from app.tensor.inplace import ChangesInPlace, View, write
 from app.tensor.modes import modes
-from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, retain_gradient, version_of
+from app.tensor.tape import Hook, HookHandle, Hooks, Node, add_hook, note_change, retain_gradient, version_of
 
 if TYPE_CHECKING:
     from app.tensor.tape import Key
 
 
-def _in_place(name: str) -> Callable[[Any, Operand], Tensor]:
-    definition = REGISTRY[name]
-    return lambda self, other: self.become(definition(self, other))
-
-
-class Tensor(RunsOperators):
+class Tensor(RunsOperators, ChangesInPlace, Displayed):
     """An array on which operators run at once; with `stop_gradient=False` they are recorded for `backward`."""
 
     __slots__ = (
@@ -59,6 +54,9 @@ class Tensor(RunsOperators):
     after all hooks; `grad` calls the hooks of leaves."""
     grad_stops: ClassVar[bool] = False
     """The `stop_gradient` of a `.grad`."""
+    dialect: ClassVar[type | None] = None
+    """The class with the methods of another framework's Tensors, which values that stand for this one in a traced
+    function have too; None if there are none."""
 
     def __init__(self, array: np.ndarray, stop_gradient: bool = True, name: str | None = None):
         self._array = array
@@ -245,7 +243,7 @@ class Tensor(RunsOperators):
         copied: Tensor = assign(self)
         return copied
 
-    # In-place methods. `add_methods` adds those of operators, such as `x.exp_()`
+    # Changes in place
 
     @property
     def inplace_version(self) -> int:
@@ -254,30 +252,19 @@ class Tensor(RunsOperators):
 
     set_value, become, __setitem__ = inplace.set_value, inplace.become, inplace.set_item
 
-    def copy_(self, other: Operand, blocking: bool = True) -> Tensor:
-        """Copy the elements of another value, broadcast to this shape."""
-        self[...] = other
+    def change_shape(self, make: Callable[[Any], Any]) -> Tensor:
+        """Become the view of this Tensor that a function makes."""
+        inplace.check_changeable(self)
+        self.take_place_of(make(self))
+        note_change(self._array)
         return self
-
-    def fill_(self, value: Operand) -> Tensor:
-        """Fill this Tensor with a number."""
-        self[...] = value
-        return self
-
-    def zero_(self) -> Tensor:
-        """Fill this Tensor with zeros."""
-        return self.fill_(0)
 
     def take_place_of(self, result: Tensor) -> None:
         """Become the result, with its memory and its position on the tape."""
         self._array, self._node, self._slot = result._array, result._node, result._slot
         self._view, self.stop_gradient = result._view, result.stop_gradient
 
-    __iadd__, __isub__ = _in_place("add"), _in_place("subtract")
-    __imul__, __itruediv__ = _in_place("multiply"), _in_place("divide")
 
-
-add_methods(Tensor)
 Tensor.result_class = Tensor
 
 
@@ -296,10 +283,8 @@ def to_tensor(data: Any, dtype: DTypeLike | None = None, place: object = None, s
     A Variable, or a Tensor while a function is traced, is copied in the Program; a list of them is stacked.
     """
     if _is_symbolic(data):
-        value = _copied(data, dtype).detach()
-        if not stop_gradient:
-            value = assign(value)
-            value.stop_gradient = False
+        value = assign(_copied(data, dtype).detach())
+        value.stop_gradient = stop_gradient
         symbolic: Tensor = value
         return symbolic
     if isinstance(data, Tensor):
@@ -307,7 +292,12 @@ def to_tensor(data: Any, dtype: DTypeLike | None = None, place: object = None, s
     array = np.array(data)
     if dtype is None and array.dtype.kind == "f" and not hasattr(data, "dtype"):
         dtype = get_default_dtype()
-    return Tensor(array.astype(canonical(dtype or array.dtype), copy=False), stop_gradient)
+    array = array.astype(canonical(dtype or array.dtype), copy=False)
+    tracer = modes().tracer
+    if tracer is not None:  # a constant of the Program, which is new at each call
+        constant: Tensor = tracer.constant(array, stop_gradient)
+        return constant
+    return Tensor(array, stop_gradient)
 
 
 def _is_symbolic(data: object) -> bool:

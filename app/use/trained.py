@@ -56,6 +56,8 @@ class TrainedRun:
     path: Path
     config: Config
     networks: list[TrainedNetwork] = field(default_factory=list)
+    activations: list[Activation] = field(default_factory=list)
+    """The operators of the networks."""
     checked: bool = True
     """Whether its files are known to be as the run wrote them."""
 
@@ -71,16 +73,22 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     if not kept:
         raise MissingFileError(f"{folder} has no {WEIGHTS}: no network of that run was kept")
     checked = check_sums(folder)
-    found = list(events.read(folder))
-    accuracies = {event.operator: event.test_accuracy for event in found if isinstance(event, events.Epoch)}
-    accuracies |= {event.operator: event.accuracy for event in found if isinstance(event, events.Tested)}
+    accuracies = accuracies_of(folder)
     networks = []
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
-    for activation in find_activations(operators, Trust(custom_ops, by=str(folder))):
+    activations = find_activations(operators, Trust(custom_ops, by=str(folder)))
+    for activation in activations:
         build = _eager if config.engine == "eager" else _program
         run = build(config, activation, image, kept[activation.name])
         networks.append(TrainedNetwork(activation.name, accuracies.get(activation.name), run))
-    return TrainedRun(folder, config, networks, checked)
+    return TrainedRun(folder, config, networks, activations, checked)
+
+
+def accuracies_of(folder: Path) -> dict[str, float]:
+    """The share of the test pictures that each network of a run read at its end."""
+    found = list(events.read(folder))
+    accuracies = {event.operator: event.test_accuracy for event in found if isinstance(event, events.Epoch)}
+    return accuracies | {event.operator: event.accuracy for event in found if isinstance(event, events.Tested)}
 
 
 def _program(config: Config, activation: Activation, image_shape: ImageShape, weights: Weights) -> Run:

@@ -1,7 +1,8 @@
-"""MNIST as a data set of single examples."""
+"""MNIST, and data sets published in its form, as data sets of single examples."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -11,11 +12,12 @@ import numpy as np
 
 from app.data import Dataset as Pictures
 from app.data import load
+from app.data.folder import find
 from app.data.idx import read
 from app.errors import DataError
 from app.io import Dataset
 
-__all__ = ["MNIST"]
+__all__ = ["MNIST", "FashionMNIST"]
 
 
 def __dir__() -> list[str]:
@@ -51,11 +53,13 @@ class MNIST(Dataset):
             raise DataError("MNIST: image_path and label_path belong together; give both, or none")
         self.mode, self.transform, self.backend = mode.lower(), transform, backend or "pil"
         if image_path is None or label_path is None:
-            self.images, self.labels = _part(_published(), self.mode)
+            self.images, self.labels = self._own()
         else:
-            self.images, self.labels = read(Path(image_path), 3), read(Path(label_path), 1).astype(np.int64)
-        if len(self.images) != len(self.labels):
-            raise DataError(f"MNIST: {len(self.images):,} pictures in {image_path}, {len(self.labels):,} labels")
+            self.images, self.labels = _read(image_path, label_path)
+
+    def _own(self) -> tuple[np.ndarray, np.ndarray]:
+        """The images and labels where no paths are given."""
+        return _part(_published(), self.mode)
 
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         picture: Any = self.images[index].astype("float32" if self.backend == "cv2" else "uint8")
@@ -65,6 +69,48 @@ class MNIST(Dataset):
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+class FashionMNIST(MNIST):
+    """Articles of clothing in MNIST's form. The files are not fetched: they are read from `data/FashionMNIST/raw`."""
+
+    def _own(self) -> tuple[np.ndarray, np.ndarray]:
+        return _read(*paths_of("FashionMNIST", self.mode))
+
+
+SOURCES = {
+    "EMNIST": "https://www.nist.gov/itl/products-and-services/emnist-dataset",
+    "FashionMNIST": "https://github.com/zalandoresearch/fashion-mnist",
+    "KMNIST": "http://codh.rois.ac.jp/kmnist",
+}
+"""Where the data sets in MNIST's form are published."""
+
+
+def paths_of(name: str, mode: str, root: Any = "data", begin: str = "") -> tuple[str, str]:
+    """The files of images and of labels of a data set, which may be packed by gzip, in the usual folders.
+
+    These are `NAME/raw` and `NAME` inside `root`, and inside the folder that OPSMITH_DATA names. `begin` is what the
+    names of its files have before those of MNIST's.
+    """
+    part = "train" if mode == "train" else ("t10k", "test")[bool(begin)]
+    names = [f"{begin}{part}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
+    roots = [Path(folder).expanduser() for folder in (root, os.environ.get("OPSMITH_DATA")) if folder]
+    folders = [folder / name / inside for folder in roots for inside in ("raw", "")]
+    there = next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
+    if there is None:
+        raise DataError(
+            f"{name}: its files are not there, and are not fetched here; download them from {SOURCES[name]} and put "
+            f"{' and '.join(names)} (packed by gzip or not) into {folders[0]}"
+        )
+    images, labels = (str(find(there, file)) for file in names)
+    return images, labels
+
+
+def _read(image_path: Any, label_path: Any) -> tuple[np.ndarray, np.ndarray]:
+    images, labels = read(Path(image_path), 3), read(Path(label_path), 1).astype(np.int64)
+    if len(images) != len(labels):
+        raise DataError(f"{len(images):,} pictures in {image_path}, {len(labels):,} labels in {label_path}")
+    return images, labels
 
 
 def _part(pictures: Pictures, mode: str) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,26 @@ SIDE = 800
 
 def read_picture(path: Any) -> NDArray[np.float32]:
     """The picture in a file, upright, as (rows, columns, colours) from 0 to 1; what is transparent is made ground."""
-    from PIL import Image, ImageOps, UnidentifiedImageError  # imported late: few programs read pictures
+    from PIL import ImageOps  # imported late: few programs read pictures
+
+    found: NDArray[np.float32] = _of_image(path, lambda image: _colours(_reduced(ImageOps.exif_transpose(image))))
+    return found
+
+
+def read_pixels(path: Any) -> NDArray[np.uint8]:
+    """The pixels in a file as they are stored, as bytes of (rows, columns, channels)."""
+    return _of_image(path, _pixels)
+
+
+def _pixels(image: Any) -> NDArray[np.uint8]:
+    kept = image if image.mode in ("L", "LA", "RGB", "RGBA") else image.convert("RGB")
+    pixels = np.array(kept, np.uint8)
+    return pixels.reshape(*pixels.shape[:2], -1)
+
+
+def _of_image(path: Any, result: Callable[[Any], Any]) -> Any:
+    """The result of a function of the image in a file, which is checked before any pixel is read."""
+    from PIL import Image, UnidentifiedImageError
 
     source = Path(path)
     size = _size_of(source)
@@ -32,7 +52,7 @@ def read_picture(path: Any) -> NDArray[np.float32]:
             warnings.simplefilter("ignore")  # of a picture's size it warns, too, which is checked here
             with Image.open(source, formats=FORMATS) as image:
                 _check_claim(path, image.size, size)
-                return _colours(_reduced(ImageOps.exif_transpose(image)))
+                return result(image)
     except UnidentifiedImageError:
         raise DataError(f"{path}: it is no picture of a kind that is read: {', '.join(FORMATS)}") from None
     except Image.DecompressionBombError as error:

@@ -21,6 +21,7 @@ __all__ = [
     "Pad",
     "RandomCrop",
     "RandomHorizontalFlip",
+    "RandomRotation",
     "RandomVerticalFlip",
     "Resize",
     "ToTensor",
@@ -141,16 +142,28 @@ def _pair(size: Any) -> tuple[int, int]:
 
 
 class Resize(BaseTransform):
-    """Resizes a picture, by bilinear interpolation or to the nearest pixel."""
+    """Resizes a picture, by bilinear interpolation or to the nearest pixel.
 
-    def __init__(self, size: Any, interpolation: str = "bilinear", keys: Sequence[str] | None = None):
+    With `antialias`, a smaller picture is the mean of what its pixels cover, as Pillow computes it.
+    """
+
+    def __init__(
+        self,
+        size: Any,
+        interpolation: str = "bilinear",
+        keys: Sequence[str] | None = None,
+        antialias: bool = False,
+    ):
         super().__init__(keys)
         if interpolation not in ("bilinear", "nearest"):
             raise DataError(f"Resize: interpolation is 'bilinear' or 'nearest', not {interpolation!r}")
-        self.size, self.interpolation = size, interpolation
+        self.size, self.interpolation, self.antialias = size, interpolation, antialias
 
     def _apply_image(self, image: Any) -> Any:
         array = np.asarray(image)
+        if self.antialias and self.interpolation == "bilinear":
+            rows, columns = self._wanted(array.shape)
+            return _by_pillow(array, lambda channel: channel.resize((columns, rows), 2))  # 2 is bilinear
         resized = _resized(_with_channels(array), self._wanted(array.shape), self.interpolation)
         return resized[:, :, 0] if array.ndim == 2 else resized
 
@@ -176,6 +189,17 @@ def _resized(array: np.ndarray, size: tuple[int, int], interpolation: str) -> np
         share = (place - low).reshape([-1 if a == axis else 1 for a in range(3)])
         done = np.take(done, low, axis) * (1 - share) + np.take(done, high, axis) * share
     return np.rint(done).astype(array.dtype) if array.dtype.kind in "iu" else done.astype(array.dtype)
+
+
+def _by_pillow(array: np.ndarray, function: Callable[[Any], Any]) -> np.ndarray:
+    """The result of a function of one of Pillow's images, applied to each channel of a picture."""
+    from PIL import Image  # imported late: few programs need it
+
+    kind = np.uint8 if array.dtype == np.uint8 else np.float32
+    channels = _with_channels(array).astype(kind, copy=False)
+    done = [np.asarray(function(Image.fromarray(channels[:, :, i]))) for i in range(channels.shape[2])]
+    result = np.stack(done, -1) if array.ndim == 3 else done[0]
+    return (np.rint(result) if array.dtype.kind in "iu" else result).astype(array.dtype, copy=False)
 
 
 class Pad(BaseTransform):
@@ -249,3 +273,40 @@ class RandomHorizontalFlip(_RandomFlip):
 
 class RandomVerticalFlip(_RandomFlip):
     """A picture that, with some probability, stands on its head."""
+
+
+def rotate(img: Any, angle: float, interpolation: str = "nearest", expand: bool = False, fill: float = 0) -> Any:
+    """A picture rotated anticlockwise by so many degrees; with `expand`, large enough to hold all of it."""
+    if interpolation not in ("bilinear", "nearest"):
+        raise DataError(f"rotate: interpolation is 'bilinear' or 'nearest', not {interpolation!r}")
+    way = {"nearest": 0, "bilinear": 2}[interpolation]  # Pillow's numbers
+    return _by_pillow(np.asarray(img), lambda channel: channel.rotate(angle, way, expand, fillcolor=fill))
+
+
+def grey(img: np.ndarray) -> np.ndarray:
+    """The lightness of each pixel of a picture in colours, with an axis of one channel."""
+    whole = img.dtype.kind in "iu"
+    light = img[..., :3] @ np.array([0.299 if whole else 0.2989, 0.587, 0.114])  # as Pillow and as torchvision
+    return (np.rint(light) if whole else light).astype(img.dtype)[..., None]
+
+
+class RandomRotation(BaseTransform):
+    """Rotates a picture by a random angle: up to `degrees` either way, or between two angles."""
+
+    def __init__(
+        self,
+        degrees: Any,
+        interpolation: str = "nearest",
+        expand: bool = False,
+        center: Any = None,
+        fill: float = 0,
+        keys: Sequence[str] | None = None,
+    ):
+        super().__init__(keys)
+        if center is not None:
+            raise DataError("RandomRotation: pictures are rotated about their middle; leave center out")
+        self.degrees = (-degrees, degrees) if isinstance(degrees, (int, float)) else tuple(degrees)
+        self.interpolation, self.expand, self.fill = interpolation, expand, fill
+
+    def _apply_image(self, image: Any) -> Any:
+        return rotate(image, generator().uniform(*self.degrees), self.interpolation, self.expand, self.fill)

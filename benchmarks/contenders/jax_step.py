@@ -10,6 +10,8 @@ from benchmarks.work import initial_weights, run_epochs
 
 
 def train(data, work, relu=jax.nn.relu):
+    if work.slope is not None:
+        relu = partial(leaky, slope=work.slope)
     images, labels, tests, truth = map(jnp.asarray, data)
     random = np.random.default_rng(work.seed)
     layers = jax.tree.map(jnp.asarray, initial_weights(work))
@@ -25,7 +27,7 @@ def train(data, work, relu=jax.nn.relu):
             layers = step(layers, images, labels, order[first : first + work.batch])
         jax.block_until_ready(layers)
 
-    return run_epochs(work, train_epoch, lambda: float(accuracy(layers, tests, truth)))
+    return run_epochs(work, train_epoch, lambda: float(accuracy(layers, tests, truth, relu)))
 
 
 def scores(layers, images, relu=jax.nn.relu):
@@ -46,6 +48,10 @@ def descend(layers, images, labels, rate, relu=jax.nn.relu):
     return jax.tree.map(lambda value, gradient: value - rate * gradient, layers, jax.grad(loss)(layers))
 
 
-@jax.jit
-def accuracy(layers, images, labels):
-    return (scores(layers, images).argmax(1) == labels).mean()
+def leaky(x, slope):
+    return jnp.where(x > 0, x, slope * x)
+
+
+@partial(jax.jit, static_argnames="relu")
+def accuracy(layers, images, labels, relu=jax.nn.relu):
+    return (scores(layers, images, relu).argmax(1) == labels).mean()

@@ -16,13 +16,17 @@ def train(data, work):
     h_buffer, s_buffer, d_buffer = (np.empty((work.batch, n), np.float32) for n in (len(b1), len(b2), len(b1)))
     dw1, dw2 = np.empty_like(w1), np.empty_like(w2)
     lines = np.arange(work.batch)
+    slope = np.float32(work.slope or 0)
 
     def step(rows):
         n = len(rows)
         x = np.take(images, rows, axis=0, out=x_buffer[:n], mode="clip")
         h = np.matmul(x, w1, out=h_buffer[:n])
         h += b1
-        np.maximum(h, 0, out=h)
+        if slope:
+            np.copyto(h, slope * h, where=h < 0)
+        else:
+            np.maximum(h, 0, out=h)
         s = np.matmul(h, w2, out=s_buffer[:n])
         s += b2
         s -= s.max(axis=1, keepdims=True)
@@ -31,7 +35,7 @@ def train(data, work):
         s[lines[:n], labels[rows]] -= 1  # the gradient of the cross entropy, n times
         s *= work.rate / n
         d = np.matmul(s, w2.T, out=d_buffer[:n])
-        d *= h > 0
+        d *= np.where(h > 0, np.float32(1), slope) if slope else h > 0
         np.subtract(w2, np.matmul(h.T, s, out=dw2), out=w2)
         np.subtract(b2, s.sum(axis=0), out=b2)
         np.subtract(w1, np.matmul(x.T, d, out=dw1), out=w1)
@@ -43,7 +47,8 @@ def train(data, work):
             step(order[first : first + work.batch])
 
     def test():
-        scores = np.maximum(tests @ w1 + b1, 0) @ w2 + b2
+        h = tests @ w1 + b1
+        scores = np.maximum(h, slope * h) @ w2 + b2
         return float((scores.argmax(axis=1) == data.test_labels).mean())
 
     return run_epochs(work, train_epoch, test)

@@ -1,5 +1,7 @@
 """PyTorch eager"""
 
+from functools import partial
+
 import torch
 from torch import nn
 
@@ -8,6 +10,8 @@ from benchmarks.work import run_epochs, scaled
 
 def train(data, work, activation=nn.ReLU, prepare=lambda step: step):
     torch.manual_seed(work.seed)
+    if work.slope is not None:
+        activation = partial(Leaky, work.slope)
     images, labels = torch.from_numpy(scaled(data.train_images)), torch.from_numpy(data.train_labels)
     tests, truth = torch.from_numpy(scaled(data.test_images)), torch.from_numpy(data.test_labels)
     model = network(work, activation)
@@ -25,6 +29,15 @@ def train(data, work, activation=nn.ReLU, prepare=lambda step: step):
             step(images.index_select(0, rows), labels.index_select(0, rows))
 
     return run_epochs(work, train_epoch, lambda: test(model, tests, truth))
+
+
+class Leaky(nn.Module):
+    def __init__(self, slope):
+        super().__init__()
+        self.slope = slope
+
+    def forward(self, x):
+        return torch.where(x > 0, x, self.slope * x)
 
 
 def network(work, activation):

@@ -75,13 +75,14 @@ def test_results_are_kept_and_shown_on_the_page(monkeypatch, tmp_path: Path, row
     monkeypatch.setattr(run, "ROOT", tmp_path)
     monkeypatch.setattr(run, "RESULTS", tmp_path / "results.json")
     monkeypatch.setattr(run, "PAGE", page)
-    part = {"machine": MACHINE, "sample": True, "rows": rows, "paired": {"shipped": [1.0, 1.02]}, "starts": {"cold": 7}}
+    part = {"machine": MACHINE, "sample": True, "rows": rows, "paired": {"shipped": [1.0, 1.02]}}
     part["calls"] = [{"name": "ours", "title": "Ours", "problem": "", "us": [11.0, 12.0, 40.0]}]
-    run.write({"contenders": part})
+    edited = [{"title": "Ours", "problem": "", "seconds": [7.0, 8.0]}]
+    run.write({"contenders": part, "first runs": {"machine": MACHINE, "sample": True, "rows": edited}})
     text = page.read_text(encoding="utf-8")
     assert "| Ours | 0.0900" in text
     assert "| shipped | 1.010 | 1.000 | 1.020 |" in text
-    assert "7.00 s" in text
+    assert "| Ours | 7.00 | 7.50 |" in text
     assert "| Ours | 12.0 | 11.0 |" in text
     assert "committed sample" in text
     assert json.loads((tmp_path / "results.json").read_text())["contenders"]["rows"][0]["problem"] == "missing: torch"
@@ -90,7 +91,7 @@ def test_results_are_kept_and_shown_on_the_page(monkeypatch, tmp_path: Path, row
 
 def test_the_page_has_a_place_for_everything():
     text = run.PAGE.read_text(encoding="utf-8")
-    for part in ("machine", "table", "starts", "paired", "calls", "growth"):
+    for part in ("machine", "table", "first runs", "paired", "calls", "growth"):
         assert f"<!-- benchmarks: {part} -->" in text
 
 

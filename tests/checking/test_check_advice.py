@@ -186,6 +186,15 @@ def test_numbas_reason_has_the_signature_that_it_does_not_know():
     assert "found for signature: >>> normal(size=UniTuple(int64 x 2))" in words(custom_op(drawn), "inlined")
 
 
+def plain_helper(x):
+    return x * 2
+
+
+def test_a_helper_that_is_plain_python_is_named_with_what_to_write():
+    told = words(custom_op(lambda x: plain_helper(x), elementwise=True, name="it"), "inlined")
+    assert "<class 'function'>; put @njit above plain_helper (test_check_advice.py:" in told
+
+
 def test_plain_python_that_would_not_compile_says_why():
     def looks_up(x):
         return x * {"a": 2, 1: 3}["a"]

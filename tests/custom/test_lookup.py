@@ -10,7 +10,7 @@ import pytest
 
 import app
 from app import static
-from app.custom.lookup import SHIPPED, built_in_names, find_operator
+from app.custom.lookup import SHIPPED, built_in_names, find_operator, make_operator
 from app.errors import AppError, ConfigError, OperatorError
 
 OPERATORS = """
@@ -206,3 +206,14 @@ def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.py").write_text("def twice(x):\n    return x * 2\n")
     assert find_operator("~/mine.py:twice")(3) == 6
+
+
+def test_a_place_for_a_name_takes_the_operator_itself():
+    program = static.Program()
+    with static.program_guard(program, static.Program()):
+        static.nn.fc(static.data("x", [None, 4]), 3, activation=lambda value: app.tanh(value))
+    assert program.global_block().ops[-1].type == "tanh"
+    assert make_operator(app.tanh) is app.tanh
+    assert isinstance(make_operator(app.nn.ReLU), app.nn.ReLU)
+    with pytest.raises(ConfigError, match="an operator or its name is expected, found 5"):
+        make_operator(5)  # type: ignore[arg-type]

@@ -490,3 +490,15 @@ def test_a_traceback_shows_the_users_line():
         to_static(function, backend="reference")(app.to_tensor(ONES))
     lines = [str(entry.statement) for entry in caught.traceback]
     assert any("# this line" in line for line in lines)
+
+
+def test_a_range_with_a_break_whose_first_iteration_gives_a_variable_its_kind():
+    def function(x):
+        best = None
+        for i in range(4):
+            best = x[i] if best is None else app.maximum(best, x[i])
+            if best > 2:
+                break
+        return best
+
+    assert float(to_static(function, backend="reference")(app.to_tensor([1.0, 3.0, 5.0, 7.0]))) == 3.0

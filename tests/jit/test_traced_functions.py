@@ -287,3 +287,19 @@ def test_random_operators_draw_what_they_draw_eagerly():
         app.seed(7)
         found.append([run(tensor(3)).numpy() for _ in range(3)])
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_misspelt_setting_is_an_error():
+    with pytest.raises(TypeError, match="full_grph"):
+        to_static(lambda x: x, full_grph=True)
+
+
+def test_a_tensor_made_in_a_traced_function_is_new_at_each_call():
+    def function(x):
+        total = app.to_tensor([0.0, 0.0])
+        total += x
+        return total
+
+    run = to_static(function, backend="reference")
+    for _ in range(2):
+        assert run(app.to_tensor([1.0, 2.0])).tolist() == [1.0, 2.0]

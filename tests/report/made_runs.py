@@ -57,6 +57,58 @@ def made_run(
     return folder
 
 
+def add_events(folder: Path, *events: dict[str, Any]) -> Path:
+    """The run with some more lines in its metrics."""
+    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as metrics:
+        metrics.write("".join(json.dumps(event) + "\n" for event in events))
+    return folder
+
+
+def change_epochs(folder: Path, operator: str, **figures: float | None) -> Path:
+    """The run with other figures in the epochs of an operator."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if (line["event"], line.get("operator")) == ("epoch", operator):
+            line.update(figures)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def compared(folder: Path, operators: Sequence[str] = ("relu", "tanh", "sigmoid"), seeds: int = 3) -> Path:
+    """A comparison: of the others one is the same as the first, one cannot be told from it, and the rest differ."""
+    made_run(folder, operators, seeds=tuple(range(seeds)))
+    several = seeds > 1
+    accuracies = {name: [0.90 - 0.02 * n + 0.001 * seed for seed in range(seeds)] for n, name in enumerate(operators)}
+    differences = [
+        {
+            "operator": name,
+            "identical": n == 1,
+            "accuracy": _claim(-0.02 * n, 0.01, 0.9 if n < 3 else 1e-9, several),
+            "speed": _claim(1.5, 0.2, 0.001, several),
+        }
+        for n, name in enumerate(operators)
+        if n
+    ]
+    found = {
+        "operators": list(operators),
+        "first": operators[0],
+        "seeds": list(range(seeds)),
+        "results": {
+            name: {"engine": "", "test_accuracies": accuracies[name], "seconds_per_epoch": 0.5} for name in operators
+        },
+        "differences": differences,
+        "costs": [],
+        "verdicts": [],
+    }
+    (folder / "comparison.json").write_text(json.dumps(found), encoding="utf-8")
+    return folder
+
+
+def _claim(mean: float, reach: float, p: float, several: bool) -> dict[str, Any]:
+    ends = {"low": mean - reach, "high": mean + reach} if several else {"low": None, "high": None}
+    return {"mean": mean, **ends, "p": p, "p_seeds": p}
+
+
 def _start(operators: Sequence[str]) -> dict[str, Any]:
     data = {"origin": "made-up digits", "verified": False, "sample": False, "training": IMAGES, "test": IMAGES}
     return {

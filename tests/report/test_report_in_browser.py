@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import PHONE, WIDE, Visitor
-from made_runs import HOSTILE, made_run
+from made_runs import HOSTILE, compared, made_run
 
 from app.report.report import write_report
 
@@ -137,6 +137,81 @@ def test_logarithmic_charts_zoom_too(visitor: Visitor, address: str):
     assert marks(page, "cost-forward") == ["1k", "2k"]
     page.mouse.move(left + 5, middle)
     assert page.locator("#chart-cost-forward .values").inner_text().split("\n")[1] == "custom.relu 1 µs"
+
+
+def test_a_click_on_a_name_shows_its_curves_alone(visitor: Visitor, tmp_path: Path):
+    page = visitor.open(reported(compared(tmp_path / "run", ("relu", "tanh", "sigmoid", "elu", "gelu", "selu"))))
+    lit = "#chart-loss [data-line]:not(.off)"
+    assert page.locator(lit).count() > 12
+    name = page.locator("#chart-loss .legend button >> text=sigmoid")
+    name.click()
+    assert {e.get_attribute("data-line") for e in page.locator(lit).all()} == {"2"}
+    assert name.get_attribute("aria-pressed") == "true"
+    box, left, middle = corners(page, "loss")
+    page.mouse.move(left + box["width"] * 0.97, middle)
+    assert all("sigmoid" in line for line in page.inner_text("#chart-loss .values").split("\n")[1:])
+    name.press("Enter")
+    assert page.locator("#chart-loss .off").count() == 0
+
+
+def test_eight_operators_are_told_apart_without_colour(visitor: Visitor, tmp_path: Path):
+    names = ("relu", "tanh", "sigmoid", "elu", "gelu", "selu", "silu", "mish")
+    page = visitor.open(reported(compared(tmp_path / "run", names)))
+    style = """(figure) => [...figure.querySelectorAll(".legend li")].map((key) => {
+      const line = getComputedStyle(key.querySelector("path")), mark = key.querySelector("g");
+      const filled = getComputedStyle(mark).fill === getComputedStyle(key.querySelector("path")).stroke;
+      return [line.strokeDasharray, mark.firstElementChild.getAttribute("href"), filled].join();
+    })"""
+    assert len(set(page.eval_on_selector("#chart-loss", style))) == len(names)
+    assert page.locator("#chart-loss .points use").count() == 3 * len(names)
+
+
+def test_markers_stay_on_their_curves_when_one_zooms(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    box, left, middle = corners(page, "loss")
+    before = page.locator("#chart-loss .points use").last.get_attribute("x")
+    page.mouse.move(left + box["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(left + box["width"] * 0.99, middle, steps=4)
+    page.mouse.up()
+    assert page.locator("#chart-loss .points use").count() == 6
+    after = page.locator("#chart-loss .points use").last.get_attribute("x")
+    assert after != before
+
+
+# --- Layout and print ---
+
+
+def test_pictures_have_their_place_before_they_are_loaded(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    pictures = "[...document.images].map(i => [i.loading, i.getAttribute('width'), i.getAttribute('height')])"
+    found = page.evaluate(pictures)
+    assert len(found) > 20
+    assert all(loading != "lazy" and width and height for loading, width, height in found)
+
+
+def test_epochs_have_whole_marks_when_one_zooms_too(visitor: Visitor, address: str):
+    page = visitor.open(address)
+    assert all(mark.isdigit() for mark in marks(page, "loss"))
+    page.focus("#chart-loss .area")
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    assert all(mark.isdigit() for mark in marks(page, "loss"))
+
+
+def test_on_paper_there_is_nothing_to_drag_and_no_section_is_kept_on_one_page(visitor: Visitor, address: str):
+    page = visitor.open(address, color_scheme="dark")
+    assert page.locator("#training .hint").is_visible()
+    page.emulate_media(media="print")
+    assert not page.locator(".hint:visible, nav:visible, details:visible").count()
+    assert page.evaluate("getComputedStyle(document.querySelector('section')).breakInside") == "auto"
+    assert page.evaluate("getComputedStyle(document.querySelector('.chart')).breakInside") == "avoid"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_without_script_no_hint_promises_what_needs_it(visitor: Visitor, address: str):
+    page = visitor.open(address, java_script_enabled=False)
+    assert not page.locator(".hint:visible").count()
 
 
 # --- Keyboard, no script, phone ---

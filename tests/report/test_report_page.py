@@ -73,7 +73,7 @@ def test_data_in_the_page_cannot_end_the_element_that_holds_it(tmp_path: Path):
     parts.feed(page)
     assert parts.tags.count("script") == 2
     assert parts.tags.count("img") == page.count("data:image/png")
-    held = page.partition('id="charts">')[2].partition("</script>")[0]
+    held = page.partition('id="data">')[2].partition("</script>")[0]
     assert json.loads(held)["chart-time"]["lines"][0]["name"] == HOSTILE
 
 
@@ -159,13 +159,6 @@ def test_several_seeds_are_one_curve_with_a_band(tmp_path: Path):
     assert page.count('class="band') >= 4
 
 
-def test_what_compare_found_is_said_in_its_words(tmp_path: Path):
-    folder = made_run(tmp_path / "run", seeds=(0, 1))
-    (folder / "comparison.json").write_text('{"verdicts": ["differs  a is slower than b", "Tested."], "more": 1}')
-    assert sentences(read(folder))[1:3] == ["differs  a is slower than b", "Tested."]
-    assert "<p><b>differs</b> a is slower than b</p>" in write_report(folder).read_text(encoding="utf-8")
-
-
 # --- Damage ---
 
 
@@ -187,13 +180,6 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, problem: str):
         read(folder)
 
 
-def test_a_step_that_was_left_out_is_passed_over(tmp_path: Path):
-    folder, event = made_run(tmp_path / "run"), {"operator": "relu", "epoch": 0, "iteration": 3, "did": "skip"}
-    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as metrics:
-        metrics.write(json.dumps({"event": "nonfinite", **event, "where": "", "what": ""}) + "\n")
-    assert read(folder).epochs
-
-
 def test_events_of_other_kinds_are_passed_over(tmp_path: Path):
     folder = made_run(tmp_path / "run")
     with (folder / "metrics.jsonl").open("a") as file:
@@ -201,7 +187,7 @@ def test_events_of_other_kinds_are_passed_over(tmp_path: Path):
     assert len(read(folder).epochs) == 6
 
 
-@pytest.mark.parametrize("name", [ANSWERS, "weights-0.safetensors", "comparison.json"])
+@pytest.mark.parametrize("name", [ANSWERS, "weights-0.safetensors", "comparison.json", "operators.json"])
 @pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"{" * 100, bytes(200)])
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes):
     folder = made_run(tmp_path / "run")
@@ -278,8 +264,9 @@ def test_pictures_show_what_they_are_of():
     assert (np.asarray(opened(pictures.digit(pixels))) == pixels).all()
     weights = np.zeros((6, 3))
     weights[0, 0], weights[5, 1] = 2.0, -1.0
-    sheet = np.asarray(opened(pictures.weights(weights, (2, 3), 2)).convert("RGBA"))
-    assert sheet.shape == (2 * 3 - 1, 2 * 4 - 1, 4)
+    address, width, height = pictures.weights(weights, (2, 3), 2)
+    sheet = np.asarray(opened(address).convert("RGBA"))
+    assert sheet.shape == (2 * 3 - 1, 2 * 4 - 1, 4) == (height, width, 4)
     assert (sheet[..., 3] > 0).sum() == 2  # the others let the page shine through
     assert sheet[0, 0].tolist() == [213, 94, 0, 255]
     assert sheet[1, 6].tolist() == [0, 114, 178, 255]
@@ -294,6 +281,20 @@ def test_the_weights_that_training_began_with_are_known(engine: Any):
     config = Config(seed=3, engine=engine)
     first = make_learner(config, find_activation("relu"), 20).weights()[FIRST_LAYER]
     assert (units._first_weights(config, 20) == first).all()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 2.1), (0.8, 5.2), (0.5, 60.0)])
+def test_epochs_have_whole_marks(low: float, high: float):
+    marks = Axis("", low, high, "whole").marks()
+    assert marks == [round(mark) for mark in marks]
+    assert len(marks) >= 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.5e29, "1.5e+29"), (0.25, "0.25"), (123456.0, "123,456"), (3e-9, "3e-09")]
+)
+def test_no_number_is_written_with_dozens_of_digits(value: float, text: str):
+    assert Axis("", 0, 1).written(value) == text
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0.2, 0.21), (-3, 500), (1e-9, 2e-9), (0.9059, 0.906)])

@@ -169,12 +169,12 @@ def test_overrides_apply_in_order_over_the_file(file: Path):
         (
             "epochs: 3",
             "epochs: unknown key; did you mean 'train.epochs'? "
-            "Known keys here: seed, data, model, train, engine, sparse, baseline, costs, report, dist, output",
+            "Known keys here: seed, data, model, train, engine, sparse, baseline, check, costs, report, dist, output",
         ),
         (
             "<<: {seed: 1}",
-            "<<: unknown key. Known keys here: seed, data, model, train, engine, sparse, baseline, costs, report, "
-            "dist, output",
+            "<<: unknown key. Known keys here: seed, data, model, train, engine, sparse, baseline, check, costs, "
+            "report, dist, output",
         ),
     ],
 )

@@ -251,7 +251,12 @@ def test_the_report_of_a_strangers_run_holds_no_script_of_theirs(tmp_path: Path)
     data = {"origin": bad, "verified": True, "sample": False, "training": 1, "test": 1, "shape": [1, 1]}
     start = {"event": "start", "at": bad, "machine": {bad: bad}, "data": data, "engines": {name: bad}}
     (tmp_path / "metrics.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(event)}\n")
-    (tmp_path / "comparison.json").write_text(json.dumps({"verdicts": [bad]}))
+    claim = {"mean": 0.1, "p": 0.5, "low": None, "high": None}
+    found = {"operators": [name, bad], "first": name, "seeds": [0]}
+    found["results"] = {other: {"test_accuracies": [0.5]} for other in (name, bad)}
+    found["differences"] = [{"operator": bad, "identical": False, "accuracy": claim, "speed": claim}]
+    (tmp_path / "comparison.json").write_text(json.dumps(found))
+    (tmp_path / "operators.json").write_text(json.dumps([{"operator": name, "sources": {bad: bad}}]))
     assert main(["report", str(tmp_path)]) == 0
     page = (tmp_path / "report.html").read_text()
     assert "alert(1)" in page

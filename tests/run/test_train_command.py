@@ -41,6 +41,7 @@ def test_quick_on_the_sample_from_the_checkout(type_it: Callable[..., Any], tmp_
         r"Data: 10,000 training and 2,000 test images, the committed sample \(verified\)",
         re.escape(note),
         r"Network 784-100-10 with custom\.relu against relu; engine reference, seed 0",
+        "custom.relu: gradient agrees with finite differences",
         "",
         *(line.format(r"custom\.relu  ", " 0"), line.format(r"custom\.relu  ", " 5"), test.format(r"custom\.relu  ")),
         *(line.format(r"relu         ", " 0"), line.format(r"relu         ", " 5"), test.format(r"relu         ")),
@@ -82,6 +83,7 @@ def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tm
         "model.safetensors",
         "checkpoints",
         "answers.safetensors",
+        "operators.json",
         "report.html",
         "curves.png",
         "SHA256SUMS",
@@ -124,7 +126,7 @@ def test_metrics_are_those_that_were_promised(train: Callable[..., Any]):
     keys = ["event", "operator", "epoch", "layer", "mean", "zeros", "dead"]
     assert [list(m) for m in activations] == [keys] * 2
     assert run.metrics[0].keys() == {"event", "at", "machine", "data", "engines"}
-    assert len(run.metrics) == 11
+    assert len(run.metrics) == 12
 
 
 def test_operators_take_turns_epoch_by_epoch(train: Callable[..., Any]):

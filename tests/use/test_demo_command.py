@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import forked
+import numpy as np
 import pytest
 
 from app.__main__ import main
+from app.run.folder import write_weights
 from app.use.demo import command
+from app.use.demo.reading import SHIPPED
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +27,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def started(run_folder: Path) -> Iterator[forked.Command]:
     """The command, as a user types it."""
-    process = forked.start(["-m", "app", "demo", str(run_folder), "--port", "0"])
+    process = forked.start(["-m", "app", "demo", str(run_folder), "--port", "0", "--no-browser"])
     yield process
     process.kill()
 
@@ -62,31 +65,63 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
     return opened
 
 
-def test_the_run_that_ended_last_is_shown(shown: list[Path], run_folder: Path):
-    for name, time in (("a", 100), ("b", 300), ("c", 200)):
-        shutil.copytree(run_folder, Path("runs") / name)
-        for file in Path("runs", name).glob("weights-*"):
-            os.utime(file, (time, time))
+def finished(name: str, run: Path, accuracy: float) -> None:
+    """A run in runs/, which read so many of the test digits."""
+    shutil.copytree(run, Path("runs") / name)
+    (Path("runs") / name / "SHA256SUMS").unlink(missing_ok=True)
+    metrics = Path("runs") / name / "metrics.jsonl"
+    lines = re.sub(r'"test_accuracy": [\d.]+', f'"test_accuracy": {accuracy}', metrics.read_text())
+    metrics.write_text(lines)
+
+
+def test_the_best_run_is_shown(shown: list[Path], run_folder: Path, capsys: pytest.CaptureFixture[str]):
+    for name, accuracy in (("a", 0.961), ("b", 0.973), ("c", 0.952)):
+        finished(name, run_folder, accuracy)
     Path("runs", "unfinished").mkdir()
     shutil.copy(run_folder / "config.yaml", Path("runs", "unfinished"))
     assert main(["demo", "--port", "0"]) == 0
     assert main(["demo", "runs/c", "--port", "0"]) == 0
     assert shown == [Path("runs/b"), Path("runs/c")]
+    assert "runs/b: custom.relu (97.30 % of the test digits)" in capsys.readouterr().out
 
 
-def test_where_there_is_no_run_one_is_trained(
-    shown: list[Path], run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_network_that_comes_along_is_shown_where_none_is_better(
+    shown: list[Path], run_folder: Path, capsys: pytest.CaptureFixture[str]
 ):
-    trained = []
-
-    def train(config: Any, name: str) -> None:
-        trained.append((config.model.hidden, name))
-        shutil.copytree(run_folder, "runs/best-1")
-
-    monkeypatch.setattr(command, "train", train)
     assert main(["demo", "--port", "0"]) == 0
-    assert (trained, shown) == ([((512,), "best")], [Path("runs/best-1")])
-    assert capsys.readouterr().out.startswith("There is no run in runs/ yet: training by configs/best.yaml first")
+    finished("default", run_folder, 0.906)
+    assert main(["demo", "--port", "0"]) == 0
+    assert shown == [SHIPPED, SHIPPED]
+    told = capsys.readouterr().out
+    assert "The network that comes with opsmith: custom.relu (97.96 % of the test digits); engine compiled" in told
+    assert "note: runs/default reads 90.6 % of the test digits at best; to show it: opsmith demo runs/default" in told
+
+
+def test_a_run_whose_operator_cannot_be_found_is_passed_over(shown: list[Path], run_folder: Path):
+    finished("of-a-cell", run_folder, 0.99)
+    config = Path("runs/of-a-cell/config.yaml")
+    config.write_text(config.read_text().replace("custom.relu", "swish_of_a_cell"))
+    for file in Path("runs/of-a-cell").glob("weights-*"):
+        file.unlink()
+    weights = {"a": np.zeros(2, np.float32)}
+    write_weights(Path("runs/of-a-cell/weights-swish_of_a_cell.safetensors"), "swish_of_a_cell", weights)
+    assert main(["demo", "--port", "0"]) == 0
+    assert shown == [Path("runs/of-a-cell"), SHIPPED]
+
+
+def test_a_browser_is_opened_where_there_is_a_display(shown: list[Path], monkeypatch: pytest.MonkeyPatch):
+    opened: list[str] = []
+    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(command.sys, "platform", "linux")
+    assert main(["demo", "--port", "0"]) == 0
+    assert opened == []
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert main(["demo", "--port", "0", "--no-browser"]) == 0
+    assert opened == []
+    assert main(["demo", "--port", "0"]) == 0
+    assert re.match(r"http://127\.0\.0\.1:\d+/", opened[0])
 
 
 def test_a_port_that_is_taken_is_told_with_what_to_do(

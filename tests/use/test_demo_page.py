@@ -146,10 +146,12 @@ def test_clear_takes_everything_away(page: Page, how: str):
     assert digits(page) == ["7", "7"]
 
 
-def test_a_dot_is_a_drawing(page: Page):
+def test_of_a_dot_the_networks_are_unsure(page: Page):
     page.click("#pad")
     answered(page)
-    assert digits(page) != ["–", "–"]
+    assert digits(page) == ["?", "?"]
+    assert page.locator(".share").all_inner_texts() == ["unsure", "unsure"]
+    assert "100" not in page.inner_text("#networks")
     assert page.is_hidden("#problem")
 
 

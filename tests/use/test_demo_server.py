@@ -85,7 +85,7 @@ def test_a_drawing_is_answered_with_what_each_network_says(server: Server):
 def test_a_page_learns_what_it_shows(server: Server):
     about = json.loads(asked(server, "GET", "/about")[2])
     assert about["side"] == SIDE
-    assert (about["engine"], about["hidden"], about["advice"]) == ("reference", [128], "")
+    assert (about["engine"], about["hidden"], about["advice"]) == ("reference engine", [128], "")
     first, second = about["networks"]
     assert (first["operator"], second["operator"]) == ("custom.relu", "relu")
     assert first["accuracy"] == second["accuracy"] > 0.95

@@ -47,10 +47,10 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
     return app.assign(input)
 
 
-@register()
+@register(method=False)
 def detach(input: Any) -> Any:
     """The Tensor without its graph; it shares the memory."""
-    return type(input).result_class(input._array)
+    return input.detach()
 
 
 @register(function=False)

@@ -14,10 +14,11 @@ from app.compat.torch._dtype import get_default_dtype, named
 from app.compat.torch._random import default_generator
 from app.compat.torch._size import sizes
 from app.compat.torch._table import METHODS
-from app.compat.torch._tensor import KINDS, Tensor
+from app.compat.torch._tensor import KINDS, Tensor, in_torch
 from app.errors import DtypeError
 from app.ops.dtype import canonical
 from app.tensor import Tensor as FrameworkTensor
+from app.tensor.modes import modes
 
 CREATORS: dict[str, Callable[..., Any]] = {}
 """The functions of the module `torch` that make Tensors."""
@@ -35,7 +36,7 @@ def creator(function: Callable[..., Any]) -> Callable[..., Any]:
         out = settings.pop("out", None)
         with (generator or default_generator).drawing():
             made = function(*args, **settings)
-        result: Any = Tensor.result_class(made._array if isinstance(made, FrameworkTensor) else np.asarray(made))
+        result = in_torch(made)
         if out is not None:
             return put_into(create.__name__, out, result)
         return result.requires_grad_() if requires_grad else result
@@ -74,6 +75,8 @@ def _number_type(array: np.ndarray, data: Any) -> Any:
 @creator
 def tensor(data: Any, *, dtype: Any = None) -> Any:
     """A Tensor with a copy of the data."""
+    if modes().tracer is not None:
+        return app.to_tensor(data, dtype)
     array = np.array(_plain(data))
     if array.dtype.kind not in "biuf":
         raise DtypeError(f"torch.tensor takes numbers, found {type(data).__name__} of {array.dtype}")
@@ -167,10 +170,12 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None) -> Any:
 
 
 @creator
-def randint(low: int, high: Any, size: Any = None, *, dtype: Any = None) -> Any:
+def randint(low: int = 0, high: Any = None, size: Any = None, *, dtype: Any = None) -> Any:
     """Random integers from `low` (by default 0) up to, not including, `high`."""
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     return app.randint(low, high, list(size), dtype)
 
 
@@ -236,3 +241,4 @@ def _new(name: str) -> Any:
 
 for _name in ("zeros", "ones", "empty", "full", "tensor"):
     METHODS[f"new_{_name}"] = _new(_name)
+METHODS["new"] = lambda self, *data: _of_kind(self._array.dtype.name)(*data)

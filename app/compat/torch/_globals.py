@@ -6,13 +6,13 @@ from typing import Any
 
 import app
 from app.compat.torch._dtype import named
-from app.compat.torch._tensor import Tensor
+from app.compat.torch._tensor import TensorMethods
 from app.ops import elementwise
 
 
 def is_tensor(obj: Any) -> bool:
     """Whether something is a Tensor."""
-    return isinstance(obj, Tensor)
+    return isinstance(obj, TensorMethods)
 
 
 def numel(input: Any) -> int:

@@ -75,8 +75,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 
 def _of_itself(name: str) -> Any:
     def method(self: Any, *args: Any, **settings: Any) -> Any:
-        self.take_place_of(METHODS[name](self, *args, **settings))
-        return self
+        return self.change_shape(lambda value: METHODS[name](value, *args, **settings))
 
     return method
 

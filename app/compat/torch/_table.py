@@ -7,6 +7,7 @@ from typing import Any
 
 import app
 from app.compat.table import table
+from app.tensor.inplace import in_place_method
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """The functions of the module `torch` that take a Tensor first."""
@@ -26,18 +27,10 @@ def register(
             if method:
                 METHODS[name] = decorated
             if in_place:
-                METHODS[name + "_"] = _changing(decorated, name + "_")
+                METHODS[name + "_"] = in_place_method(name + "_", decorated)
         return decorated
 
     return decorate
-
-
-def _changing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.become(function(self, *args, **kwargs))
-
-    method.__name__, method.__doc__ = name, f"`{name[:-1]}` in place."
-    return method
 
 
 def rows(text: str, **places: bool) -> None:

@@ -24,6 +24,7 @@ from app.compat.torch._size import Size, sizes
 from app.compat.torch._table import METHODS
 from app.errors import OperatorError
 from app.ops.gone import INSTEAD, without
+from app.ops.methods import ValueMethods
 from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward
 from app.tensor.modes import modes
@@ -42,26 +43,29 @@ class _Constructor(type):
         return cls.result_class(np.array(data[0], kind))
 
 
-class Tensor(FrameworkTensor, metaclass=_Constructor):
-    """An array on which operators run at once. With `requires_grad=True` they are recorded for `backward`."""
+_Base: Any = object  # what it is mixed into has many more attributes
+
+
+class TensorMethods(_Base):
+    """What Tensors and the values that stand for them in a traced function have in common."""
 
     __slots__ = ()
-    as_in_pytorch = True
-    grad_stops = True
+    stop_gradient: Any
 
     # What it is
 
     @property
     def shape(self) -> Any:
-        return Size(self._array.shape)
+        return Size(super().shape)
 
-    def size(self, dim: int | None = None) -> Any:  # type: ignore[override]
+    def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one axis."""
-        return self.shape if dim is None else self._array.shape[dim]
+        shape = Size(getattr(self, "asked_shape", None) or self.shape)
+        return shape if dim is None else shape[dim]
 
     @property
     def dtype(self) -> Any:
-        return DTYPES[self._array.dtype.name]
+        return DTYPES[super().dtype]
 
     @property
     def device(self) -> device:
@@ -69,8 +73,8 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
 
     is_cuda = property(lambda self: False)
     is_sparse = property(lambda self: False)
-    itemsize = property(lambda self: self._array.itemsize)
-    nbytes = property(lambda self: self._array.nbytes)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
     layout = property(lambda self: "torch.strided")
 
     @property
@@ -79,13 +83,100 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
         return METHODS["transpose"](self, -2, -1)
 
     def ndimension(self) -> int:
-        return self._array.ndim
+        return len(self.shape)
 
-    def nelement(self) -> int:
-        return int(self._array.size)
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(self.size().numel())
+
+    nelement = numel
 
     def element_size(self) -> int:
-        return self._array.itemsize
+        return int(self.dtype.itemsize)
+
+    def is_contiguous(self) -> bool:
+        return True
+
+    def is_floating_point(self) -> bool:
+        return bool(self.dtype.is_floating_point)
+
+    # Gradients
+
+    @property
+    def requires_grad(self) -> bool:
+        return not self.stop_gradient
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Ask, or stop asking, for gradients."""
+        if requires_grad and not self.dtype.is_floating_point:
+            raise RequiresGradError(f"only Tensors of floating point dtype can require gradients, this is {self.dtype}")
+        if not (requires_grad or self.stop_gradient or self.is_leaf):
+            raise RequiresGradError("requires_grad of a result cannot be switched off; take its detach()")
+        if requires_grad is self.stop_gradient and getattr(self, "is_data", False):
+            raise RequiresGradError("requires_grad of an argument of a traced function is set before it is called")
+        self.stop_gradient = not requires_grad
+        return self
+
+    def backward(
+        self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
+        backward([self], [gradient], create_graph if retain_graph is None else retain_graph, create_graph, inputs)
+
+    @property
+    def data(self) -> Any:
+        """The same numbers, out of the graph."""
+        return self.detach()
+
+    # Other types and places
+
+    def type(self, dtype: Any = None) -> Any:
+        """The name of its kind, or its numbers as another element type."""
+        if dtype is None:
+            return f"torch.{KINDS[self.dtype]}"
+        by_kind = {kind: name for name, kind in KINDS.items()}
+        return app.cast(self, dtype=by_kind.get(str(dtype).removeprefix("torch."), dtype))
+
+    def to(
+        self,
+        *args: Any,
+        dtype: Any = None,
+        device: Any = None,
+        other: Any = None,
+        non_blocking: bool = False,
+        copy: bool = False,
+        memory_format: Any = None,
+    ) -> Any:
+        """The Tensor converted to an element type; itself where it has that type. The only device is the CPU."""
+        wanted = self.dtype
+        for argument in (*args, dtype, device, other):
+            if isinstance(argument, types):
+                wanted = argument
+            elif hasattr(argument, "apply_operator"):
+                wanted = named(argument.dtype)
+            elif argument is not None and argument is dtype:
+                wanted = named(argument)
+            elif not isinstance(argument, bool):
+                check_device(argument)
+        if wanted != self.dtype:
+            return app.cast(self, dtype=wanted)
+        return app.assign(self) if copy else self
+
+    def cpu(self) -> Any:
+        return self
+
+
+class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: ignore[misc]
+    """An array on which operators run at once. With `requires_grad=True` they are recorded for `backward`."""
+
+    __slots__ = ()
+    as_in_pytorch = True
+    grad_stops = True
+    dialect = TensorMethods
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements further the next place along each axis is."""
@@ -98,32 +189,12 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
     def data_ptr(self) -> int:
         return self._array.__array_interface__["data"][0]
 
-    def is_floating_point(self) -> bool:
-        return self.dtype.is_floating_point
-
     @property
     def _version(self) -> int:
         """How often the numbers were changed in place."""
         return self.inplace_version
 
-    # Gradients
-
-    @property
-    def requires_grad(self) -> bool:
-        return not self.stop_gradient
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self.requires_grad_(value)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Ask, or stop asking, for gradients."""
-        if requires_grad and not self.dtype.is_floating_point:
-            raise RequiresGradError(f"only Tensors of floating point dtype can require gradients, this is {self.dtype}")
-        if not requires_grad and self._node is not None:
-            raise RequiresGradError("requires_grad of a result cannot be switched off; take its detach()")
-        self.stop_gradient = not requires_grad
-        return self
+    # The graph
 
     @property
     def grad_fn(self) -> Node | None:
@@ -133,12 +204,6 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
     def retain_grad(self) -> None:
         """Keep the gradient in `.grad`, although an operator made this Tensor."""
         self.retain_grads()
-
-    def backward(
-        self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
-    ) -> None:
-        """Add the gradients of this Tensor to the `.grad` of the leaves that it was computed from."""
-        backward([self], [gradient], create_graph if retain_graph is None else retain_graph, create_graph, inputs)
 
     @property
     def data(self) -> Any:
@@ -174,41 +239,6 @@ class Tensor(FrameworkTensor, metaclass=_Constructor):
         if self.requires_grad and modes().on:
             raise RequiresGradError("a Tensor that requires grad becomes no array: use tensor.detach().numpy()")
         return super().__array__(dtype, copy)
-
-    def type(self, dtype: Any = None) -> Any:
-        """The name of its kind, or its numbers as another element type."""
-        if dtype is None:
-            return f"torch.{KINDS[self._array.dtype.name]}"
-        by_kind = {kind: name for name, kind in KINDS.items()}
-        return app.cast(self, dtype=by_kind.get(str(dtype).removeprefix("torch."), dtype))
-
-    def to(
-        self,
-        *args: Any,
-        dtype: Any = None,
-        device: Any = None,
-        other: Any = None,
-        non_blocking: bool = False,
-        copy: bool = False,
-        memory_format: Any = None,
-    ) -> Any:
-        """The Tensor converted to an element type; itself where it has that type. The only device is the CPU."""
-        wanted = self.dtype
-        for argument in (*args, dtype, device, other):
-            if isinstance(argument, types):
-                wanted = argument
-            elif isinstance(argument, FrameworkTensor):
-                wanted = DTYPES[argument._array.dtype.name]
-            elif argument is not None and argument is dtype:
-                wanted = named(argument)
-            elif not isinstance(argument, bool):
-                check_device(argument)
-        if wanted != self.dtype:
-            return app.cast(self, dtype=wanted)
-        return self.clone() if copy else self
-
-    def cpu(self) -> Tensor:
-        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         """A copy of a leaf, with a copy of its gradient."""
@@ -285,10 +315,17 @@ def _converter(name: str) -> Any:
 
 
 for _name in ("half", "float", "double", "short", "int", "long", "bool"):
-    setattr(Tensor, _name, _converter(_name))
+    setattr(TensorMethods, _name, _converter(_name))
 
 
 def add_methods() -> None:
     """Give Tensors their methods, once all that tables and functions offer is known."""
     for name, method in METHODS.items():
-        setattr(Tensor, name, method)
+        setattr(TensorMethods, name, method)
+
+
+def in_torch(value: Any) -> Any:
+    """A value, a Tensor of any dialect or an array as one with PyTorch's methods."""
+    if isinstance(value, ValueMethods) and not isinstance(value, FrameworkTensor):
+        return value.in_dialect_of(Tensor)  # type: ignore[attr-defined]  # of a function that is being traced
+    return Tensor.result_class(value._array if isinstance(value, FrameworkTensor) else np.asarray(value))

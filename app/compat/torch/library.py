@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import app
 from app.autograd import Function
+from app.compat.torch._device import check_device
 from app.errors import CustomOperatorError
+from app.tensor import Tensor
+
+
+class OpCheckError(CustomOperatorError):
+    """An operator that does not keep what it promises."""
 
 
 class CustomOpDef:
@@ -18,13 +27,21 @@ class CustomOpDef:
 
     def __init__(self, name: str, function: Callable[..., Any], mutates_args: Sequence[str]):
         self._name, self._function, self._mutates = name, function, tuple(mutates_args)
-        self._gradient: type[Function] | None = None
+        self._fake: Callable[..., Any] | None = None
+        self._last = threading.local()
+        """The layout of what the function returned last, in each thread."""
+        self._layer = self._layer_of(_no_formula(name))
+        OPERATORS[name] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._gradient is None:
+        if self._mutates:
             with app.no_grad():
                 return self._function(*args, **kwargs)
-        return _grouped(*self._gradient.apply(*args, **kwargs))
+        result = self._layer.apply(*args, **kwargs)
+        return _grouped(self._last.layout, *(result if isinstance(result, tuple) else (result,)))
+
+    default = property(lambda self: self)
+    """The operator itself, which `torch.ops` calls an overload."""
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
@@ -36,34 +53,76 @@ class CustomOpDef:
         """
         if self._mutates:
             raise CustomOperatorError(f"{self._name} changes {', '.join(self._mutates)}, so it has no gradient")
+        self._layer = self._layer_of(backward, setup_context)
 
+    def _layer_of(
+        self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None = None
+    ) -> type[Function]:
         @wraps(self._function)
         def forward(*args: Any, **kwargs: Any) -> Any:
             result = self._function(*args, **kwargs)
             several = isinstance(result, tuple)
             parts = result if several else (result,)
             sizes = [len(part) if isinstance(part, list) else None for part in parts]
-            tensors = [tensor for part in parts for tensor in (part if isinstance(part, list) else [part])]
-            return _Layout(sizes, several), *tensors
+            self._last.layout = _Layout(sizes, several)
+            flat = tuple(tensor for part in parts for tensor in (part if isinstance(part, list) else [part]))
+            return flat if len(flat) != 1 else flat[0]
 
         def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            ctx._layout = _Layout(output[0].sizes, True)
+            sizes, several = self._last.layout
+            ctx._layout = _Layout(sizes, True)
             if setup_context is not None:
-                setup_context(ctx, inputs, _grouped(*output))
+                flat = output if isinstance(output, tuple) else (output,)
+                setup_context(ctx, inputs, _grouped(_Layout(sizes, several), *flat))
 
         members = {
             "forward": staticmethod(forward),
             "setup_context": staticmethod(keep),
-            "backward": staticmethod(lambda ctx, _, *gradients: backward(ctx, *_grouped(ctx._layout, *gradients))),
+            "backward": staticmethod(lambda ctx, *gradients: backward(ctx, *_grouped(ctx._layout, *gradients))),
         }
-        self._gradient = type(self._name.rpartition("::")[2], (Function,), members)
+        return type(self._name.rpartition("::")[2], (Function,), members)
 
     def register_fake(self, function: Callable[..., Any], /) -> Callable[..., Any]:
-        """Nothing: shapes are known from the values here, as no operator runs without them."""
+        """Say which shape and type the outputs have. `opcheck` compares; operators here learn it from their values."""
+        self._fake = function
         return function
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._name})>"
+
+
+OPERATORS: dict[str, CustomOpDef] = {}
+"""The operators by name; a later one of the same name replaces an earlier one."""
+
+
+def _no_formula(name: str) -> Callable[..., Any]:
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise CustomOperatorError(
+            f"{name}: trying to backward through it, but no autograd formula was registered; use register_autograd to "
+            "add one"
+        )
+
+    return backward
+
+
+class _Operators:
+    """`torch.ops`: the operators that `custom_op` made, as `torch.ops.my_operators.cube`."""
+
+    def __init__(self, space: str = ""):
+        self._space = space
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if not self._space:
+            return _Operators(name)
+        if f"{self._space}::{name}" not in OPERATORS:
+            known = ", ".join(OPERATORS) or "none"
+            raise AttributeError(f"torch.ops has no operator {self._space}::{name}; registered are {known}")
+        return OPERATORS[f"{self._space}::{name}"]
+
+
+ops = _Operators()
 
 
 class _Layout(NamedTuple):
@@ -91,6 +150,8 @@ def custom_op(
     schema: str | None = None,
 ) -> Any:
     """Make a function an operator, under a name like `my_operators::cube`."""
+    for device in [device_types] if isinstance(device_types, str) else device_types or ():
+        check_device(device)
     if "::" not in name:
         raise CustomOperatorError(f"custom_op: a name is like my_operators::cube, found {name!r}")
 
@@ -130,3 +191,107 @@ def _changed(name: str, schema: str, parameters: Sequence[str], mutates_args: Se
             "Tensor(a!) in the schema for each parameter that mutates_args names, and for no other"
         )
     return changed
+
+
+# opcheck
+
+
+def opcheck(
+    op: CustomOpDef,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = (),
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, Any]:
+    """Check with some inputs that an operator keeps what it promises. Gradients are for `gradcheck`.
+
+    It must change no input but those in `mutates_args`, return no memory of an input, have a fake that gives the
+    shapes and types of its outputs, and a gradient where an input wants one. `atol` and `rtol` have no effect, as what
+    is compared has no rounding.
+    """
+    wanted = [test_utils] if isinstance(test_utils, str) else list(test_utils or _CHECKS)
+    unknown = [name for name in wanted if name not in _CHECKS]
+    if unknown:
+        raise OpCheckError(f"opcheck: there is no check {unknown[0]!r}; there are {', '.join(_CHECKS)}")
+    found: dict[str, Any] = {}
+    for name in wanted:
+        try:
+            _CHECKS[name](op, tuple(args), dict(kwargs or {}))
+            found[name] = "SUCCESS"
+        except Exception as error:
+            if raise_exception:
+                raise OpCheckError(f"opcheck: {name} of {op._name} failed: {error}") from error
+            found[name] = error
+    return found
+
+
+Arguments = tuple[Any, ...]
+
+
+def _copied(values: Arguments, named: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
+    def copied(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(copied, value))
+        if not isinstance(value, Tensor):
+            return value
+        clone = value.detach().clone()
+        clone.stop_gradient = value.stop_gradient
+        return clone
+
+    return tuple(map(copied, values)), {name: copied(value) for name, value in named.items()}
+
+
+def _tensors(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return [value] if isinstance(value, Tensor) else []
+
+
+def _check_schema(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> None:
+    given, named = _copied(args, kwargs)
+    outputs = _tensors(op(*given, **named))
+    before = signature(op._function).bind(*args, **kwargs).arguments
+    after = signature(op._function).bind(*given, **named).arguments
+    for name, value in after.items():
+        for tensor, old in zip(_tensors(value), _tensors(before[name]), strict=True):
+            if name not in op._mutates and not np.array_equal(tensor._array, old._array, equal_nan=True):
+                raise OpCheckError(f"it changed {name} in place; name it in mutates_args, or change a clone of it")
+            if any(np.shares_memory(tensor._array, output._array) for output in outputs):
+                raise OpCheckError(f"its output has the memory of {name}; return a clone")
+
+
+def _check_fake(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> None:
+    given, named = _copied(args, kwargs)
+    real = _tensors(op(*given, **named))
+    if op._fake is None and not real:
+        return  # there is nothing to say
+    if op._fake is None:
+        raise OpCheckError(f"it has no fake; register a function with @{op._name.rpartition('::')[2]}.register_fake")
+    fake = _tensors(op._fake(*given, **named))
+    if len(real) != len(fake):
+        raise OpCheckError(f"it returned {len(real)} Tensors, its fake {len(fake)}")
+    for place, (one, other) in enumerate(zip(real, fake, strict=True)):
+        if (one.shape, one.dtype) != (other.shape, other.dtype):
+            raise OpCheckError(
+                f"output {place} is of shape {list(one.shape)} and {one.dtype}, its fake says {list(other.shape)} and "
+                f"{other.dtype}"
+            )
+
+
+def _check_gradient(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> None:
+    given, named = _copied(args, kwargs)
+    wanting = [output for output in _tensors(op(*given, **named)) if output.requires_grad]
+    if wanting:
+        app.autograd.backward(wanting, [app.ones_like(output) for output in wanting])
+
+
+_CHECKS: dict[str, Callable[[CustomOpDef, Arguments, dict[str, Any]], None]] = {
+    "test_schema": _check_schema,
+    "test_autograd_registration": lambda op, args, kwargs: None,
+    "test_faketensor": _check_fake,
+    "test_aot_dispatch_dynamic": _check_gradient,
+}
+"""The checks under PyTorch's names for them. A gradient can only be registered where it belongs."""

@@ -1,1 +1,1 @@
-"""The compiled engine: a Program is optimised by the passes, written out as Python source, and compiled by Numba."""
+"""The compiled engine: a Program is optimised by passes, written as typed loops, and compiled to native code."""

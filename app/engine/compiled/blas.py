@@ -1,4 +1,4 @@
-"""The BLAS that NumPy itself loaded: its functions by address, and one thread of it for each of ours.
+"""The BLAS that NumPy has loaded: its functions by address, on one thread for each of ours.
 
 A second BLAS would bring a second pool of threads, which wait for work by spinning and take the cores from the
 first; so there is only this one.
@@ -21,7 +21,7 @@ _SPELLINGS = ("scipy_{}64_", "{}64_", "scipy_{}", "{}")
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    import numpy  # noqa: F401 - what it has loaded is looked for
+    import numpy  # noqa: F401 - NumPy loads the library
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
@@ -56,12 +56,12 @@ def description() -> str:
 
 _lock = threading.RLock()
 _inside = 0
-"""How many calls keep BLAS on one thread now: its setting is one for the whole process."""
+"""How many calls hold BLAS to one thread now; the setting is global to the process."""
 _limits: Any = None
 
 
 def threads() -> int:
-    """How many threads the user, or the machine, gives BLAS."""
+    """The number of threads that BLAS would use by itself."""
     with _lock:
         if _inside and _limits is not None:
             return _limits.get_original_num_threads()["blas"] or 1
@@ -70,7 +70,7 @@ def threads() -> int:
 
 @contextmanager
 def single() -> Iterator[None]:
-    """Inside, each call of BLAS stays on the thread that made it; the last of several to leave gives the others back.
+    """Keep BLAS on the calling thread inside the block; the last of several blocks to end restores its threads.
 
     The count is raised before and lowered after everything else, so that a signal handler that comes between and runs
     a Program itself finds, and leaves, a state that is whole.

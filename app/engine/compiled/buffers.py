@@ -1,4 +1,4 @@
-"""The buffer plan: which variables may lie in the same memory, as one is no longer read when the other is written."""
+"""The buffer plan: variables that are not alive at the same time share memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from app.engine.compiled.steps import ROWS, Lowered, Share, Step
 from app.ops.size import Shape
 
 Uses = list[set[tuple[Share | None, Shape]]]
-"""Of each buffer, since the threads met: by which share it was used, and in which shape."""
+"""For each buffer, the shares and shapes in which it was used since the last barrier."""
 
 
 @dataclass
 class Buffer:
-    """Memory for one variable after the other."""
+    """Memory that variables use one after the other."""
 
     dtype: str
     shapes: list[Shape] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Plan:
 
 
 def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
-    """Give each variable that a step writes a buffer; memory is used again when its variable is read for the last time.
+    """Assign a buffer to each variable; memory is reused after the variable's last read.
 
     Threads may be a few steps apart. A buffer is therefore taken over only after the threads have met, or by a
     variable of the same shape and share as every use since then, where each thread stays in its own part.
@@ -83,9 +83,9 @@ def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
 
 
 def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: list[int]) -> list[int]:
-    """Give what lives inside control flow its memory, one variable after the other; gives what is free afterwards."""
+    """Assign memory to the variables inside control flow; returns the buffers that are free afterwards."""
     order, last = _in_order(lowered, step)
-    mine: list[int] = []  # free, and used by nobody but this step
+    mine: list[int] = []  # free, and used only by this step
     taken: list[str] = []
     for index, part in enumerate(order):
         for name in part.made:
@@ -111,7 +111,7 @@ def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: lis
 
 
 def _in_order(lowered: Lowered, step: Step) -> tuple[list[Step], dict[str, int]]:
-    """The steps inside a step as they are written, and after which of them each variable is needed no more.
+    """The steps inside a step in order, and the last step that needs each variable.
 
     What was made before a loop and is read in it is needed until the loop ends, as it is read again and again.
     """
@@ -155,7 +155,7 @@ def _roots(lowered: Lowered, step: Step) -> list[str]:
 
 
 def _last_uses(lowered: Lowered, keep: Collection[str]) -> dict[str, int]:
-    """The step after which each variable is read no more; those kept have none."""
+    """The step that reads each variable last; fetched variables have none."""
     last: dict[str, int] = {}
     for index, step in enumerate(lowered.steps):
         for name in _roots(lowered, step):

@@ -17,7 +17,7 @@ from typing import Any
 from llvmlite import ir
 from numba import njit
 
-from app.engine.compiled.machine_code import linked
+from app.engine.compiled.vector_functions import linked
 from app.engine.compiled.vectors import (
     BYTE,
     FLOAT,
@@ -34,9 +34,9 @@ from app.engine.compiled.vectors import (
 BLOCK = 64
 """How many bytes are compared at once, and so how many rows of a matrix are in use together."""
 TILE = 128
-"""Of how many rows the sums are kept at once."""
+"""How many rows of sums are kept at once."""
 AHEAD = 8
-"""How many rows before it is read a row of data is asked for."""
+"""How many rows ahead data is prefetched."""
 SQUARE = 16
 """Bytes are transposed in squares of so many rows and columns."""
 FLOAT_BYTES = 4
@@ -160,7 +160,7 @@ def _multiples(code: Code, factor: Value) -> Value:
 
 
 def _row(code: Code, order: Value, i: Value, size: int) -> Value:
-    """Where the row of the data begins that is the i-th of the batch."""
+    """The offset of the i-th row of the batch in the data."""
     return code.load(INT, order, i * ORDER_BYTES, ORDER_BYTES) * size
 
 

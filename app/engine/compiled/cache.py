@@ -1,7 +1,7 @@
-"""Files of compiled code, and of what compiling a function has shown: a folder in which each ends up once.
+"""The cache on disk: compiled code, and what compiling a function has shown.
 
-A file is never changed, only added, so two processes may write it at once. Its first line holds a checksum of the rest.
-What cannot be written or read is made anew in each process.
+Files are added and never changed, so processes may write at once. The first line is a checksum of the rest. Without a
+usable folder, each process compiles anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,10 @@ from app.numba_cache import folder, note_unkept, why_no_folder
 numba_alone.load()
 
 LIMIT = 512
-"""The number of files of each kind that are kept; the ones that were unused for longest go first."""
+"""How many files of each kind are kept; the least recently used are removed first."""
 
 
-_FORMAT = "6"
+_FORMAT = "8"
 """Changed when code that was kept before must not be used."""
 
 
@@ -51,7 +51,7 @@ def environment() -> str:
 
 @lru_cache(maxsize=1)
 def _temporary() -> Path:
-    """A folder for this process alone, where no other can be used; one that is not there if none can be made."""
+    """A folder for this process alone; a path that does not exist if none can be made."""
     note_unkept(why_no_folder())
     try:
         path = Path(tempfile.mkdtemp(prefix="opsmith-"))
@@ -62,7 +62,7 @@ def _temporary() -> Path:
 
 
 def remembered(key: str, make: Callable[[], Any]) -> Any:
-    """The plain data that `make` gives, made once for this key and environment and then taken from disk."""
+    """Return the plain data of `make()`, from disk if it was made before for this key and environment."""
     name = f"note_{fingerprint(key, environment())[:32]}.txt"
     kept = read(name)
     if kept is None:
@@ -72,7 +72,7 @@ def remembered(key: str, make: Callable[[], Any]) -> Any:
 
 
 def read(name: str) -> bytes | None:
-    """Return what was kept under a name; None if nothing was, or if it cannot be read or is damaged."""
+    """Return the data kept under a name; None if there is none, or if it is damaged."""
     path = _where() / name
     try:
         checksum, _, data = path.read_bytes().partition(b"\n")
@@ -81,12 +81,12 @@ def read(name: str) -> bytes | None:
     if checksum.decode("ascii", "replace") != fingerprint(data):
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)  # the files that were unused for longest go first
+        os.utime(path)  # the least recently used are removed first
     return data
 
 
 def keep(name: str, data: bytes) -> None:
-    """Keep data under a name if that can be done. If another process was first, its file stays."""
+    """Keep data under a name, if possible. If another process was first, its file stays."""
     path, content = _where() / name, fingerprint(data).encode() + b"\n" + data
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
@@ -109,14 +109,14 @@ def _where() -> Path:
 def _linked(temporary: str, path: Path) -> bool:
     try:
         os.link(temporary, path)
-    except OSError:  # there is a file already, or there are no such links
+    except OSError:  # the file exists, or the file system has no hard links
         return False
     return True
 
 
 def _prune(where: Path) -> None:
     with contextlib.suppress(OSError):
-        for kind in ("program_*.bin", "note_*.txt"):
+        for kind in ("program_*.bin", "function_*.bin", "note_*.txt"):
             for path in sorted(where.glob(kind), key=_last_used)[:-LIMIT]:
                 path.unlink(missing_ok=True)
 
@@ -124,12 +124,21 @@ def _prune(where: Path) -> None:
 def _last_used(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except FileNotFoundError:  # another process was tidying, too
+    except FileNotFoundError:  # another process removed it
         return 0.0
 
 
-def tidy_memory() -> None:
-    """Give back what compiling has left behind, some 10 MB of it in cycles, before the next function is compiled."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # where the C library is another than GNU's
-        ctypes.CDLL(None).malloc_trim(0)
+@contextlib.contextmanager
+def memory_given_back() -> Iterator[None]:
+    """Give back the memory of what is compiled in the block, some 10 MB of it in cycles.
+
+    Objects from before are left out of the search for cycles, which would take longer than all LLVM does.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.unfreeze()
+        with contextlib.suppress(OSError, AttributeError):  # only GNU's C library has it
+            ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Convolution and pooling of images as machine code: the lanes of a vector are as many images.
+"""Convolution and pooling as machine code: each lane of a vector is another image.
 
 A tile of images is transposed as it is read, so that the numbers of all of them at one place lie side by side, with the
 padding around. Sums of several output channels at several places stay in registers, and each number of the weight is
@@ -20,12 +20,12 @@ from typing import Any
 
 from numba import njit
 
-from app.engine.compiled.machine_code import linked
+from app.engine.compiled.vector_functions import linked
 from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code, Operand, Value, Variable, lanes_of_machine
 
 FLOAT_BYTES = 4
 MOST_ROOM = 1 << 20
-"""A tile with more bytes does not fit into the second-level cache, and is left to products of matrices."""
+"""A larger tile does not fit into the second-level cache; such sizes use matrix products."""
 
 Pair = tuple[int, int]
 
@@ -87,7 +87,7 @@ class Weight:
 
 
 def has_input_code(windows: Windows) -> bool:
-    """Whether what arrives at windows lies within their reach around the images: there is a gradient by these then."""
+    """Whether the windows allow the gradient with respect to the images."""
     reach = [windows.dilation[a] * (windows.kernel[a] - 1) for a in (0, 1)]
     last = [(windows.counts[a] - 1) * windows.stride[a] - windows.before[a] for a in (0, 1)]
     return all(windows.before[a] <= reach[a] and last[a] < windows.sizes[a] for a in (0, 1))
@@ -156,11 +156,11 @@ def _read(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, 
 
 
 def _write(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, places: Sequence[int]) -> None:
-    """Bring the first `count` images of a tile into an array."""
+    """Write the first `count` images of a tile to an array."""
     code, lanes = tile.code, tile.code.lanes
     table = code.table(places)
     whole = numbers // lanes * lanes
-    # From the last lane on: what lanes without an image write is written over.
+    # Backwards: lanes without an image write first and are overwritten.
     rows = [(image + code.least(k, count - 1)) * (numbers * FLOAT_BYTES) for k in range(lanes)]
 
     def get(number: Value) -> Value:
@@ -442,7 +442,7 @@ def of_weight(windows: Windows, weight: Weight) -> Any:
 
 
 def named(kind: str, windows: Windows, weight: Weight | None) -> str:
-    """The name of a function, which no other has."""
+    """The unique name of a function."""
     digest = hashlib.sha256(repr((windows, weight)).encode()).hexdigest()[:16]
     sizes = "x".join(map(str, (windows.channels, *windows.sizes)))
     return f"opsmith_{kind}_{sizes}_{digest}"

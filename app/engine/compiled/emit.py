@@ -1,7 +1,7 @@
 """The loop language as machine code: each node becomes LLVM instructions, by Numba's own rules for each operation.
 
-The types of everything are known, so Numba has no Python to read and no types to infer, which takes it most of the
-time. What the code calls (the functions of operators and of the runtime) are Numba's functions.
+All types are known, so Numba has no Python to read and no types to infer, which takes it most of the time. Functions of
+operators and of the runtime are compiled by Numba and linked (`linkable.py`).
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import typeof, types
-from numba.core import callconv, cgutils
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.environment import lookup_environment
-from numba.core.funcdesc import FunctionDescriptor
-from numba.core.lowering import Environment
-from numba.core.registry import cpu_target
-from numba.core.typing import signature
-from numba.np.arrayobj import make_array, populate_array
-from numba.np.numpy_support import from_dtype
 
 from app.engine.compiled import language as loops
 from app.engine.compiled.language import COUNT, INDEX
+from app.engine.compiled.linkable import Linkable, dispatcher_of, linkable
+from app.engine.compiled.numba_api import (
+    Environment,
+    FunctionDescriptor,
+    callconv,
+    cgutils,
+    cpu_target,
+    from_dtype,
+    global_compiler_lock,
+    lookup_environment,
+    signature,
+)
 from app.ops.size import AnySize, Size, on_numbers
 
 _INFIX = {
@@ -76,9 +80,9 @@ class Native:
         """The names by which functions in the code refer to objects of Python."""
         return [v.name for v in self.library._final_module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
 
-    def kept(self) -> tuple[Any, list[str]]:
+    def kept(self) -> tuple[bytes, list[str]]:
         """Return what `restored` takes."""
-        return self.library.serialize_using_object_code(), self._environments
+        return self.library._get_compiled_object(), self._environments
 
 
 @global_compiler_lock
@@ -102,7 +106,7 @@ def native(
     )  # fmt: skip
     library = context.codegen().create_library(name)
     library.enable_object_caching()
-    _hide_other_functions(library, {description.llvm_func_name, description.llvm_cpython_wrapper_name})
+    _optimise_once(library, {description.llvm_func_name, description.llvm_cpython_wrapper_name})
     module = library.create_ir_module(name)
     with context.push_code_library(library):
         body = context.declare_function(module, description)
@@ -120,8 +124,8 @@ def native(
     return Native(description, library, environment)
 
 
-def _hide_other_functions(library: Any, names: set[str]) -> None:
-    """Let nothing outside of a library see its functions but these.
+def _optimise_once(library: Any, names: set[str]) -> None:
+    """Let LLVM optimise a library as a whole only, in which nothing from outside sees other functions than these.
 
     Numba numbers functions anew in each process. Code from disk would otherwise call another function of the same name
     and number that this process has loaded before.
@@ -135,6 +139,7 @@ def _hide_other_functions(library: Any, names: set[str]) -> None:
         optimise()
 
     library._optimize_final_module = hide_and_optimise
+    library._optimize_functions = lambda module: None
 
 
 def _description(function: loops.Function, kinds: tuple[Any, ...], name: str) -> FunctionDescriptor:
@@ -146,12 +151,15 @@ def _description(function: loops.Function, kinds: tuple[Any, ...], name: str) ->
 
 @global_compiler_lock
 def restored(
-    name: str, function: loops.Function, kinds: tuple[Any, ...], code: Any, environments: Sequence[str]
+    name: str, function: loops.Function, kinds: tuple[Any, ...], code: bytes, environments: Sequence[str]
 ) -> Native:
     """Return a function whose code was kept, compiled for arguments of these types."""
     cpu_target.target_context.refresh()
-    library = cpu_target.target_context.codegen().unserialize_library(code)
     description = _description(function, kinds, name)
+    names = description.llvm_func_name, description.llvm_cpython_wrapper_name
+    symbols = "\n".join(f'define void @"{each}"() {{ ret void }}' for each in names)  # Numba asks what there is
+    state = name, "object", (code, llvm.parse_assembly(symbols).as_bitcode())
+    library = cpu_target.target_context.codegen().unserialize_library(state)
     made = Native(description, library, Environment.from_fndesc(description))
     for each in environments:
         environment = lookup_environment(each)
@@ -183,6 +191,8 @@ class _Emitter:
     """For each block that is open, the arrays whose memory it gives back at its end."""
     ends: list[tuple[Any, int]] = field(default_factory=list)
     """Where `Break` goes from each loop that is open, and how many blocks are then still open."""
+    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = field(default_factory=dict)
+    """The functions that were called so far, by name and types."""
 
     def function(self, function: loops.Function) -> None:
         self.statements(function.body)
@@ -243,8 +253,8 @@ class _Emitter:
             self.builder.store(self.cast(value, kind).value, slot.pointer)
 
     def _copy(self, row: Typed, pointer: Any) -> None:
-        struct = make_array(row.type)(self.context, self.builder, row.value)
-        cgutils.raw_memcpy(self.builder, pointer, struct.data, struct.nitems, struct.itemsize)
+        data, count, size = (self._field(row, name) for name in ("data", "nitems", "itemsize"))
+        cgutils.raw_memcpy(self.builder, pointer, data, count, size)
 
     def loop(self, statement: loops.For) -> None:
         high = self.operand(statement.high)
@@ -379,17 +389,28 @@ class _Emitter:
         array = self._named(element.array)
         pointer = self._pointer(array, element.index)
         if len(element.index) < array.type.ndim and element.index:
-            struct = make_array(array.type)(self.context, self.builder, array.value)
-            shape = cgutils.unpack_tuple(self.builder, struct.shape, array.type.ndim)
-            return self._at(pointer, array.type.dtype, shape[len(element.index) :])
+            return self._at(pointer, array.type.dtype, self._shape(array)[len(element.index) :])
         return Typed(self.context.unpack_value(self.builder, array.type.dtype, pointer), array.type.dtype)
 
     def _pointer(self, array: Typed, index: Sequence[loops.Value]) -> Any:
-        struct = make_array(array.type)(self.context, self.builder, array.value)
-        zero = ir.Constant(ir.IntType(64), 0)
-        places = [self.operand(i).value for i in index]
-        places += [zero] * (array.type.ndim - len(places))
-        return cgutils.get_item_pointer(self.context, self.builder, array.type, struct, places)
+        return self._place(array, [self.operand(i).value for i in index])
+
+    def _place(self, array: Typed, index: Sequence[Any]) -> Any:
+        """The address of an element of an array in row-major order; its last indices are 0 where they are not given."""
+        builder, shape = self.builder, self._shape(array)
+        place: Any = ir.Constant(ir.IntType(64), 0)
+        for axis, size in enumerate(shape):
+            place = builder.mul(place, size) if axis else place
+            place = builder.add(place, index[axis]) if axis < len(index) else place
+        return builder.gep(self._field(array, "data"), [place])
+
+    def _field(self, array: Typed, name: str) -> Any:
+        model = self.context.data_model_manager[array.type]
+        return self.builder.extract_value(array.value, model.get_field_position(name))
+
+    def _shape(self, array: Typed) -> list[Any]:
+        shape = self._field(array, "shape")
+        return [self.builder.extract_value(shape, axis) for axis in range(array.type.ndim)]
 
     def infix(self, infix: loops.Infix) -> Typed:
         if infix.operator == "and":
@@ -418,10 +439,7 @@ class _Emitter:
         return Typed(self.builder.not_(self._truth(no.condition)), types.boolean)
 
     def other_shape(self, pair: loops.OtherShape) -> Typed:
-        shapes = []
-        for array in map(self.operand, (pair.one, pair.other)):
-            struct = make_array(array.type)(self.context, self.builder, array.value)
-            shapes.append(cgutils.unpack_tuple(self.builder, struct.shape, array.type.ndim))
+        shapes = [self._shape(self.operand(array)) for array in (pair.one, pair.other)]
         differs: Any = ir.Constant(ir.IntType(1), int(len(shapes[0]) != len(shapes[1])))
         for one, other in zip(*shapes, strict=False):
             differs = self.builder.or_(differs, self.builder.icmp_signed("!=", one, other))
@@ -445,16 +463,26 @@ class _Emitter:
             values = [value.value for value in given]
             found = self.context.call_internal(self.builder, other.description, sig, values)
             return Typed(found, types.boolean)
-        return self._apply(self.functions[call.function], given)
+        function = self.functions[call.function]
+        if (call.function, kinds) not in self.linked:
+            self.linked[call.function, kinds] = linkable(function, kinds)
+        linked = self.linked[call.function, kinds]
+        if linked is None:
+            return self._apply(dispatcher_of(function), given)
+        value = linked.call(self.context, self.builder, [each.value for each in given])
+        return self._owned(Typed(value, linked.returns))
 
     def _apply(self, function: Any, given: Sequence[Typed]) -> Typed:
-        """Call what Numba can call, for values of these types. Arrays that it returns are the open block's."""
+        """Call what Numba can call, for values of these types."""
         typing = cpu_target.typing_context
         kind = typing.resolve_value_type(function)
         sig = typing.resolve_function_type(kind, tuple(value.type for value in given), {})
         called = self.context.get_function(kind, sig)
         values = [self.cast(value, wanted).value for value, wanted in zip(given, sig.args, strict=True)]
-        result = Typed(called(self.builder, values), sig.return_type)
+        return self._owned(Typed(called(self.builder, values), sig.return_type))
+
+    def _owned(self, result: Typed) -> Typed:
+        """Note that the open block gives back the memory of what a function returned."""
         if self.context.nrt is not None and _has_memory(result.type):
             self.owned[-1].append(result)
         return result
@@ -466,38 +494,42 @@ class _Emitter:
         if array.rows is None:
             return found
         low, high = (self.cast(self.operand(bound), types.int64).value for bound in array.rows)
-        struct = make_array(found.type)(self.context, self.builder, found.value)
-        shape = cgutils.unpack_tuple(self.builder, struct.shape, found.type.ndim)
-        place = [low, *[ir.Constant(ir.IntType(64), 0)] * (found.type.ndim - 1)]
-        data = cgutils.get_item_pointer(self.context, self.builder, found.type, struct, place)
-        return self._at(data, found.type.dtype, [self.builder.sub(high, low), *shape[1:]])
+        shape = [self.builder.sub(high, low), *self._shape(found)[1:]]
+        return self._at(self._place(found, [low]), found.type.dtype, shape)
 
     def view(self, view: loops.View) -> Typed:
         memory = self._named(view.memory)
-        struct = make_array(memory.type)(self.context, self.builder, memory.value)
-        return self._at(struct.data, memory.type.dtype, [self._size(size) for size in view.shape])
+        return self._at(self._field(memory, "data"), memory.type.dtype, [self._size(size) for size in view.shape])
 
     def flat(self, flat: loops.Flat) -> Typed:
         array = self._named(flat.array)
-        struct = make_array(array.type)(self.context, self.builder, array.value)
-        return self._at(struct.data, array.type.dtype, [struct.nitems])
+        return self._at(self._field(array, "data"), array.type.dtype, [self._field(array, "nitems")])
 
     def length(self, length: loops.Length) -> Typed:
         array = self._named(length.array)
-        return Typed(make_array(array.type)(self.context, self.builder, array.value).nitems, types.int64)
+        return Typed(self._field(array, "nitems"), types.int64)
 
     def _at(self, data: Any, dtype: Any, shape: Sequence[Any]) -> Typed:
         """An array in row-major order of memory that somebody else keeps."""
-        builder, kind = self.builder, types.Array(dtype, len(shape), "C")
-        made = make_array(kind)(self.context, builder)
-        itemsize = self.context.get_constant(types.intp, self.context.get_abi_sizeof(self.context.get_data_type(dtype)))
-        strides: list[Any] = []
-        step = itemsize
+        kind = types.Array(dtype, len(shape), "C")
+        made = self.context.get_value_type(kind)
+        item = self.context.get_constant(types.intp, self.context.get_abi_sizeof(self.context.get_data_type(dtype)))
+        count = ir.Constant(ir.IntType(64), 1)
+        steps = [item]
         for size in reversed(shape):
-            strides.insert(0, step)
-            step = builder.mul(step, size)
-        populate_array(made, data=data, shape=list(shape), strides=strides, itemsize=itemsize, meminfo=None)
-        return Typed(made._getvalue(), kind)
+            count, steps = self.builder.mul(count, size), [self.builder.mul(steps[0], size), *steps]
+        place = self.context.data_model_manager[kind].get_field_position
+        fields: list[tuple[list[int], Any]] = [
+            ([place("data")], data),
+            ([place("nitems")], count),
+            ([place("itemsize")], item),
+            *(([place("shape"), axis], size) for axis, size in enumerate(shape)),
+            *(([place("strides"), axis], size) for axis, size in enumerate(steps[1:])),
+        ]
+        value: Any = ir.Constant(made, None)
+        for path, part in fields:
+            value = self.builder.insert_value(value, part, path)
+        return Typed(value, kind)
 
 
 class _Whole:

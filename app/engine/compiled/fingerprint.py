@@ -1,4 +1,4 @@
-"""Whether compiled code is the same: a hash of all that Numba makes of functions and of the values they refer to.
+"""A hash of functions and of everything that their compiled code depends on.
 
 Numba freezes the values of global variables and closures into what it compiles, so numbers, strings, tuples and arrays
 count by their content, which is the same in every process. Of an object that it cannot freeze only the type counts.
@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 
 _VERSIONED = {*sys.stdlib_module_names, "numpy", "numba"}
-"""Whose functions are known by their names, as the versions are part of what compiled code is kept under."""
+"""Packages whose functions count by name alone, because their versions are part of the cache's keys."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 
 
 def fingerprint(*things: Any) -> str:
-    """A hash that changes whenever the behaviour of the functions, or the text, given may have changed."""
+    """Return a hash that changes whenever the behaviour of a given function, or a given text, may have changed."""
     return Walk().hash_of(things)
 
 
 class Walk:
-    """The way from functions to all that they depend on. A function is known by its code here, which Python made."""
+    """Walks from functions to everything that they depend on. A function counts by its bytecode."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self._seen: dict[int, tuple[int, Any]] = {}
-        """What was met, by its address, each with its number; it is kept, so that nothing else gets the address."""
+        """Every object seen, by id, with its number. Objects are kept alive so that no id is used twice."""
 
     def hash_of(self, things: Iterable[Any]) -> str:
         """The hash of things and of what they depend on."""
@@ -43,12 +43,12 @@ class Walk:
         return self.digest.hexdigest()
 
     def note(self, kind: str, content: str | bytes = b"") -> None:
-        """Bring bytes into the hash, in such a way that they cannot run into the next."""
+        """Add bytes with their length, so that they cannot be confused with the next ones."""
         data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
         self.digest.update(f"{kind} {len(data)}:".encode() + data)
 
     def add(self, thing: Any) -> None:
-        """Bring a thing into the hash."""
+        """Add an object."""
         source = getattr(thing, "py_func", thing)
         if isinstance(source, types.FunctionType):
             if self.is_new(source):
@@ -68,24 +68,24 @@ class Walk:
             self._add_parts(thing, thing.fget, thing.fset, thing.fdel)
         elif isinstance(thing, types.ModuleType):
             self.note("module", thing.__name__)
-        elif isinstance(thing, io.IOBase):  # where output goes differs from process to process, and changes no results
+        elif isinstance(thing, io.IOBase):  # output streams differ between processes and change no result
             self.note("stream")
         else:
             self.add_object(thing)
 
     def name_of(self, thing: Any) -> str:
-        """What a function or a class is called in the hash."""
+        """The name that stands for a function or a class."""
         return f"{thing.__module__}.{thing.__qualname__}"
 
     def is_new(self, thing: Any) -> bool:
-        """Whether a thing was not met before; its number comes into the hash."""
+        """Whether an object is seen for the first time; adds its number."""
         known = id(thing) in self._seen
         number, _ = self._seen.setdefault(id(thing), (len(self._seen), thing))
         self.note("number", str(number))
         return not known
 
     def add_function(self, function: types.FunctionType, given: Any) -> None:
-        """Bring a function into the hash, which was given as itself or as one of Numba's."""
+        """Add a function, which was given as itself or as a Numba dispatcher."""
         if _top(function) in _VERSIONED:
             self.note("function", self.name_of(function))
             return
@@ -96,13 +96,13 @@ class Walk:
         self.add((function.__defaults__, function.__kwdefaults__))
 
     def add_class(self, kind: type) -> None:
-        """Bring a class into the hash: by its name, and an enumeration by its members."""
+        """Add a class by its name, and an enumeration by its members too."""
         self.note("class", self.name_of(kind))
         if issubclass(kind, enum.Enum):
             self._add_items({name: member.value for name, member in kind.__members__.items()})
 
     def add_object(self, thing: Any) -> None:
-        """Bring an object into the hash that has no content of its own: what can be called by its words, too."""
+        """Add an object that cannot be read: by its type, and a callable by its repr too."""
         self.note("object", self.name_of(type(thing)))
         if callable(thing):
             self.note("call", _without_address(thing))
@@ -111,7 +111,7 @@ class Walk:
             self.add(inner)
 
     def add_names(self, names: Iterable[str], around: dict[str, Any]) -> None:
-        """Bring into the hash what names of a function stand for; of modules and classes, those of their names, too."""
+        """Add the values of a function's global names, and the attributes that it uses of modules and classes."""
         names = tuple(sorted(set(names)))
         for name in names:
             if name in around:
@@ -119,7 +119,7 @@ class Walk:
                 self._add_used(around[name], names, set())
 
     def add_named(self, name: str, around: dict[str, Any]) -> None:
-        """Bring a name into the hash, and what it stands for."""
+        """Add a name and its value."""
         self.note("name", name)
         self.add(around[name])
 
@@ -133,7 +133,7 @@ class Walk:
                 self._add_used(inside[name], names, above | {id(owner)})
 
     def is_followed(self, owner: Any) -> bool:
-        """Whether the attributes of a module or a class that a function uses are looked at."""
+        """Whether to follow the attributes of a module or a class."""
         return True
 
     def _add_code(self, code: types.CodeType, around: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ class Walk:
             self.note(self.name_of(type(value)), repr(value))
 
     def _add_items(self, items: Any) -> None:
-        if isinstance(items, (list, dict)) and not self.is_new(items):  # which may hold themselves
+        if isinstance(items, (list, dict)) and not self.is_new(items):  # they may contain themselves
             return
         self.note(self.name_of(type(items)), str(len(items)))
         if isinstance(items, dict):
@@ -179,7 +179,7 @@ class Walk:
 
 
 def content_of(cell: types.CellType) -> Any:
-    """What a variable of a closure holds; None where it has no value yet."""
+    """The value of a closure variable; None if it has none yet."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -187,7 +187,7 @@ def content_of(cell: types.CellType) -> Any:
 
 
 def _order(item: Any) -> str:
-    """The place of an item of a set among the others, whose own order differs from process to process."""
+    """A sort key for the items of a set, whose own order differs between processes."""
     if isinstance(item, (tuple, frozenset)):
         parts = [_order(part) for part in item]
         return _name(type(item)) + repr(sorted(parts) if isinstance(item, frozenset) else parts)

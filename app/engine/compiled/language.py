@@ -12,15 +12,15 @@ from typing import Any
 from app.ops.size import AnySize
 
 INDEX = "index"
-"""The type of indices: they cannot be negative, so that LLVM vectorises the loops over them."""
+"""The type of indices: unsigned, so that LLVM vectorises the loops."""
 COUNT = "count"
 """The type of sizes, and of the bounds of a thread's share: Python's whole numbers."""
 ANY = ""
-"""The type of an operator's setting, which Numba infers."""
+"""The type of an operator's setting, inferred from its value."""
 
 INDENT = "    "
 WIDTH = 104
-"""How long a line of arguments becomes."""
+"""The longest line of arguments."""
 
 
 # Values
@@ -95,7 +95,7 @@ class Infix:
 
 
 _BINDING = {"and": 1, "not": 2, "==": 3, "<": 3, "+": 4, "-": 4, "*": 5, "/": 5}
-"""How strongly operators bind what stands beside them."""
+"""The precedence of operators."""
 
 
 def _binding(value: Value) -> int:
@@ -156,7 +156,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Call:
-    """What a function gives for values and arrays."""
+    """A call of a function."""
 
     function: str
     arguments: tuple[Operand, ...]
@@ -307,7 +307,7 @@ class Function:
     arguments: Sequence[str]
     body: list[Statement]
     is_called_by_python: bool = True
-    """Such a function has a form that Python can call; the others are called by those."""
+    """Whether Python can call it; the others are called by such functions."""
 
 
 # Printing

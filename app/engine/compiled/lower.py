@@ -1,4 +1,4 @@
-"""From the operators of an optimised Program to its steps, each of the kind that its operator's form asks for."""
+"""Turns the operators of an optimised Program into steps, by the lowering of each operator."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from app.ops.lowering import Choice
 
 
 def _aligned(elements: int, dtype: str) -> np.ndarray:
-    """Memory that begins with a cache line: vectors that reach into two lines take twice as long to read."""
+    """Memory aligned to a cache line: vectors that cross a line take twice as long to read."""
     size = elements * np.dtype(dtype).itemsize
     room = np.empty(size + runtime.CACHE_LINE, np.uint8)
     begin = -room.ctypes.data % runtime.CACHE_LINE
@@ -39,9 +39,9 @@ class Workspace:
         self.kept = KeptRows(lowered)
 
     def make_room_for(self, n: int) -> None:
-        """Have buffers for a batch of n."""
+        """Make the buffers fit a batch of n."""
         if n != self.rows:
-            self.buffers = []  # given back before there are others
+            self.buffers = []  # freed before the new ones are made
             self.buffers = [_aligned(buffer.elements(n), buffer.dtype) for buffer in self._plan.buffers]
             self.rows = n
 
@@ -52,26 +52,26 @@ class Workspace:
         return {name: self.view(name, self.rows) for name in names}
 
     def view(self, name: str, n: int) -> np.ndarray:
-        """A variable in the buffer that it lies in, for a batch of n, which may be smaller than the buffers are for."""
+        """A variable's array for a batch of n, which may be smaller than the buffers."""
         shape = self._lowered.shape_at(name, n)
         return self.buffers[self._plan.place[self._lowered.root(name)]][: prod(shape)].reshape(shape)
 
 
 class Workspaces:
-    """As many workspaces as there were calls of a Program at once, each used again by later ones."""
+    """The workspaces of a Program: one for each concurrent call, used again by later calls."""
 
     def __init__(self, lowered: Lowered, plan: Plan):
         self._lowered, self._plan = lowered, plan
-        self._idle: list[Workspace] = []  # taking from a list, and putting back, are atomic
+        self._idle: list[Workspace] = []  # pop and append are atomic
 
     def new(self, n: int) -> Workspace:
-        """A workspace that nobody else will ever get."""
+        """A workspace that is never shared."""
         workspace = Workspace(self._lowered, self._plan)
         workspace.make_room_for(n)
         return workspace
 
     def take(self, n: int) -> Workspace:
-        """A workspace for a batch of n, the caller's alone until it is put back."""
+        """A workspace for a batch of n, for the caller until it is put back."""
         try:
             workspace = self._idle.pop()
         except IndexError:
@@ -100,7 +100,7 @@ def persistable(name: str, lowered: Lowered, scope: Scope) -> np.ndarray:
         array = array.copy()
     if array.shape != declared:
         raise ShapeError(f"variable {name} is declared with shape {list(declared)}, but has {list(array.shape)}")
-    if array is not value and scope.values.get(name) is value:  # another thread may have put a new one there
+    if array is not value and scope.values.get(name) is value:  # another thread may have replaced it
         scope.values[name] = array
     return array.reshape(1) if array.ndim == 0 else array
 
@@ -115,7 +115,7 @@ def _is_read_first(name: str, lowered: Lowered) -> bool:
 
 
 def _is_whole(array: np.ndarray) -> bool:
-    """Whether an array is not a part of another, nor of a file: what changes it changes nothing else."""
+    """Whether an array owns its memory, so that changing it changes nothing else."""
     return array.flags.owndata or (type(array) is np.ndarray and not isinstance(array.base, (np.ndarray, type(None))))
 
 
@@ -123,7 +123,7 @@ def _is_whole(array: np.ndarray) -> bool:
 
 
 class KeptRows:
-    """The rows of a Program's loops. Compiled loops put theirs into memory that grows, and is used again."""
+    """The rows that a Program's loops keep, in memory that grows and is used again."""
 
     def __init__(self, lowered: Lowered):
         self._lowered = lowered
@@ -135,11 +135,11 @@ class KeptRows:
 
     @property
     def arguments(self) -> list[np.ndarray]:
-        """What a function that does everything takes."""
+        """The arguments of a `train` function."""
         return list(self._native.values())
 
     def argument(self, name: str, values: Mapping[str, Any]) -> tuple[np.ndarray, Any]:
-        """What compiled code takes to write rows, or to read them; and what has to stay alive while it runs."""
+        """The argument for writing or reading rows, and the array that must stay alive meanwhile."""
         if name not in values:
             return self._native[name], None
         rows = np.ascontiguousarray(values[name], self._lowered.dtype(name))
@@ -154,7 +154,7 @@ class KeptRows:
 
 
 def fill_absent(step: Step, lowered: Lowered, values: dict[str, Any], n: int) -> None:
-    """Give what a branch that did not run would have kept the shape that is declared; nothing reads its numbers."""
+    """Give the results of a branch that did not run their declared shape; their values are never read."""
     if isinstance(step.op.definition.lowering, Choice):
         for name in step.op.outputs[step.op.attributes["results"] :]:
             shape = lowered.shape_at(name, n)

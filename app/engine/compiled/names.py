@@ -1,4 +1,4 @@
-"""The names in generated source: near to those of the Program, each given once."""
+"""Unique names in generated source, close to those of the Program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Names:
         return word in self._words
 
     def of(self, key: Any, wanted: str) -> str:
-        """The name of something, near to the one wanted."""
+        """The unique name of something, close to the wanted one."""
         if key not in self._given:
             name = re.sub(r"\W", "_", wanted) or "_"
             name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
@@ -40,4 +40,4 @@ RESERVED = (
     "iteration", "result", "train", "min", "range", "row", "folded", "forget", "keep", "kept_rows", "u", "i", "inf",
     "nan", "copied", "read_only", "lost", "add_exactly", "given_back",
 )  # fmt: skip
-"""Words that mean something in every source."""
+"""Names that every source uses."""

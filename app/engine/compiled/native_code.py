@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 import numba
-from numba import _dispatcher
 
-from app.engine.compiled import cache, emit, runtime, stand_ins
+from app.engine.compiled import cache, emit, linkable, runtime
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.language import Function
+from app.engine.compiled.numba_api import compute_fingerprint
 
 _loaded: dict[str, NativeCode] = {}
 """What this process has loaded, by key."""
@@ -40,7 +40,7 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, C
 def _written_by() -> str:
     """Return a hash of the code that makes machine code of a source: with another one, what is on disk is not used."""
     try:
-        return fingerprint(inspect.getsource(emit))
+        return fingerprint(*map(inspect.getsource, (emit, linkable)))
     except OSError:  # an installation without sources, which nobody edits
         return ""
 
@@ -51,7 +51,7 @@ class NativeCode:
     def __init__(self, key: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]):
         self.key = key
         self._functions = functions
-        self._called = {**_RUNTIME, **{name: _compilable(function) for name, function in called.items()}}
+        self._called = {**_RUNTIME, **called}
         self._made: dict[tuple[str, tuple[Any, ...]], emit.Native] = {}
         self._entries = {name: Entry(self, name) for name in functions}
 
@@ -74,11 +74,11 @@ class NativeCode:
         if data is not None:
             with contextlib.suppress(Exception):  # pickle fails in many ways
                 return emit.restored(f"{name}_{self.key}", self._functions[name], kinds, *pickle.loads(data)), True
-        made = self.native(name, kinds)
-        assert made is not None
-        if made.can_be_kept:
-            cache.keep(where, pickle.dumps(made.kept()))
-        cache.tidy_memory()
+        with cache.memory_given_back():
+            made = self.native(name, kinds)
+            assert made is not None
+            if made.can_be_kept:
+                cache.keep(where, pickle.dumps(made.kept()))
         return made, False
 
 
@@ -98,7 +98,7 @@ class Entry:
 
     def ready(self, arguments: Sequence[Any]) -> Any:
         """Return what runs it for arguments of these types, compiled if that was not done yet."""
-        types = _dispatcher.compute_fingerprint(tuple(arguments))
+        types = compute_fingerprint(tuple(arguments))
         found = self._callables.get(types)
         if found is None:
             made, came_from_disk = self._code.kept(self._name, tuple(map(numba.typeof, arguments)))
@@ -106,11 +106,6 @@ class Entry:
             self.from_disk += came_from_disk
             found = self._callables[types] = emit.callable_from_python(made)
         return found
-
-
-def _compilable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function as one of Numba's. If it was none before, dividing by zero gives what NumPy gives."""
-    return function if hasattr(function, "py_func") else numba.jit(**stand_ins.AS_NUMPY)(function)
 
 
 _FUNCTIONS: list[Any] = [*runtime.CALLED, runtime.read_only, runtime.stay_apart]

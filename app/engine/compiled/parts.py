@@ -15,12 +15,12 @@ from app.engine.compiled.names import Names
 from app.engine.compiled.steps import Lowered, Step
 
 LIMIT = 32
-"""A Program of no more steps is one function; in a longer one a part begins at each product, and holds no more."""
+"""The most steps of one function: a longer Program has parts, each of which begins at a product."""
 
 
 @dataclass
 class Part:
-    """A run of steps with no Python call among them: one function of the source, or a call of one that is alike."""
+    """Consecutive compiled steps: one function of the source, or a call of an identical one."""
 
     name: str
     steps: list[tuple[int, NativeStep]]
@@ -57,7 +57,7 @@ def _weight(step: Step) -> int:
 
 
 def pattern(lines: Sequence[str], names: Names, called: Collection[str]) -> str:
-    """What functions that differ only in the names of their variables have in common; what they call is the same."""
+    """The source with variables replaced by numbers: equal for functions that differ only in their names."""
     order: dict[str, str] = {}
 
     def is_variable(word: str) -> bool:

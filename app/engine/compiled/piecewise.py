@@ -19,7 +19,7 @@ from app.graph.interpret import run_operator
 from app.graph.scope import Scope
 
 _ALL_ROWS = np.zeros(0, np.int64)
-"""The rows of a batch that is fed as it is: none have to be looked up."""
+"""The order of a batch that is fed directly: no rows are looked up."""
 
 
 class PiecewiseRun:
@@ -59,7 +59,7 @@ class PiecewiseRun:
         return self.values
 
     def calls(self) -> list[Callable[[], Any]]:
-        """The parts and the Python calls in order, each as a call that can be made again; they are made once."""
+        """The parts and the Python calls in order, as repeatable calls; each is made once here."""
         made: list[Callable[[], Any]] = []
         for step, part in self._steps():
             if step.is_free:
@@ -87,7 +87,7 @@ class PiecewiseRun:
         own = {n: np.array(self.values[n]) if n in changing else self.values[n] for n in step.op.inputs if n}
         run_operator(step.op, own)
         for name in step.op.outputs:
-            if name in self._views:  # what a compiled part made, and the next ones go on with, in new values
+            if name in self._views:  # compiled parts go on with the new values in the same memory
                 self._views[name][...] = own[name]
             self.values[name] = self._views.get(name, own[name])
 

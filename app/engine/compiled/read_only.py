@@ -1,4 +1,4 @@
-"""What a user's compiled function may do with the arrays that it is given: read them.
+"""Custom compiled functions may read their arrays, but not write into them.
 
 Numba's types say so. It refuses to compile a function that writes into an array of a read-only type, through whatever
 view or helper. A few ways it does not hold to its types: `x.flat[0] = 0`, the third argument of `np.dot`, the kernel
@@ -17,9 +17,12 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
+
+from app.engine.compiled.numba_api import INPLACE_BINOPS_TO_OPERATORS
 
 _NUMBA = os.path.dirname(numba.__file__) + os.sep
+_PLAIN = re.compile(r"Untyped (?:global|freevar) name '(\w+)': Cannot determine Numba type of <class 'function'>")
+"""Numba's words about a function that is not one of Numba's."""
 _REFUSED = re.compile(
     r"Cannot modify readonly array|called with an explicit output that is read-only|setitem\(readonly array"
 )
@@ -36,7 +39,7 @@ def array_type(dtype: Any, axes: int) -> types.Array:
 
 
 def only_reads(dispatcher: Any, signature: Sequence[Any]) -> bool:
-    """Whether LLVM found that a function, compiled for these types, writes into none of its arrays."""
+    """Whether LLVM proved that a function, compiled for these types, writes into none of its arrays."""
     compiled = dispatcher.overloads[tuple(signature)]
     try:
         function = compiled.library._shared_module.get_function(compiled.fndesc.llvm_func_name)
@@ -54,7 +57,7 @@ def _is_read(argument: Any) -> bool:
 def where_it_writes(error: Exception) -> str | None:
     """Where a function writes into an array that it may only read, by what Numba raised; None if it does not say so."""
     for constraint in _unresolved(error):
-        if getattr(constraint, "func", None) in _IN_PLACE:  # Numba stumbles over `x += 1`, rather than refuse it
+        if getattr(constraint, "func", None) in _IN_PLACE:  # Numba raises AttributeError for `x += 1`
             return _line(constraint.loc.filename, constraint.loc.line)
     text = str(error)
     if not _REFUSED.search(text):
@@ -63,12 +66,14 @@ def where_it_writes(error: Exception) -> str | None:
 
 
 def why_refused(error: Exception, function: Any) -> str:
-    """Why Numba cannot compile a function: its first words that tell something, and the user's line."""
+    """Why Numba cannot compile a function: the first informative line of its error, and the user's line."""
     lines = [_RAISED.sub("", line).strip() for line in str(error).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "Traceback", "During", "-"))]
     words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
     if words.endswith(":") and len(telling) > 1:  # the signature is in the next line
         words += " " + telling[1]
+    if helper := _PLAIN.match(words):
+        words += f"; put @njit above {helper[1]}"
     code = getattr(function, "py_func", function).__code__
     return words + (_place(str(error)) or _place_of(error) or _line(code.co_filename, code.co_firstlineno))
 
@@ -81,7 +86,7 @@ def _place(text: str) -> str:
 
 
 def _place_of(error: Exception) -> str:
-    """The line that Numba keeps on an error rather than in its words."""
+    """The line stored on an error of Numba's."""
     loc: Any = getattr(error, "loc", None)
     if not isinstance(getattr(loc, "line", None), int) or loc.filename.startswith((_NUMBA, "<string>")):
         return ""
@@ -89,7 +94,7 @@ def _place_of(error: Exception) -> str:
 
 
 def _unresolved(error: Exception) -> list[Any]:
-    """The operation whose type Numba was looking for as it stumbled, with which it did not reckon."""
+    """The operation whose typing failed with an AttributeError."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)] if isinstance(error, AttributeError) else []
     return [frame.f_locals["self"] for frame in frames if hasattr(frame.f_locals.get("self"), "loc")][-1:]
 

@@ -1,4 +1,4 @@
-"""What generated code calls: products of matrices through BLAS, and the meeting point of threads."""
+"""What generated code calls: BLAS, barriers, prefetching, callbacks to Python, growing memory."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types
-from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
 from app.engine.compiled import blas
+from app.engine.compiled.numba_api import cgutils, impl_ret_borrowed
 
 ARRIVED, ABORTED, PROBLEM, RUNNING = 0, 8, 16, 24
-"""Places in the array that threads share, each in a cache line of its own. From RUNNING on there is one place for each
-thread: the first step of the part that it runs, and the number of the step in that part."""
+"""Places in the array that threads share, each in its own cache line. From RUNNING on there is one for each thread: the
+first step of its part, and the step within the part."""
 LINE = 8
 CACHE_LINE = 64
 AHEAD = np.uintp(4)
-"""How many rows before it is read a row of data is asked for."""
+"""How many rows ahead data is prefetched."""
 
 _POINTER = types.uintp
 _INTEGER = types.int64 if blas.wide() else types.int32
@@ -100,7 +99,7 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @_intrinsic
 def stay_apart(typing_context: Any) -> Any:
-    """Keep the function that calls this from being copied into its callers: that takes LLVM long and gains nothing."""
+    """Mark the calling function as not to be inlined, where inlining only costs compile time."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.function.attributes.add("noinline")
@@ -111,7 +110,7 @@ def stay_apart(typing_context: Any) -> Any:
 
 @_intrinsic
 def _prefetch(typing_context: Any, address: Any) -> Any:
-    """Ask the processor to bring the cache line of an address nearer, and do not wait for it."""
+    """Prefetch the cache line of an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         flag, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
@@ -147,7 +146,7 @@ Where threads take whole panels, their number changes no bit."""
 
 @njit(nogil=True)
 def cut(count: int, shard: int, shards: int) -> int:
-    """Where the share of a thread begins, among so many rows; where the last one's ends, for the number of threads."""
+    """The first row of a thread's share of `count` rows; `count` for shard == shards."""
     if shard == shards:
         return count
     return min((count * shard // shards + GRAIN // 2) // GRAIN * GRAIN, count)
@@ -155,7 +154,7 @@ def cut(count: int, shard: int, shards: int) -> int:
 
 @njit(nogil=True)
 def fetch_ahead(data: Any, rows: Any, i: int) -> None:
-    """Begin to bring the row of data that is wanted a few rows after the i-th: rows of a shuffled batch lie apart."""
+    """Prefetch the row of data needed a few rows after the i-th: rows of a shuffled batch are scattered."""
     ahead = i + AHEAD
     if ahead < rows.size:
         size = np.uintp(data.strides[0])
@@ -166,25 +165,25 @@ def fetch_ahead(data: Any, rows: Any, i: int) -> None:
 
 @njit(nogil=True)
 def report(shared: Any, shard: int) -> None:
-    """Say that the step that a thread runs met a problem in its inputs."""
+    """Record that a thread's current step rejected its inputs."""
     shared[PROBLEM] = shard
 
 
 @njit(nogil=True)
 def begin(shared: Any, shard: int, step: int) -> None:
-    """Say which part a thread begins, by the number of the part's first step."""
+    """Record which part a thread begins, by its first step."""
     shared[RUNNING + LINE * shard] = step
 
 
 @njit(nogil=True)
 def note(shared: Any, shard: int, step: int) -> None:
-    """Say which step of a part a thread begins, so that an error can name the operator."""
+    """Record which step a thread begins, so that an error can name the operator."""
     shared[RUNNING + LINE * shard + 1] = step
 
 
 @njit(nogil=True)
 def write_down(results: Any, row: int, value: Any) -> None:
-    """Keep what a fetched variable is in this iteration."""
+    """Store a fetched variable's value of this iteration."""
     stay_apart()
     for i in range(value.size):
         results[row, i] = value[i]
@@ -195,7 +194,7 @@ def write_down(results: Any, row: int, value: Any) -> None:
 
 @_intrinsic
 def read_only(typing_context: Any, array: Any) -> Any:
-    """The same array as one of a type that may only be read."""
+    """The same array with a read-only type."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
@@ -205,7 +204,7 @@ def read_only(typing_context: Any, array: Any) -> Any:
 
 @njit(nogil=True)
 def copied(array: Any) -> Any:
-    """A copy, for a function of which nobody can say that it only reads."""
+    """A copy, for a function that may write into its input."""
     return read_only(array.copy())
 
 
@@ -249,7 +248,7 @@ def meet(shared: Any, shards: int) -> bool:
         if _load_atomically(shared, ABORTED) != 0:
             return True
         spins += 1
-        if spins > 2000:  # another program has the core; let it go on
+        if spins > 2000:  # the core may be needed by another thread
             _sched_yield()
     return _load_atomically(shared, ABORTED) != 0
 
@@ -278,7 +277,7 @@ def _at_address(typing_context: Any, address: Any) -> Any:
 
 @njit(nogil=True)
 def forget(kept: Any) -> None:
-    """Begin to keep rows anew, in the memory that there is."""
+    """Forget all rows, but keep the memory."""
     kept[ROWS] = 0
 
 

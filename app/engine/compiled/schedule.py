@@ -1,7 +1,7 @@
-"""The order of steps and the places where threads meet: as few meetings as the Program allows.
+"""The order of steps and the barriers between them: as few barriers as possible.
 
-A meeting costs every thread the wait for the slowest. So all steps that need none run first, and then, after one
-meeting, all those that were waiting for it.
+At a barrier all threads wait for the slowest. So all steps that need no barrier run first, then one barrier, then the
+steps that needed it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections import defaultdict
 from app.engine.compiled.steps import LAST, ROWS, WHOLE, Lowered, Share, Step
 
 WINDOW = 12
-"""How many steps may be put off: what they read stays alive until they ran, in memory that others could have used."""
+"""How many steps may be delayed: what they read stays alive meanwhile and takes memory."""
 
 Touched = defaultdict[str, set[tuple[bool, Share | None]]]
-"""How each variable was used since the threads last met: whether written, and by which share."""
+"""How each variable was used since the last barrier: whether written, and in which share."""
 
 
 def schedule(lowered: Lowered) -> None:
-    """Put the steps in order and mark those before which the threads have to meet."""
+    """Order the steps and mark those that need a barrier before them."""
     touched: Touched = defaultdict(set)
     for name in lowered.gathered:
         touched[name].add((True, ROWS))
     ordered: list[Step] = []
     waiting: list[Step] = []
     for step in lowered.steps:
-        if step.in_python:  # what is before it stays before it
+        if step.in_python:  # a Python call keeps its place
             _order(waiting, touched, ordered)
             ordered.append(step)
             waiting = []
@@ -41,7 +41,7 @@ def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
     before = _dependencies(steps)
     done: set[int] = set()
     must_meet = False
-    busy: dict[Share, int] = {WHOLE: 0, LAST: 0}  # how many steps since the last meeting one thread does alone
+    busy: dict[Share, int] = {WHOLE: 0, LAST: 0}  # steps that one thread does alone since the last barrier
     while steps:
         left = []
         for step in steps[:WINDOW]:
@@ -54,14 +54,14 @@ def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
                 step.must_meet, must_meet = must_meet, False
                 for use in step.uses:
                     touched[use.name].add((use.is_written, use.share))
-        if len(left) == len(steps[:WINDOW]):  # all are waiting for other threads
+        if len(left) == len(steps[:WINDOW]):  # all need a barrier
             touched.clear()
             must_meet, busy = True, {WHOLE: 0, LAST: 0}
         steps = left + steps[WINDOW:]
 
 
 def _find_share(step: Step, touched: Touched, busy: dict[Share, int]) -> bool:
-    """Whether a step can run before the next meeting; what one thread does alone, the least busy one takes."""
+    """Whether a step can run before the next barrier; the less busy thread takes what one thread does alone."""
     if step.is_free:
         return True
     for share in step.shares(busy):
@@ -74,12 +74,12 @@ def _find_share(step: Step, touched: Touched, busy: dict[Share, int]) -> bool:
 
 
 def _clash(is_written: bool, share: Share | None, other_is_written: bool, other: Share | None) -> bool:
-    """Whether two uses of a variable have to be kept apart: one writes, and threads may meet each other's elements."""
+    """Whether two uses need a barrier between them: one writes, and threads may touch the same elements."""
     return (is_written or other_is_written) and (share is None or share != other)
 
 
 def _dependencies(steps: list[Step]) -> dict[int, set[int]]:
-    """For each step, those that have to run before it: it reads what they write, or writes what they read or write."""
+    """For each step, the steps that must run before it."""
     writer: dict[str, int] = {}
     readers: defaultdict[str, set[int]] = defaultdict(set)
     before: dict[int, set[int]] = {}

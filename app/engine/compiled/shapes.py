@@ -1,4 +1,4 @@
-"""Shapes in terms of the batch: every size of every variable as a number, or as an expression in n, its rows.
+"""Symbolic shapes: every size is a number or an expression in n, the number of rows of the batch.
 
 All open sizes of what is fed are taken to be n, and shapes are inferred with n in the place of a number. A shape that
 inference cannot tell without the number leaves the Program to the reference engine.
@@ -22,7 +22,7 @@ from app.ops.spec import UNKNOWN, Spec
 
 N = named_size("n")
 ITERATIONS = named_size("iterations")
-"""The number of iterations of a loop, which only the run will tell."""
+"""The number of iterations of a loop, known only at run time."""
 
 
 @lru_cache(maxsize=4096)
@@ -36,11 +36,11 @@ class UnknownSizeError(AppError):
 
 
 IsInPython = Callable[[Operator, Program, dict[str, Shape]], bool]
-"""Says of an operator of a Program, given all shapes, whether it will run as a Python call."""
+"""Whether an operator of a Program, given all shapes, will run as a Python call."""
 
 
 def always(op: Operator, program: Program, shapes: Mapping[str, Shape]) -> bool:
-    """What is certain of everything inside control flow, which may be left to Python with all that it holds."""
+    """For operators inside control flow, any of which may run in Python."""
     return True
 
 
@@ -50,7 +50,7 @@ class Shapes(NamedTuple):
     program: Program
     of: dict[str, Shape]
     told_by_run: frozenset[str]
-    """Variables with a size that inference does not tell, which is taken to be n."""
+    """Variables with a size that inference cannot tell, taken to be n."""
     unsure: frozenset[str]
     """For a body: its inputs whose shapes are open in the Program around it."""
 
@@ -110,7 +110,7 @@ def _taken(op: Operator, body: Body) -> Sequence[str | None]:
 
 
 def _check_batch_in_front(program: Program, shapes: Mapping[str, Shape]) -> None:
-    """Refuse an unknown size that does not stand in front, and what a user declares of values that are no batch."""
+    """Refuse unknown sizes after the first axis, and custom operators on values that are not batches."""
     block = program.global_block()
     for op in block.ops:
         outputs = [block.var(name) for name in op.outputs if UNKNOWN in block.var(name).shape]
@@ -159,7 +159,7 @@ class _Inference:
         lowering = op.definition.lowering
         if op.bodies:
             return self._given_by_bodies(op)
-        if isinstance(lowering, Fused):  # of its own outputs it knows only what was declared
+        if isinstance(lowering, Fused):  # it knows only the declared shapes of its outputs
             inside = dict(self.shapes)
             for member in lowering.body:
                 inside.update(zip(member.outputs, self._inferred(member, inside, lowering.dtypes), strict=True))

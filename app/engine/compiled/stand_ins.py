@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 from numba import jit, types
-from numba.extending import overload
+
+from app.engine.compiled.linkable import AS_NUMPY, linkable
+from app.engine.compiled.numba_api import AbstractTemplate, infer_global, lower_builtin, signature
 
 _REPLACED = frozenset({"exp", "expm1", "tanh", "log", "log1p", "erf"})
 """Functions of `numpy` and `math`; in `vector_math` their names end with the precision that they are for."""
-
-AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
-"""How Numba compiles what was not one of its functions before: dividing by zero gives what NumPy gives."""
 
 
 def on_vectors(function: Any) -> Any:
@@ -96,15 +95,32 @@ def _stand_in(function: Any) -> Any:
     from app.engine.compiled import vector_math  # imported late: most networks do without
 
     names = {number: f"{function.__name__}_{number.bitwidth}" for number in (types.float32, types.float64)}
-    quick = {number: getattr(vector_math, name, function) for number, name in names.items()}
+    quick = {(number,): getattr(vector_math, name) for number, name in names.items() if hasattr(vector_math, name)}
     both = tuple(quick.values())
 
     def stand_in(x: Any, both: Any = both) -> Any:  # they are part of what it is known by
         return function(x)
 
-    def calling(chosen: Any) -> Any:
-        return lambda x: chosen(x)
+    class Typing(AbstractTemplate):
+        """A function of a float gives such a float; of anything else, what the given function gives."""
 
-    overload(stand_in, jit_options={"forceinline": True})(lambda x: calling(quick.get(x, function)))
-    overload(stand_in)(lambda x, out: lambda x, out: function(x, out))
+        key = stand_in
+
+        def generic(self, given: Any, named: Any) -> Any:
+            if given in quick:
+                return signature(given[0], *given)
+            return self.context.resolve_function_type(self.context.resolve_value_type(function), given, named)
+
+    infer_global(stand_in, types.Function(Typing))
+
+    @lower_builtin(stand_in, types.VarArg(types.Any))
+    def lower(context: Any, builder: Any, typed: Any, values: Any) -> Any:
+        called = quick.get(typed.args, function)
+        linked = linkable(called, typed.args) if called is not function else None
+        if linked is not None:
+            return linked.call(context, builder, values)
+        kind = context.typing_context.resolve_value_type(called)
+        found = context.typing_context.resolve_function_type(kind, typed.args, {})
+        return context.get_function(kind, found)(builder, values)
+
     return stand_in

@@ -26,13 +26,13 @@ Share = str | int
 """How threads share out a step: ROWS, WHOLE, LAST, or the size of a leading axis that is cut into equal parts."""
 
 OUTSIDE = ""
-"""What Python that compiled code calls may change besides values, so that its calls keep the order of the Program."""
+"""Stands for everything outside that a Python callback may change, so that callbacks keep their order."""
 
 SMALL = 16
 """A constant axis shorter than this is not worth sharing out."""
 
 ELEMENT = 16
-"""As many operations, or so, as an element of anything but a product takes."""
+"""Estimated operations for an element, except in products."""
 
 
 class Use(NamedTuple):
@@ -48,7 +48,7 @@ class Step:
     """One operator of a lowered Program, with how it runs."""
 
     is_free = False
-    """Whether it does nothing when it runs: its output is a view of its input, or a number in the source."""
+    """Whether it costs nothing: its output is a view of its input, or a number in the source."""
     in_python = False
     """Whether it runs as a Python call, between compiled parts."""
     begins_part = False
@@ -69,7 +69,7 @@ class Step:
         """For people: compiled, inlined or Python call, and why."""
         self.share = share
         self.must_meet = False
-        """Whether the threads have to meet before this step."""
+        """Whether there is a barrier before this step."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.op}, share={self.share})"
@@ -88,7 +88,7 @@ class Step:
         return {}
 
     repeated: Collection[str] = ()
-    """Which of the bodies run again and again, one after the other."""
+    """The bodies that run repeatedly."""
 
     @property
     def everything(self) -> Iterator[Step]:
@@ -100,7 +100,7 @@ class Step:
 
     @property
     def reads(self) -> list[str]:
-        """The inputs whose numbers it reads; others only lend their shape."""
+        """The inputs whose values it reads; of the others it needs only the shape."""
         read = {name for op in self.members for name in values_taken(op)}
         return list(dict.fromkeys(name for name in self.op.inputs if name in read))
 
@@ -111,13 +111,13 @@ class Step:
 
     @property
     def users(self) -> list[Operator]:
-        """The operators of it whose functions may raise: a user's, and those that refuse some numbers."""
+        """Its operators that may raise: custom ones, and those that reject some values."""
         members = [op for step in self.everything for op in step.members]
         return [op for op in members if op.definition.custom or getattr(op.definition.lowering, "raises", False)]
 
     @property
     def reads_one_kept_row(self) -> bool:
-        """Whether, of what a loop keeps of its iterations, it reads one row alone."""
+        """Whether it reads a single row of what a loop keeps."""
         return False
 
     # Threads
@@ -128,7 +128,7 @@ class Step:
         return self.share in (WHOLE, LAST)
 
     def shares(self, busy: Mapping[Share, int]) -> Sequence[Share]:
-        """The shares in which it may run, the best first; `busy` says how much those who work alone have to do."""
+        """The shares in which it may run, the best first; `busy` counts the steps that one thread does alone."""
         return sorted(busy, key=lambda share: busy[share]) if self.is_alone else [self.share]
 
     @property
@@ -152,7 +152,7 @@ class Step:
         return False
 
     def operations(self, n: int) -> int:
-        """About how many operations it is, in a batch of n."""
+        """Estimated number of operations in a batch of n."""
         names = [str(name) for name in (*self.op.inputs[-2:], *self.op.outputs) if name]
         return max((self.lowered.elements(name, n) for name in names), default=0) * ELEMENT
 
@@ -164,7 +164,7 @@ class Step:
         return () if self.is_free or self.in_python else self.op.outputs
 
     def may_overwrite(self, output: str, dying: str) -> bool:
-        """Whether an output may lie where an input did, as each element is read before its place is written."""
+        """Whether an output may reuse the memory of an input that dies here."""
         return False
 
     @property
@@ -181,23 +181,23 @@ def values_taken(op: Operator) -> list[str]:
 
 @dataclass
 class Lowered:
-    """A Program as steps, with what generating source from them needs to know."""
+    """A Program as steps, with what code generation needs to know."""
 
     program: Program
     shapes: dict[str, Shape]
     steps: list[Step] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
-    """Variables that are the same number everywhere, written into the source as that number."""
+    """Variables that are one number, written into the source."""
     roots: dict[str, str] = field(default_factory=dict)
-    """For a variable that is another one under a new shape: that other one."""
+    """For a reshaped view, the variable that owns the memory."""
     gathered: set[str] = field(default_factory=set)
-    """Data whose rows of the batch are copied first, as some step needs them side by side."""
+    """Data whose rows are gathered first, because some step needs them contiguous."""
     inner: dict[str, str] = field(default_factory=dict)
     """The types of variables that live only inside a fused loop, or inside control flow."""
     kept: set[str] = field(default_factory=set)
     """Variables that grow by a row at each iteration of a loop."""
     unsettled: dict[str, Share | None] = field(default_factory=dict)
-    """Variables written since the threads last met, each with the share in which it was."""
+    """Variables written since the last barrier, with the share of the step that wrote them."""
 
     @property
     def everything(self) -> Iterator[Step]:
@@ -213,7 +213,7 @@ class Lowered:
         return unique
 
     def root(self, name: str) -> str:
-        """The variable that has the memory of this one."""
+        """The variable that owns this one's memory."""
         while name in self.roots:
             name = self.roots[name]
         return name

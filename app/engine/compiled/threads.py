@@ -1,4 +1,4 @@
-"""The threads that share out a batch: how many it is worth, and threads that stay for the next one.
+"""Running a batch on threads: how many are worth it, and workers that stay alive.
 
 Starting a thread takes as long as a small batch does, and a batch may be run at every call.
 """
@@ -39,7 +39,7 @@ def threads_worth(steps: Sequence[Step], n: int, most: int) -> int:
 # Running a function on threads
 
 Lookup = Callable[[str, int], np.ndarray]
-"""Gives a variable as it lies in memory, in a batch of a size."""
+"""Returns the array of a variable for a batch size."""
 
 
 def run_on_threads(threads: int, function: Entry, arguments: tuple[Any, ...], lowered: Lowered, array: Lookup) -> None:
@@ -83,7 +83,7 @@ def _run(
 
 
 def raise_problem(lowered: Lowered, raised: list[tuple[int, BaseException]], shared: np.ndarray) -> None:
-    """Raise what a thread raised, or met in the inputs of a step, with the operator at which it did."""
+    """Raise the error that a thread raised or reported, naming the operator."""
     if raised:
         thread, error = raised[0]
         if isinstance(error, (AppError, KeyboardInterrupt)):
@@ -112,7 +112,7 @@ class _Callbacks:
             if (step, n) not in self._known:
                 self._known[step, n] = self._call(step, n)
             self._known[step, n]()
-        except BaseException as error:  # it could not pass through compiled code, and is raised behind that
+        except BaseException as error:  # it cannot pass through compiled code, and is raised afterwards
             self._raised.append((0, error))
             return True
         return False
@@ -164,13 +164,13 @@ _idle: list[_Worker] = []
 def _taken() -> _Worker:
     try:
         return _idle.pop()
-    except IndexError:  # another thread may have taken the last one just now, so asking first would not do
+    except IndexError:  # another thread may have taken the last one
         return _Worker()
 
 
 @contextmanager
 def helping(job: Job, count: int) -> Iterator[None]:
-    """Do a job on so many threads beside this one, with the numbers from 1 on; they are done at the end of the block.
+    """Run a job on `count` other threads, numbered from 1; the end of the block waits for them.
 
     The job must not raise.
     """

@@ -6,26 +6,29 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, typeof, types
-from numba.np.numpy_support import from_dtype
+from numba import typeof, types
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
+from app.engine.compiled.linkable import dispatcher_of, linkable
+from app.engine.compiled.numba_api import from_dtype
 from app.engine.compiled.read_only import array_type, only_reads, where_it_writes, why_refused
+from app.engine.compiled.stand_ins import on_vectors
 from app.engine.compiled.steps import Lowered, values_taken
 from app.graph.program import Operator
 from app.ops.lowering import Elementwise, Fused, Returning
 
 
 def why_not(op: Operator, lowered: Lowered) -> str:
-    """'' if everything that a user wrote for an operator compiles; else the reason in a line."""
+    """'' if the custom functions of an operator compile; else the reason in a line."""
     lowering = op.definition.lowering
     if isinstance(lowering, Fused):
         return "; ".join(filter(None, (why_not(member, lowered) for member in lowering.body)))
     if not op.definition.custom or not isinstance(lowering, (Elementwise, Returning)):
         return ""
     if isinstance(lowering, Elementwise):
-        return _tried(op, [_number(lowered, name) for name in values_taken(op)]).reason
+        given = [_number(lowered, name) for name in values_taken(op)]
+        return _tried(op, on_vectors(lowering.function), given).reason
     if any(not lowered.shapes[n] for n in (*values_taken(op), *op.outputs)):
         return "it works on values without axes"
     tried = _on_arrays(op, lowered)
@@ -38,7 +41,7 @@ def only_reads_arrays(op: Operator, lowered: Lowered) -> bool:
 
 
 class _Trial(NamedTuple):
-    """What compiling a function for certain types has shown."""
+    """The result of a trial compilation."""
 
     reason: str
     """Why it does not compile, or ''."""
@@ -52,36 +55,35 @@ def _number(lowered: Lowered, name: str) -> Any:
 
 
 def _on_arrays(op: Operator, lowered: Lowered) -> _Trial:
-    return _tried(op, [array_type(_number(lowered, n), len(lowered.shapes[n])) for n in values_taken(op)])
+    given = [array_type(_number(lowered, n), len(lowered.shapes[n])) for n in values_taken(op)]
+    return _tried(op, op.definition.lowering.function, given)
 
 
-def _tried(op: Operator, given: list[Any]) -> _Trial:
-    """What came of compiling an operator's function for values of these types, and for settings of the types of its.
-
-    It is kept on disk: a trial takes time, and the function is compiled again inside its Program.
-    """
+def _tried(op: Operator, function: Any, given: list[Any]) -> _Trial:
+    """The result of compiling an operator's function for these types and those of its settings; kept on disk."""
     try:
         signature = (*given, *map(typeof, op.attributes.values()))
     except ValueError as error:
         return _Trial(str(error))
-    function = op.definition.lowering.function
     key = fingerprint(function, "with the line", repr(signature))
     return _Trial(*cache.remembered(key, lambda: _compile(function, signature)))
 
 
 def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
-    dispatcher = function if hasattr(function, "py_func") else njit(function)
+    dispatcher = dispatcher_of(function)
     name = dispatcher.py_func.__name__
     try:
-        dispatcher.compile(signature)
-        returned = dispatcher.overloads[signature].signature.return_type
+        made = linkable(function, signature)
+        if made is None:
+            dispatcher.compile(signature)
     except Exception as error:  # Numba refuses in many ways
         if where_it_writes(error) is not None:
             return _Trial(f"{name} writes into what it is given")
         return _Trial(f"Numba cannot compile {name}: {why_refused(error, dispatcher)}")
+    returned = dispatcher.overloads[signature].signature.return_type if made is None else made.returns
     parts: list[Any] = list(returned) if isinstance(returned, types.BaseTuple) else [returned]  # type: ignore[call-overload]
     kinds = [[str(getattr(part, "dtype", part)), getattr(part, "ndim", -1)] for part in parts]
-    return _Trial("", kinds, only_reads(dispatcher, signature))
+    return _Trial("", kinds, only_reads(dispatcher, signature) if made is None else made.only_reads)
 
 
 def _wrong_results(op: Operator, lowered: Lowered, returned: Sequence[list[Any]]) -> str:

@@ -272,7 +272,7 @@ class Code:
         return Value(self, self.builder.bitcast(is_set.ir, INT))
 
     def fetch(self, pointer: Value, offset: Operand) -> None:
-        """Bring a cache line nearer, and do not wait for it."""
+        """Prefetch a cache line."""
         place = self.at(pointer, offset).ir
         arguments = [place, _INT32(0), _INT32(2), _INT32(1)]
         name = "llvm.prefetch.p0"
@@ -281,7 +281,7 @@ class Code:
         self.builder.call(known or ir.Function(self.module, kind, name), arguments)
 
     def transposed(self, vectors: Sequence[Value]) -> list[Value]:
-        """As many vectors as each has elements, with rows and columns changed."""
+        """The transpose of as many vectors as each has elements."""
         found, half = list(vectors), len(vectors) // 2
         for _ in range(len(found).bit_length() - 1):
             pairs = [self.interleaved(found[k], found[k + half]) for k in range(half)]
@@ -289,7 +289,7 @@ class Code:
         return found
 
     def interleaved(self, x: Value, y: Value) -> tuple[Value, Value]:
-        """Two vectors with the elements of both in turn: the first halves, and the second halves."""
+        """Two vectors interleaved: the first halves, and the second halves."""
         count = x.ir.type.count
         halves = [range(count // 2), range(count // 2, count)]
         masks = [[place for i in half for place in (i, count + i)] for half in halves]

@@ -1,4 +1,4 @@
-"""What the steps build the loop language with: blocks of statements, names, and the values that recur."""
+"""What steps use to write code: blocks of statements, names and common values."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Writer:
             self.add(Return(True))
 
     def meet(self) -> None:
-        """Wait for the other threads."""
+        """Add a barrier."""
         self.give_up_if(Call("meet", (SHARED, SHARDS)))
 
     # Names
@@ -229,7 +229,7 @@ class Writer:
         return found
 
     def share_of(self, variable: str, step: Step) -> Array:
-        """A variable as a function on rows gets it: the thread's share, or all where it has no rows."""
+        """A variable as an argument of a function: the thread's rows, or all of it if it has no rows."""
         shape = self.lowered.shapes[variable]
         rows = (LOW, HIGH) if step.share == ROWS and shape[:1] == (N,) else None
         return Array(self.name(variable), rows)

@@ -35,7 +35,8 @@ from app.jit.convert.state import (
     tracer,
     words_of,
 )
-from app.jit.variable import TracedVariable, settle
+from app.jit.tracer import Kind
+from app.jit.variable import TracedVariable, dialect_of, settle
 from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
 
@@ -227,33 +228,34 @@ class Merge:
     def __init__(self, nest: Any, structure: Structure | None = None, others: Sequence[Any] = ()):
         self.nest, self.structure = nest, structure
         self.leaves = [structure.leaves if structure else [], others]
-        self.kinds: list[tuple[str, tuple[int, ...]] | None] = []
+        self.kinds: list[Kind | None] = []
         """For each leaf its type and shape, or None for one that is the same in both."""
         self.misfit = ""
         for a, b in zip(*self.leaves, strict=True):
             self.kinds.append(self._kind(a, b))
 
-    def _kind(self, a: Any, b: Any) -> tuple[str, tuple[int, ...]] | None:
+    def _kind(self, a: Any, b: Any) -> Kind | None:
         if not (is_value(a) or is_value(b)) and same(a, b):
             return None
         if all(is_value(x) or isinstance(x, NUMBERS) for x in (a, b)):
             shapes = [tuple(x.shape) for x in (a, b) if is_value(x)]
             if _agree(shapes):
-                return common_dtype(a, b), next(iter(shapes), ())
+                return Kind(common_dtype(a, b), next(iter(shapes), ()), dialect_of(a if is_value(a) else b))
         self.misfit = f"{words(a)} and {words(b)}"
         return None
 
     def variables(self, side: int) -> list[Any]:
         """The leaves of one branch's nest that differ, as variables."""
         pairs = zip(self.leaves[side], self.kinds, strict=True)
-        return [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
+        return [as_variable(leaf, kind.dtype, kind.shape) for leaf, kind in pairs if kind is not None]
 
     def filled(self, made: Iterator[Any]) -> Any:
         """The nest with the operator's results in the places of those leaves."""
         if self.structure is None:
             return self.nest
-        leaves = zip(self.structure.leaves, self.kinds, strict=True)
-        return self.structure.filled([leaf if kind is None else next(made) for leaf, kind in leaves])
+        pairs = zip(self.structure.leaves, self.kinds, strict=True)
+        leaves = [leaf if kind is None else next(made).in_dialect_of(kind.dialect) for leaf, kind in pairs]
+        return self.structure.filled(leaves)
 
 
 def _agree(shapes: Sequence[tuple[int, ...]]) -> bool:

@@ -33,7 +33,7 @@ from app.jit.convert.state import (
     tracer,
 )
 from app.jit.tracer import Again, Findings, Kind
-from app.jit.variable import settle
+from app.jit.variable import dialect_of, settle
 from app.ops.creation import shape_of
 from app.ops.spec import UNKNOWN
 from app.static.control_flow import while_loop
@@ -133,26 +133,55 @@ def for_(
         rows = TensorRange(0, shape_of(items)[0], 1)
         _count(rows, lambda i: body(items[i]), state, needed, stop, place_of(body))
         return
+    if stop is not None and isinstance(items, range) and len(items) > 1:
+        _range_with_break(items, body, state, needed, stop)
+        return
     iterator = iter(items)
-    for place, item in enumerate(iterator):
+    for item in iterator:
         body(item)
         stopped = stop() if stop is not None else False
         if is_value(stopped):
-            _go_on(items, place, iterator, body, state, needed, stop)
+            for other in iterator:
+                if_(not_(stop()), lambda other=other: body(other), lambda: None, state)  # type: ignore[misc]
             return
         if stopped:
             return
 
 
-def _go_on(items: Any, place: int, iterator: Any, body: Any, state: State, needed: Sequence[str], stop: Any) -> None:
-    """The rest of a loop that a Tensor may end: of a range as the operator, of other items each under an `if`."""
-    if isinstance(items, range):
-        rest = items[place + 1 :]
-        if len(rest):
-            _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
+def _range_with_break(items: range, body: Any, state: State, needed: Sequence[str], stop: Any) -> None:
+    """Python's `for` over a range with a `break`; if that depends on a Tensor, the operator.
+
+    That is known when the first iteration was traced. Everything is then traced again with the operator alone, so that
+    the body does not stand in the Program twice, and four times inside another such loop.
+    """
+    around = tracer().findings
+    found = around.of(place_of(body))
+    if found.form == "operator":
+        try:
+            _count(TensorRange(items.start, items.stop, items.step), body, state, needed, stop, found=found)
+        except ProgramError:
+            found.form = "peeled"
+            raise Again from None
         return
-    for item in iterator:
-        if_(not_(stop()), lambda item=item: body(item), lambda: None, state)  # type: ignore[misc]
+    for place, item in enumerate(items):
+        if place == 0:
+            found.begin()
+            tracer().findings = found
+        try:
+            body(item)
+        finally:
+            tracer().findings = around
+        stopped = stop()
+        if is_value(stopped):
+            if place == 0 and not found.form:
+                found.form = "operator"
+                raise Again
+            rest = items[place + 1 :]
+            if len(rest):
+                _count(TensorRange(rest.start, rest.stop, rest.step), body, state, needed, stop)
+            return
+        if stopped:
+            return
 
 
 class TensorRange:
@@ -167,7 +196,13 @@ class TensorRange:
 
 
 def _count(
-    items: TensorRange, body: Callable[[Any], Any], state: State, needed: Sequence[str], stop: Any, where: str = ""
+    items: TensorRange,
+    body: Callable[[Any], Any],
+    state: State,
+    needed: Sequence[str],
+    stop: Any,
+    where: str = "",
+    found: Findings | None = None,
 ) -> None:
     """A loop over numbers: its counter is carried as well."""
     index = [_scalar(items.start)]
@@ -182,7 +217,7 @@ def _count(
 
     counted = state.after("the counter", lambda: index[0], lambda value: index.__setitem__(0, value))
     test = check if stop is None else lambda: and_(lambda: not_(stop()), check)
-    _Loop(test, run, counted, needed, where or place_of(body)).make()
+    _Loop(test, run, counted, needed, where or place_of(body)).make(found)
 
 
 def _scalar(value: Any) -> Any:
@@ -202,10 +237,10 @@ class _Loop:
         """Variables that have a value only inside an iteration."""
         self.found = Findings()
 
-    def make(self) -> None:
-        """Append the operator, and let the variables be what it gives."""
+    def make(self, found: Findings | None = None) -> None:
+        """Append the operator, and give the variables its results."""
         around = tracer().findings
-        self.found = tracer().findings = self._known(around.of(self.where))
+        self.found = tracer().findings = self._known(around.of(self.where) if found is None else found)
         try:
             made = self._appended()
         finally:
@@ -247,7 +282,11 @@ class _Loop:
     def _initial(self) -> list[Any]:
         """What is carried, as it is at first."""
         carried = self._carried(self.before)
-        return [*carried, *(as_variable(tensor, *kind) for tensor, kind in self.found.tensors)]
+        return [*carried, *self._changed()]
+
+    def _changed(self) -> list[Any]:
+        """The Tensors that are changed in place, as they are now."""
+        return [as_variable(tensor, kind.dtype, kind.shape) for tensor, kind in self.found.tensors]
 
     def _carried(self, values: Sequence[Any]) -> list[Any]:
         """The leaves of the variables' values that are carried."""
@@ -255,7 +294,7 @@ class _Loop:
         for value, kinds in zip(values, self.found.kinds, strict=True):
             if any(kinds):
                 pairs = zip(Structure.of(value).leaves, kinds, strict=True)
-                carried += [as_variable(leaf, *kind) for leaf, kind in pairs if kind is not None]
+                carried += [as_variable(leaf, kind.dtype, kind.shape) for leaf, kind in pairs if kind is not None]
         return carried
 
     def _filled(self, values: Sequence[Any]) -> list[Any]:
@@ -268,7 +307,8 @@ class _Loop:
                 continue
             structure = Structure.of(old)
             pairs = zip(structure.leaves, kinds, strict=True)
-            filled.append(structure.filled([leaf if kind is None else next(given) for leaf, kind in pairs]))
+            leaves = [leaf if kind is None else next(given).in_dialect_of(kind.dialect) for leaf, kind in pairs]
+            filled.append(structure.filled(leaves))
         return filled
 
     def _last(self, values: Sequence[Any]) -> list[Any]:
@@ -299,9 +339,11 @@ class _Loop:
             kinds = [self._carry(place, new) for place, new in enumerate(news)]
             grown = kinds != self.found.kinds
             made = [] if grown else self._carried(news)
-            made += [as_variable(tensor, *kind) for tensor, kind in self.found.tensors]
+            made += self._changed()
         known = {id(tensor) for tensor, _ in self.found.tensors}
-        more = [(t, (t.dtype, tuple(t.shape))) for key, (t, _) in changed.items() if key not in known]
+        more = [
+            (t, Kind(t.spec.dtype, t.spec.shape, t.stands_for)) for key, (t, _) in changed.items() if key not in known
+        ]
         if grown or more:  # what is carried is a Tensor in the body, and more may come to depend on it
             self.found.kinds = kinds
             self.found.tensors += more
@@ -341,7 +383,7 @@ class _Loop:
                 "where only Tensors and numbers can change"
             )
         dtype = dtype_of(old) if is_value(old) else common_dtype(old, new)
-        return dtype, tuple(new.shape) if is_value(new) else ()
+        return Kind(dtype, tuple(new.shape) if is_value(new) else (), dialect_of(old if is_value(old) else new))
 
 
 def _has_known_shape(value: Any) -> bool:

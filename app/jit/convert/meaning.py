@@ -1,7 +1,4 @@
-"""What converted source calls by the name `_jit`.
-
-Its `call` stands for every call: functions of a user's are converted, too; those of libraries are not.
-"""
+"""The functions that converted source calls as `_jit.…`, and the conversion of the functions that it calls."""
 
 from __future__ import annotations
 
@@ -13,19 +10,20 @@ from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleT
 from typing import Any
 
 from app.jit.convert.branch import NOTHING, choose, if_
-from app.jit.convert.items import about_to_change, about_to_rebind, shape
 from app.jit.convert.logic import and_, assert_, chain, not_, numbers, or_
 from app.jit.convert.loop import for_, while_
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
 from app.jit.convert.state import State
+from app.jit.variable import TracedVariable
+from app.tensor.modes import modes
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _LIBRARIES = tuple(
     {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")} | {_PACKAGE}
 )
 _left: set[Any] = set()
-"""Functions, and names of modules, that `not_to_static` and `ignore_module` leave alone."""
+"""Functions, and names of modules, that are not converted (`not_to_static`, `ignore_module`)."""
 
 
 def leave(function: Any) -> Any:
@@ -53,7 +51,7 @@ def converted(function: Any) -> Callable[..., Any]:
 
 
 def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
-    """A library's wrapper, as that of `no_grad` is, around the converted function."""
+    """A library's wrapper, such as that of `no_grad`, around the converted function."""
     inner = converted(wrapped)
     if inner is wrapped:
         return wrapper
@@ -64,14 +62,37 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
 
 
 def call(function: Any) -> Callable[..., Any]:
-    """What stands for a function where it is called."""
+    """The function to call in place of a function."""
     if isinstance(function, BuiltinMethodType):
         about_to_change(function.__self__)  # a method of a container, as `append` is
     try:
         of_python = OF_PYTHON.get(function)
-    except TypeError:  # it cannot be looked up, so it is none of Python's
+    except TypeError:  # it is not hashable, so it is not one of Python's functions
         of_python = None
     return converted(function) if of_python is None else of_python
+
+
+def about_to_change(owner: Any, attribute: str | None = None) -> Any:
+    """The owner of an item or an attribute that is set or deleted; its old value is recorded, to be restored if what
+    is traced now is traced again.
+    """
+    tracer = modes().tracer
+    if tracer is not None and attribute is None:
+        tracer.note_contents(owner)
+    elif tracer is not None:
+        tracer.note_attribute_of(owner, attribute)
+    return owner
+
+
+def about_to_rebind(state: State) -> None:
+    """Record names of other scopes that the function which begins here may assign, with `global` or `nonlocal`."""
+    if modes().tracer is not None:
+        modes().tracer.note_names(state)
+
+
+def shape(value: Any) -> Any:
+    """`value.shape`. An open size of a traced value cannot be computed with."""
+    return value.asked_shape if isinstance(value, TracedVariable) else value.shape
 
 
 _JIT = SimpleNamespace(

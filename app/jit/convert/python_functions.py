@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from app.custom.py_func import py_func
-from app.graph.variable import Variable
 from app.jit.convert.loop import TensorRange
 from app.jit.convert.state import is_value, one_element, tracer
+from app.jit.variable import TracedVariable
 from app.ops.definition import REGISTRY
 from app.ops.dtype import get_default_dtype
 from app.tensor import Tensor
@@ -21,10 +21,7 @@ def _range(*bounds: Any) -> Any:
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    if isinstance(value, Variable):
-        listed = kinds if isinstance(kinds, tuple) else (kinds,)
-        return isinstance(value, kinds) or Tensor in listed
-    return isinstance(value, kinds)
+    return isinstance(value, kinds) or (isinstance(value, TracedVariable) and issubclass(value.stands_for, kinds))
 
 
 def _cast(kind: type, dtype: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Rewriting a function's source: each construct that may depend on a Tensor becomes a call of `_jit`."""
+"""Rewriting the source of a function: each construct that may depend on a Tensor becomes a call of `_jit`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from app.jit.convert import branch, calls, items, logic, loop
-from app.jit.convert.build import statements
+from app.jit.convert import branch, logic, loop
+from app.jit.convert.build import expression, statements
 from app.jit.convert.leaving import with_flags
 from app.jit.convert.names import Assigned, Changes, declared
 
@@ -29,25 +29,25 @@ def _all_arguments(arguments: ast.arguments) -> list[ast.arg]:
 
 
 class Scope:
-    """One function of the source: what its converted parts have to declare."""
+    """One function of the source: the names that its converted parts must declare."""
 
     def __init__(self, function: ast.FunctionDef):
         self.parameters = [a.arg for a in _all_arguments(function.args)]
         self.globals = declared(function, ast.Global)
         self.nonlocals = declared(function, ast.Nonlocal)
         self.locals = {*self.parameters, *Assigned(function.body).bound} - self.globals - self.nonlocals
-        """The names that are the function's own in the source; what is converted makes none of the others so."""
+        """The local names of the function; conversion makes no other name local."""
         self.made: dict[str, None] = {}
-        """Names that inner functions give values to, and that have to be the function's own."""
+        """Names that the inner functions made by conversion assign, and that must be local to the function."""
         self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
 
     def changes(self, statements: Iterable[ast.AST]) -> Changes:
-        """What the statements change of the function's own; other containers are Python's."""
+        """The local names and containers that the statements change."""
         found = Assigned(statements)
         return Changes(found.bound, [name for name in found.changed if name.partition(".")[0] in self.locals])
 
     def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
-        """What an inner function begins with that gives values to these names."""
+        """The `global` and `nonlocal` statements of an inner function that assigns these names."""
         plain = [name for name in names if "." not in name]
         outer = [name for name in plain if name in self.globals]
         own = [name for name in plain if name not in self.globals]
@@ -57,7 +57,7 @@ class Scope:
         return [ast.copy_location(node, at) for node in result]
 
     def binding(self, at: ast.AST) -> list[ast.stmt]:
-        """What makes names the function's own without giving them values."""
+        """A statement that makes names local without giving them values."""
         names = [n for n in self.made if n not in self.parameters and n not in self.nonlocals]
         return statements(f"if False:\n    {' = '.join(names)} = None", at) if names else []
 
@@ -87,7 +87,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _of_others(self, node: ast.FunctionDef) -> list[ast.stmt]:
-        """What tells that the function gives values to names that are not its own."""
+        """The statements that record names of other scopes which the function assigns."""
         names = sorted(self.scope.globals | self.scope.nonlocals)
         if not names:
             return []
@@ -138,13 +138,31 @@ class Rewriter(ast.NodeTransformer):
         return logic.rewrite_assert(self, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        return calls.rewrite_call(self, node)
+        """`f(x)` as `_jit.call(f)(x)`, so that the user's functions that are called are converted too."""
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            outer = self.scopes[0].parameters
+            if node.args or not outer:
+                return node
+            return expression("super(__class__, me)", node, me=outer[0])  # it may stand in an inner function now
+        self.generic_visit(node)
+        node.func = expression("_jit.call(f)", node, f=node.func)
+        return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        return items.rewrite_item(self, node)
+        """`x[i] = v`, `x[i] += v` and `del x[i]` as in Python, with `_jit.about_to_change(x)` for x."""
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = expression("_jit.about_to_change(x)", node, x=node.value)
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        return items.rewrite_attribute(self, node)
+        """`x.shape` as `_jit.shape(x)`; `x.name = v` as in Python, with `_jit.about_to_change(x, 'name')` for x."""
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            attribute = ast.copy_location(ast.Constant(node.attr), node)
+            node.value = expression("_jit.about_to_change(x, attribute)", node, x=node.value, attribute=attribute)
+            return node
+        return expression("_jit.shape(x)", node, x=node.value) if node.attr == "shape" else node
 
 
 def _docstring(node: ast.FunctionDef) -> list[ast.stmt]:

@@ -1,8 +1,9 @@
-// Makes the charts, which are drawn already, answer to pointer and keyboard: values under it, a part enlarged.
+// Makes the charts, which are drawn already, answer to pointer and keyboard: values, a part enlarged, one operator alone.
 "use strict";
 
 const SPAN = 1000;
-const charts = JSON.parse(document.getElementById("charts").textContent);
+const charts = JSON.parse(document.getElementById("data").textContent);
+for (const hint of document.querySelectorAll(".hint")) hint.hidden = false;
 for (const [id, chart] of Object.entries(charts)) enliven(document.getElementById(id), chart);
 
 function enliven(figure, chart) {
@@ -10,6 +11,7 @@ function enliven(figure, chart) {
   const whole = { x: [chart.x.low, chart.x.high], y: [chart.y.low, chart.y.high] };
   let view = whole;
   let at = null; // the x whose values are shown
+  let alone = null; // the operator that is shown alone
 
   const cursor = made("div", "cursor");
   const chosen = made("div", "chosen");
@@ -26,10 +28,11 @@ function enliven(figure, chart) {
   area.setAttribute("role", "group");
   area.setAttribute("aria-label", "Chart: arrow keys show values, plus and minus zoom, Escape shows all");
 
-  const along = chart.log ? Math.log : Number;
-  const backwards = chart.log ? Math.exp : Number;
-  const place = (value, [low, high]) => (along(value) - along(low)) / (along(high) - along(low));
-  const under = (share) => backwards(along(view.x[0]) + share * (along(view.x[1]) - along(view.x[0])));
+  const scale = (axis) => ({ along: axis.log ? Math.log : Number, back: axis.log ? Math.exp : Number });
+  const [sx, sy] = [scale(chart.x), scale(chart.y)];
+  const shareOn = ({ along }, value, [low, high]) => (along(value) - along(low)) / (along(high) - along(low));
+  const place = (value, ends) => shareOn(sx, value, ends);
+  const under = (share) => sx.back(sx.along(view.x[0]) + share * (sx.along(view.x[1]) - sx.along(view.x[0])));
   const stops = [...new Set(chart.lines.flatMap((line) => line.x.filter((x, i) => line.y[i] !== null)))].sort((a, b) => a - b);
 
   // --- Values ---
@@ -40,7 +43,8 @@ function enliven(figure, chart) {
     const far = (stop) => Math.abs(place(stop, view.x) - place(x, view.x));
     at = seen.reduce((best, stop) => (far(stop) < far(best) ? stop : best));
     const share = place(at, view.x);
-    const rows = chart.lines.map((line) => row(line, share)).filter(Boolean);
+    const shown = chart.lines.filter((line) => alone === null || line.colour === alone);
+    const rows = shown.map((line) => row(line, share)).filter(Boolean);
     values.replaceChildren(made("b", "", `${chart.x.label} ${written(at, chart.x.unit)}`), ...rows);
     const [side, other, room] = share < 0.5 ? ["left", "right", share] : ["right", "left", 1 - share];
     values.style[side] = `calc(${100 * room}% + 8px)`;
@@ -65,21 +69,21 @@ function enliven(figure, chart) {
   // --- Zoom ---
 
   function zoom(low, high) {
-    const inside = chart.lines.flatMap((line) => line.y.filter((y, i) => y !== null && line.x[i] >= low && line.x[i] <= high));
-    if (!inside.length || !(along(high) - along(low) > 1e-9 * (along(whole.x[1]) - along(whole.x[0])))) return;
-    const [least, most] = [along(Math.min(...inside)), along(Math.max(...inside))];
+    const inside = chart.lines.flatMap((line) => line.y.filter((y, i) => drawable(line.x[i], y) && line.x[i] >= low && line.x[i] <= high));
+    if (!inside.length || !(sx.along(high) - sx.along(low) > 1e-9 * (sx.along(whole.x[1]) - sx.along(whole.x[0])))) return;
+    const [least, most] = [sy.along(Math.min(...inside)), sy.along(Math.max(...inside))];
     const air = (most - least) * 0.08 || Math.abs(most) * 0.05 || 1;
-    look({ x: [low, high], y: [backwards(least - air), backwards(most + air)] });
+    look({ x: [low, high], y: [sy.back(least - air), sy.back(most + air)] });
   }
 
   function look(next) {
     view = next;
     const [left, right] = view.x.map((x) => SPAN * place(x, whole.x));
-    const [bottom, top] = view.y.map((y) => SPAN * (1 - place(y, whole.y)));
+    const [bottom, top] = view.y.map((y) => SPAN * (1 - shareOn(sy, y, whole.y)));
     figure.querySelector(".curves").setAttribute("viewBox", `${left} ${top} ${right - left} ${bottom - top}`);
-    const [across, up] = [marks(view.x, chart.log, chart.x.unit ? 4 : 6), marks(view.y, chart.log, 5)];
+    const [across, up] = [marks(view.x, chart.x, chart.x.unit ? 4 : 6), marks(view.y, chart.y, 5)];
     const x = (value) => `${100 * place(value, view.x)}%`;
-    const y = (value) => `${100 * (1 - place(value, view.y))}%`;
+    const y = (value) => `${100 * (1 - shareOn(sy, value, view.y))}%`;
     figure.querySelector(".grid").replaceChildren(
       ...across.map((v) => drawn("line", { x1: x(v), x2: x(v), y1: 0, y2: "100%" })),
       ...up.map((v) => drawn("line", { x1: 0, x2: "100%", y1: y(v), y2: y(v) })),
@@ -88,8 +92,38 @@ function enliven(figure, chart) {
     figure.querySelector(".ys").replaceChildren(
       ...up.map((v) => drawn("text", { x: "100%", y: y(v), dy: "0.32em" }, written(v, chart.y.unit))),
     );
+    figure.querySelectorAll(".points g").forEach((group, n) => {
+      const href = group.firstElementChild?.getAttribute("href"); // a curve of many points has no markers
+      if (!href) return;
+      const points = chart.lines[n].x.map((v, i) => [v, chart.lines[n].y[i]]).filter(([v, w]) => drawable(v, w));
+      group.replaceChildren(...points.map(([v, w]) => drawn("use", { href, x: x(v), y: y(w) })));
+    });
     back.hidden = view === whole;
     hide();
+  }
+
+  function drawable(x, y) {
+    return y !== null && (x > 0 || !chart.x.log) && (y > 0 || !chart.y.log);
+  }
+
+  // --- One operator alone ---
+
+  const names = [...figure.querySelectorAll("[data-key]")];
+  for (const name of names.length > 1 ? names : []) {
+    const button = made("button", "");
+    button.type = "button";
+    button.setAttribute("aria-pressed", "false");
+    button.append(...name.childNodes);
+    name.append(button);
+    button.addEventListener("click", () => {
+      const colour = Number(name.dataset.key);
+      alone = alone === colour ? null : colour;
+      for (const other of names) other.firstElementChild.setAttribute("aria-pressed", Number(other.dataset.key) === alone);
+      for (const part of figure.querySelectorAll("[data-line], [data-key]")) {
+        part.classList.toggle("off", alone !== null && Number(part.dataset.line ?? part.dataset.key) !== alone);
+      }
+      hide();
+    });
   }
 
   // --- Pointer and keys ---
@@ -163,14 +197,14 @@ function enliven(figure, chart) {
 
 // --- Marks and words, as the page has them ---
 
-function marks([low, high], log, most) {
-  if (log) {
+function marks([low, high], axis, most) {
+  if (axis.log) {
     const powers = [];
     for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p++) powers.push(p);
     const chosen = (factors) => powers.flatMap((p) => factors.map((f) => f * 10 ** p)).filter((v) => v >= low && v <= high);
     return chosen([1]).length > 2 ? chosen([1]) : chosen([1, 2, 5]);
   }
-  const least = (high - low) / most;
+  const least = Math.max((high - low) / most, axis.unit === "whole" ? 1 : 0);
   const size = 10 ** Math.floor(Math.log10(least));
   const step = size * [1, 2, 5, 10].find((factor) => factor * size >= least);
   const found = [];
@@ -184,7 +218,11 @@ function written(value, unit) {
     const [size, name] = value >= 1e6 ? [1e6, "M"] : [1e3, "k"];
     return `${Number((value / size).toPrecision(4))}${name}`;
   }
-  if (unit !== "seconds") return value.toLocaleString("en", { maximumSignificantDigits: 5 });
+  if (unit !== "seconds") {
+    const size = Math.abs(value);
+    if (size >= 1e7 || (size > 0 && size < 1e-7)) return Number(value.toPrecision(4)).toExponential();
+    return value.toLocaleString("en", { maximumSignificantDigits: 5 });
+  }
   const [size, name] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]].find(([s]) => value >= s) ?? [1e-9, "ns"];
   return `${Number((value / size).toPrecision(3))} ${name}`;
 }

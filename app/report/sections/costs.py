@@ -27,4 +27,5 @@ def _chart(record: Record, which: str, title: str) -> Chart:
         points = over_seeds(costs, lambda cost: cost.size, lambda cost: getattr(cost, which))
         lines.append(Line(operator, points, colour))
     shown = [line for line in lines if line.points]
-    return Chart(f"cost-{which}", title, "numbers in the array", "time of a call", shown, "count", "seconds", log=True)
+    x, y = "numbers in the array", "time of a call"
+    return Chart(f"cost-{which}", title, x, y, shown, "count", "seconds", log_x=True, log_y=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -10,10 +11,7 @@ from app.report.charts import Chart, Line, Point
 from app.report.record import Record, over_seeds
 from app.report.sections.section import Section
 
-_ABOUT = (
-    "The {} figures are those after each epoch, and the faint curves single batches in training. Drag over a chart "
-    "to enlarge a part of it; a double click shows all again."
-)
+_ABOUT = "The {} figures are those after each epoch, and the faint curves single batches in training."
 
 
 def section(record: Record) -> Section | None:
@@ -41,7 +39,14 @@ def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, u
     for colour, operator in enumerate(record.operators):
         tested = over_seeds(record.epochs_of(operator), lambda e: e.epoch + 1, _value(test))
         lines.append(Line(f"{operator}, {record.tested_on}", tested, colour))
-    return Chart(name, title, "epoch", name, [line for line in lines if line.points], y_unit=unit)
+    shown = [line for line in lines if line.points]
+    return Chart(name, title, "epoch", name, shown, "whole", unit, log_y=not unit and _spans_magnitudes(shown))
+
+
+def _spans_magnitudes(lines: Sequence[Line]) -> bool:
+    """Whether curves need a logarithmic axis to be seen beside each other."""
+    values = [point[1] for line in lines for point in line.points if 0 < point[1] < math.inf]
+    return bool(values) and max(values) > 1000 * min(values)
 
 
 def _over_time(record: Record) -> Chart:

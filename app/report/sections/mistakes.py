@@ -8,6 +8,7 @@ import numpy as np
 
 from app.data.dataset import CLASSES
 from app.report import pictures
+from app.report.charts import style_of
 from app.report.markup import tag
 from app.report.record import Record
 from app.report.sections.section import Section
@@ -95,11 +96,11 @@ def _digit(found: Answers, place: int, pixels: np.ndarray, operators: list[str])
     label, rows, width = int(found.labels[place]), *pixels.shape
     answered = [_named(int(found.predicted[operator][place])) for operator in operators]
     told = f"a {label}, taken for {' and '.join(answered)}"
-    image = tag("img", src=pictures.digit(pixels), alt=told, width=width, height=rows, loading="lazy")
+    image = tag("img", src=pictures.digit(pixels), alt=told, width=width, height=rows)
     lines = []
     for operator, answer in zip(operators, answered, strict=True):
         sure = tag("small", share(float(found.sureness[operator][place]), 0))
-        lines.append(tag("span", f"{answer} ", sure, class_=f"c{list(found.predicted).index(operator) % 8}"))
+        lines.append(tag("span", f"{answer} ", sure, class_=f"c{style_of(list(found.predicted).index(operator))}"))
     return tag("li", image, tag("p", tag("b", f"{label} → "), lines), title=f"test image {place}: {told}")
 
 

@@ -1,29 +1,31 @@
-"""The verdict at the top of the report, and a card for each operator."""
+"""The verdict at the top of the report, and below it a card for each operator, or the table of a comparison."""
 
 from __future__ import annotations
 
 import statistics
 from xml.etree.ElementTree import Element
 
+from app.report.charts import style_of
 from app.report.markup import tag
 from app.report.record import Record
+from app.report.sections.ranking import table
 from app.report.verdict import sentences
 from app.report.wording import number, seconds, share
 
 
 def section(record: Record) -> Element:
-    """The verdict and the cards."""
-    words = tag("div", [_sentence(words) for words in sentences(record)], class_="verdict")
-    cards = tag("div", [_card(record, operator, n) for n, operator in enumerate(record.operators)], class_="cards")
-    return tag(
-        "section", tag("h2", "Verdict", id="verdict-title"), words, cards, id="verdict", aria_labelledby="verdict-title"
-    )
-
-
-def _sentence(words: str) -> Element:
-    """A sentence; `compare` begins some with what they come to, and two spaces."""
-    outcome, gap, rest = words.partition("  ")
-    return tag("p", tag("b", outcome), f" {rest}") if gap else tag("p", words)
+    """The verdict, and the table of a comparison or a card for each operator."""
+    said = [tag("p", words) for words in sentences(record)]
+    first, others = said[:1], said[1:]
+    if record.comparison is not None:
+        figures = table(record, record.comparison)
+    else:
+        cards = [_card(record, operator, number) for number, operator in enumerate(record.operators)]
+        figures = [tag("div", cards, class_="cards")]
+        first, others = said, []
+    words, title = tag("div", first, class_="verdict"), tag("h2", "Verdict", id="verdict-title")
+    more = tag("div", others, class_="verdict more") if others else None
+    return tag("section", title, words, figures, more, id="verdict", aria_labelledby="verdict-title")
 
 
 def _card(record: Record, operator: str, colour: int) -> Element:
@@ -46,5 +48,5 @@ def _card(record: Record, operator: str, colour: int) -> Element:
         tag("p", f"of the {record.tested_on} digits read right", class_="note"),
         tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()]),
         tag("p", f"Engine: {how}.", class_="note") if how else None,
-        class_=f"card c{colour % 8}",
+        class_=f"card c{style_of(colour)}",
     )

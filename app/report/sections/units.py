@@ -52,7 +52,7 @@ def _chart(record: Record, name: str, title: str, y: str, unit: str) -> Chart:
             points = over_seeds(of_it, lambda e: e.epoch + 1, lambda e: getattr(e, name))
             words = f", layer {layer + 1}" if len(layers) > 1 else ""
             lines.append(Line(operator + words, points, colour + layer * len(record.operators)))
-    return Chart(f"units-{name}", title, "epoch", y, [line for line in lines if line.points], "", unit)
+    return Chart(f"units-{name}", title, "epoch", y, [line for line in lines if line.points], "whole", unit)
 
 
 def _fits(weights: np.ndarray, shape: Sequence[int], config: Config) -> bool:
@@ -68,8 +68,9 @@ def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tup
     parts = []
     for title, shown in (("What training added to its weights", changes), ("Its weights", weights)):
         told = f"{title}, {listed(operators)}: a tile for each unit, orange above zero, blue below"
-        image = pictures.weights(shown[:, strongest], shape, ACROSS)
-        parts.append(tag("div", tag("h4", title), tag("img", src=image, alt=told, class_="tiles", loading="lazy")))
+        image, width, height = pictures.weights(shown[:, strongest], shape, ACROSS)
+        picture = tag("img", src=image, alt=told, class_="tiles", width=width, height=height)
+        parts.append(tag("div", tag("h4", title), picture))
     words = f"{chosen}: orange pixels speak for it, blue ones against."
     caption = tag("figcaption", tag("h3", f"First layer, {listed(operators)}"), tag("p", words))
     return tag("figure", caption, tag("div", parts, class_="pair"), class_="chart")

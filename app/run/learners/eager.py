@@ -117,6 +117,11 @@ class EagerLearner:
         with self._in_use():
             return np.concatenate([self._network(Tensor(image)).numpy() for image, _ in batches])
 
+    def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
+        with self._in_use(), self._streams.drawing(advance=False):
+            rows = [[given.numpy() for given, _ in self._network.applied(Tensor(image))[0]] for image, _ in batches]
+        return [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
+
     def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any, list[Any]]:
         """The loss, the accuracy, and what the hidden layers gave."""
         *hidden, scores = self._network.outputs(image)

@@ -39,6 +39,9 @@ class Learner(Protocol):
     def scores(self, batches: Batches) -> np.ndarray:
         """The scores of the classes, a row for each image, changing nothing."""
 
+    def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
+        """What the operator of each hidden layer is given for these images, changing nothing."""
+
     def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
         """The operators of a step on each batch, or of measuring it, one by one with what they read and made."""
 

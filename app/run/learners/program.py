@@ -48,11 +48,12 @@ class ProgramLearner:
             image = data("image", [None, pixels_of(image_shape)], "uint8")
             label = data("label", [None], "int64")
             network = Network(config.model, activation, image_shape, config.data.pixel_range)
-            *hidden, scores = network.outputs(image)
+            applied, scores = network.applied(image)
+            self._given = [given.name for given, _ in applied]
             self.fetch = [functional.cross_entropy(scores, label, ignore_index=None).name, accuracy(scores, label).name]
             self.test = self.main.clone(for_test=True)
             with program_guard(self.test, self.startup):
-                layers = [self.test.global_block().var(layer.name) for layer in hidden if config.report]
+                layers = [self.test.global_block().var(made.name) for _, made in applied if config.report]
                 self._counts = [count.name for layer in layers for count in counted(layer)]
             parameters = dict(network.named_parameters())
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
@@ -101,6 +102,17 @@ class ProgramLearner:
         fed = (dict(zip(self._feed, batch, strict=True)) for batch in batches)
         rows = [self._executor.run(self.test, feed, [self._scores], scope=self._scope)[0] for feed in fed]
         return np.concatenate(rows)
+
+    def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
+        found: dict[str, list[np.ndarray]] = {name: [] for name in self._given}
+        for batch in batches:
+            feed: dict[str, Any] = dict(zip(self._feed, batch, strict=True))
+            with self._streams.drawing(advance=False):
+                for run in watch_program(self.test, feed, self._scope):
+                    for name, array in run.outputs:
+                        if name in found:
+                            found[name].append(array)
+        return [np.concatenate(arrays) for arrays in found.values()]
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
         loss, score = self._executor.run_batches(program, batches, self._feed, self.fetch, scope)

@@ -1,30 +1,37 @@
-"""`python -m app demo`: serve the page for the networks of a run."""
+"""`python -m app demo`: serve the page for the networks of a run, or write one that needs no server."""
 
 from __future__ import annotations
 
 import argparse
 import errno
+import os
+import sys
+import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 
-from app.errors import AppError, MissingFileError
-from app.experiment.api import train
+from app.errors import AppError
 from app.printing import say
-from app.run.config import load_config
-from app.run.folder import CONFIG, UNCHECKED, WEIGHTS
-from app.run.options import CONFIGS, add_custom_op
-from app.use.demo.reading import Reader, advice
+from app.run.folder import UNCHECKED, WEIGHTS
+from app.run.options import add_custom_op
+from app.use.demo.reading import FEW, SHIPPED, Reader, advice
 from app.use.demo.server import Server
-from app.use.trained import TrainedRun, open_run
+from app.use.demo.static import write_page
+from app.use.trained import TrainedRun, accuracies_of, open_run
 from app.vision.digits import SIZE
 
 PORT = 28028
 RUNS = Path("runs")
+LOOKED_AT = 50
+"""Of the runs that ended last, so many are looked at for the best one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the command line may say."""
-    parser.add_argument("run", nargs="?", help=f"a run's folder (the newest in {RUNS}/; where there is none, a run)")
+    parser.add_argument("run", nargs="?", help=f"a run's folder (the best in {RUNS}/, or the network that comes along)")
     parser.add_argument("--port", type=_port, default=PORT, help="where to listen; 0 for any free port (%(default)s)")
+    parser.add_argument("--no-browser", action="store_true", help="say the address, and open no browser")
+    parser.add_argument("--static", metavar="FOLDER", help="write one page that needs no server")
     add_custom_op(parser)
 
 
@@ -35,36 +42,61 @@ def _port(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until Ctrl-C."""
-    folder = Path(options.run) if options.run else _newest() or _trained()
-    opened = open_run(folder, (SIZE, SIZE), options.custom_op)
+    """Serve until Ctrl-C, or write the page that needs no server."""
+    opened, note = _opened(options)
+    if options.static:
+        page = write_page(opened, Path(options.static))
+        say(f"{_introduction(opened, note)}\nThe page is {page}: it opens from disk, and any web server can serve it")
+        return 0
     with _listening(Reader(opened), options.port) as server:
-        say(_introduction(opened, server.address))
+        at = f"Draw a digit at {server.address}  (for this machine alone; Ctrl-C ends it)"
+        say(f"{_introduction(opened, note)}\n{at}")
         try:
+            if not options.no_browser and _has_display():
+                webbrowser.open(server.address)
             server.serve_forever()
         except KeyboardInterrupt:  # the one way to end it
             print("\nEnded.")
     return 0
 
 
-def _newest() -> Path | None:
-    """The run that ended last."""
-    kept = [file for file in RUNS.glob(f"*/{WEIGHTS}") if (file.parent / CONFIG).is_file()]
-    return max(kept, key=lambda file: file.stat().st_mtime).parent if kept else None
+def _has_display() -> bool:
+    """Whether a browser would have a window; without one, some would take the terminal."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(n) for n in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
-def _trained() -> Path:
-    """A run made for the purpose."""
-    best = CONFIGS / "best.yaml"
-    if not best.is_file():
-        raise MissingFileError(f"there is no run in {RUNS}/ yet; train one first, or name a run's folder")
-    print(f"There is no run in {RUNS}/ yet: training by configs/best.yaml first, which takes a minute or so.\n")
-    train(load_config(best), "best")
-    folder = _newest()
-    if folder is None:
-        raise MissingFileError(f"the run left no weights in {RUNS}/")
-    print()
-    return folder
+def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
+    """The run that is named, or the best one; and what there is to say about the choice."""
+    if options.run:
+        return open_run(Path(options.run), (SIZE, SIZE), options.custom_op), ""
+    note = ""
+    for accuracy, folder in _best_first(options.custom_op):
+        if accuracy < FEW:
+            better = f"reads {100 * accuracy:.1f} % of the test digits at best; to show it: opsmith demo {folder}"
+            note = f"note: {folder} {better}"
+            break
+        try:
+            return open_run(folder, (SIZE, SIZE), options.custom_op), ""
+        except AppError:  # such as an operator of a notebook, which no name leads to
+            continue
+    return open_run(SHIPPED, (SIZE, SIZE)), note
+
+
+def _best_first(custom_ops: Sequence[str]) -> list[tuple[float, Path]]:
+    """The runs of which weights were kept, each with its best accuracy; of those that ended last the first ones.
+
+    A run that needs a file of operators is left out unless such files were named: nobody is asked about it.
+    """
+    kept = {file.parent: file.stat().st_mtime for file in RUNS.glob(f"*/{WEIGHTS}")}
+    found = []
+    for folder in sorted(kept, key=kept.__getitem__, reverse=True)[:LOOKED_AT]:
+        try:
+            accuracies = accuracies_of(folder)
+        except AppError:
+            continue
+        if accuracies and (custom_ops or not any(":" in operator for operator in accuracies)):
+            found.append((max(accuracies.values()), folder))
+    return sorted(found, key=lambda one: -one[0])
 
 
 def _listening(reader: Reader, port: int) -> Server:
@@ -77,12 +109,13 @@ def _listening(reader: Reader, port: int) -> Server:
         raise AppError(f"port {port} {why}; choose another with --port N, or any free one with --port 0") from error
 
 
-def _introduction(opened: TrainedRun, address: str) -> str:
-    """What is shown, and where."""
+def _introduction(opened: TrainedRun, note: str) -> str:
+    """What is shown."""
     told = [
         n.operator + (f" ({100 * n.accuracy:.2f} % of the test digits)" if n.accuracy is not None else "")
         for n in opened.networks
     ]
-    lines = [f"{opened.path}: {' and '.join(told)}; engine {opened.config.engine}", advice(opened.networks)]
+    name = "The network that comes with opsmith" if opened.path == SHIPPED else str(opened.path)
+    lines = [f"{name}: {' and '.join(told)}; engine {opened.config.engine}", advice(opened.networks), note]
     lines += [] if opened.checked else [f"note: {UNCHECKED}"]
-    return "\n".join([*filter(None, lines), f"Draw a digit at {address}  (for this machine alone; Ctrl-C ends it)"])
+    return "\n".join(filter(None, lines))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ SIDE = 4 * SIZE
 """The drawing's rows and columns; it has a byte for each pixel, of how much ink that has."""
 MOST_UNITS = 4096
 """So many units of a hidden layer are told of."""
+SHIPPED = Path(__file__).parent / "network"
+"""The run that comes with opsmith: how it was made, its README says."""
 FEW = 0.95
 """Networks that read fewer of the test digits will often be wrong about handwriting."""
 
@@ -53,17 +57,23 @@ class Reader:
 
     def about(self) -> dict[str, Any]:
         """What a page has to know of the run before anything is drawn."""
-        config, networks = self._run.config, self._run.networks
-        return {
-            "side": SIDE,
-            "size": SIZE,
-            "run": str(self._run.path),
-            "engine": config.engine,
-            "layers": told(config.model.all_layers),
-            "hidden": self._units,
-            "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
-            "advice": advice(networks),
-        }
+        return describe(self._run, self._units, f"{self._run.config.engine} engine")
+
+
+def describe(run: TrainedRun, units: Sequence[int], engine: str = "in your browser") -> dict[str, Any]:
+    """What a page has to know of a run, whose hidden layers have so many units, before anything is drawn."""
+    networks = run.networks
+    several = "networks" if len(networks) > 1 else "network"
+    return {
+        "side": SIDE,
+        "size": SIZE,
+        "run": f"the {several} {'that comes with opsmith' if run.path == SHIPPED else f'of {run.path}'}",
+        "engine": engine,
+        "layers": told(run.config.model.all_layers),
+        "hidden": list(units),
+        "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],
+        "advice": advice(networks),
+    }
 
 
 def advice(networks: list[TrainedNetwork]) -> str:

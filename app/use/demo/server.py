@@ -28,6 +28,7 @@ ASSETS = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/demo.css": ("demo.css", "text/css; charset=utf-8"),
     "/demo.js": ("demo.js", "text/javascript; charset=utf-8"),
+    "/asking.js": ("asking.js", "text/javascript; charset=utf-8"),
     "/pad.js": ("pad.js", "text/javascript; charset=utf-8"),
     "/network.js": ("network.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),

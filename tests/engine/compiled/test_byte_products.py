@@ -15,7 +15,7 @@ import app
 from app import static
 from app.data import Batches
 from app.engine import Executor, Scope
-from app.engine.compiled import byte_products, machine_code, program
+from app.engine.compiled import byte_products, program, vector_functions
 from app.engine.compiled.engine import are_sparse, compile_program
 from app.engine.compiled.vectors import lanes_of_machine
 from app.graph import names
@@ -39,7 +39,7 @@ def in_parts(count: int, parts: int) -> list[tuple[int, int]]:
 )
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_machine_code_agrees_with_exact_products(size: int, columns: int, rows: int, lanes: int):
-    random, target = np.random.default_rng(1), machine_code.machine()
+    random, target = np.random.default_rng(1), vector_functions.machine()
     data, order = some_bytes(400, size, 0.2), random.permutation(400)[:rows]
     w, y = (random.normal(size=shape).astype(np.float32) for shape in ((size, columns), (rows, columns)))
     x = data[order] * np.float64(SCALE) + np.float64(SHIFT)
@@ -67,11 +67,11 @@ def test_machine_code_agrees_with_exact_products(size: int, columns: int, rows: 
         assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))
 
 
-@pytest.mark.skipif("x86" not in machine_code.machine().triple, reason="these are processors of one family")
+@pytest.mark.skipif("x86" not in vector_functions.machine().triple, reason="these are processors of one family")
 @pytest.mark.parametrize("lanes", [4, 16])
 def test_vectors_wider_than_the_machine_s_are_right(lanes: int):
     """LLVM makes several instructions of one that the processor does not have."""
-    target = machine_code.machine(cpu="x86-64", features="")
+    target = vector_functions.machine(cpu="x86-64", features="")
     data, order = some_bytes(40, 90, 0.3), np.arange(40)
     w = np.random.default_rng(1).normal(size=(90, 50)).astype(np.float32)
     out = np.empty((40, 50), np.float32)
@@ -86,7 +86,7 @@ def test_a_weight_that_is_not_finite_is_not_passed_over(value: float, shift: flo
     data, w = np.zeros((3, 64), np.uint8), np.ones((64, 16), np.float32)
     w[5, 3] = value
     out = np.empty((3, 16), np.float32)
-    product = function(byte_products.product_code("made", 64, 16, lanes_of_machine()), machine_code.machine())
+    product = function(byte_products.product_code("made", 64, 16, lanes_of_machine()), vector_functions.machine())
     product(data, np.arange(3), 0, 3, SCALE, shift, w, out)
     assert not np.isfinite(out[:, 3]).any()
     assert np.isfinite(np.delete(out, 3, axis=1)).all()

@@ -15,7 +15,7 @@ from machine_calls import function
 import app
 from app import static
 from app.engine import Executor, Scope
-from app.engine.compiled import convolutions, machine_code, program
+from app.engine.compiled import convolutions, program, vector_functions
 from app.engine.compiled.convolutions import Weight, Windows
 from app.engine.compiled.engine import compile_program
 from app.graph import names
@@ -50,7 +50,7 @@ CASES = [
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.images))
 def test_machine_code_agrees_with_the_operators(case: Case, lanes: int):
-    random, target = np.random.default_rng(0), machine_code.machine()
+    random, target = np.random.default_rng(0), vector_functions.machine()
     x, w = (random.normal(size=shape).astype(np.float32) for shape in (case.images, case.weight))
     settings = {"stride": case.stride, "padding": case.padding, "dilation": case.dilation, "groups": case.groups}
     y = REGISTRY["conv2d"].kernel(x, w, **settings)
@@ -95,7 +95,7 @@ def test_pooling_agrees_with_the_operators(
     shape: tuple[int, int, int, int], kernel: Pair, stride: Pair, padding: Padding, lanes: int
 ):
     """With equal numbers, of which the first counts, and with NaN and infinities."""
-    random, target = np.random.default_rng(1), machine_code.machine()
+    random, target = np.random.default_rng(1), vector_functions.machine()
     x = np.round(random.normal(size=shape) * 2).astype(np.float32)
     x[random.random(shape) < 0.03] = np.nan
     x[random.random(shape) < 0.03] = -np.inf
@@ -116,7 +116,7 @@ def test_a_lane_without_an_image_changes_nothing():
     x, dy = np.ones((3, 1, 3, 3), np.float32), np.zeros((3, 2, 1, 1), np.float32)
     x[2], dy[:2] = np.inf, 1.0
     windows, weight = Windows(1, (3, 3), (1, 1), (3, 3), (1, 1), (0, 0)), Weight(2, 1, 1, (3, 3))
-    run = function(convolutions.weight_code("weight", windows, weight, 16), machine_code.machine())
+    run = function(convolutions.weight_code("weight", windows, weight, 16), vector_functions.machine())
     dw = np.empty((2, 1, 3, 3), np.float32)
     run(x[:2].copy(), dy, 2, 0, 2, dw)
     np.testing.assert_array_equal(dw, np.full((2, 1, 3, 3), 2.0))

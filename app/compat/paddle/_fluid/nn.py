@@ -4,25 +4,24 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from app import nn
-from app.custom.lookup import make_operator
 from app.errors import OperatorError
 from app.nn import Layer, functional
 from app.nn.functional.convolution import check_format
 from app.nn.layers.of_function import FunctionLayer
+from app.ops.dtype import canonical
+from app.static.nn import activated
 
 
 class _Activated(Layer):
-    """A layer that applies an activation to its result."""
+    """A layer with parameters of a chosen element type, which applies an activation to its result."""
 
-    _act: Any = None
-
-    def activate(self, act: str | None) -> None:
-        """Choose the activation by its name."""
-        self._act = None if act is None else make_operator(act)
+    def __init__(self, act: str | None, dtype: str, *settings: Any, **others: Any):
+        self._dtype = canonical(dtype)  # the constructor of the layer makes its parameters of this type
+        super().__init__(*settings, **others)
+        self._act = act
 
     def forward(self, x: Any) -> Any:
-        out = super().forward(x)
-        return out if self._act is None else self._act(out)
+        return activated(super().forward(x), self._act)
 
 
 class Linear(_Activated, nn.Linear):
@@ -37,8 +36,7 @@ class Linear(_Activated, nn.Linear):
         act: str | None = None,
         dtype: str = "float32",
     ):
-        super().__init__(input_dim, output_dim, param_attr, bias_attr)
-        self.activate(act)
+        super().__init__(act, dtype, input_dim, output_dim, param_attr, bias_attr)
 
 
 class Conv2D(_Activated, nn.Conv2D):
@@ -60,8 +58,8 @@ class Conv2D(_Activated, nn.Conv2D):
         dtype: str = "float32",
     ):
         attributes = {"weight_attr": param_attr, "bias_attr": bias_attr}
-        super().__init__(num_channels, num_filters, filter_size, stride, padding, dilation, groups or 1, **attributes)
-        self.activate(act)
+        sizes = (num_channels, num_filters, filter_size, stride, padding, dilation, groups or 1)
+        super().__init__(act, dtype, *sizes, **attributes)
 
 
 class BatchNorm(_Activated, nn.BatchNorm1D):
@@ -86,10 +84,8 @@ class BatchNorm(_Activated, nn.BatchNorm1D):
         trainable_statistics: bool = False,
     ):
         settings = {"moving_mean_name": moving_mean_name, "moving_variance_name": moving_variance_name}
-        super().__init__(
-            num_channels, momentum, epsilon, param_attr, bias_attr, data_layout, use_global_stats or None, **settings
-        )
-        self.activate(act)
+        numbers = (num_channels, momentum, epsilon, param_attr, bias_attr, data_layout, use_global_stats or None)
+        super().__init__(act, dtype, *numbers, **settings)
         if is_test:
             self.eval()
 

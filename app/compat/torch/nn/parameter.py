@@ -10,7 +10,7 @@ from app.compat.torch._tensor import Tensor
 from app.tensor import Parameter as FrameworkParameter
 
 
-class Parameter(Tensor, FrameworkParameter):
+class Parameter(Tensor, FrameworkParameter):  # type: ignore[misc]
     """A Tensor that training changes; set as an attribute of a Module, it is one of its parameters."""
 
     __slots__ = ()

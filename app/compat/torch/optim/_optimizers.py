@@ -14,7 +14,9 @@ from app.errors import AppError
 from app.optimizer import kinds
 from app.optimizer import optimizer as below
 from app.optimizer.groups import Group, Rule
+from app.tensor.inplace import write
 from app.tensor.memory import keep_freed_memory
+from app.tensor.modes import modes
 
 
 class OptimizerError(AppError, ValueError):
@@ -39,6 +41,7 @@ class Optimizer(below.Optimizer):
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         self._learning_rate = 1.0  # each group has its own
+        self._rates: dict[int, _GroupRate] = {}
         given = [params] if hasattr(params, "dtype") else list(params)
         if not given:
             raise OptimizerError("optimizer got an empty parameter list")
@@ -95,6 +98,10 @@ class Optimizer(below.Optimizer):
         """Whether weight decay shrinks the parameters themselves and does not enter their gradients."""
         return False
 
+    def _rate(self, group: Group, parameter: Any) -> tuple[Any, float]:
+        settings = group.dialect
+        return self._rates.setdefault(id(settings), _GroupRate(settings)), 1.0
+
     def _regularized(self, group: Group, parameter: Any, gradient: Any) -> Any:
         return super()._regularized(group, parameter, -gradient if group.dialect["maximize"] else gradient)
 
@@ -135,9 +142,12 @@ class Optimizer(below.Optimizer):
         for own, group in zip(self.param_groups, groups, strict=True):
             own.update({k: v for k, v in group.items() if k != "params"})
         parameters = self._parameter_list
-        self.state.clear()
-        for index, known in state_dict["state"].items():
-            self.state[parameters[int(index)]] = {k: v.clone() if hasattr(v, "clone") else v for k, v in known.items()}
+        loaded = {parameters[int(index)]: known for index, known in state_dict["state"].items()}
+        for parameter in [p for p in self.state if p not in loaded]:
+            del self.state[parameter]
+        for parameter, known in loaded.items():
+            own = self.state[parameter]
+            self.state[parameter] = {key: _loaded(own.get(key), value) for key, value in known.items()}
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -145,6 +155,26 @@ class Optimizer(below.Optimizer):
             lines.append(f"{chr(10) if index else ''}Parameter Group {index}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _loaded(own: Any, value: Any) -> Any:
+    """A value out of a state dict, in the Tensor that remembers it already, which traced functions know."""
+    if not hasattr(value, "clone"):
+        return value
+    if own is None or own.shape != value.shape or own.dtype != value.dtype:
+        return value.clone()
+    own.set_value(value)
+    return own
+
+
+class _GroupRate:
+    """The learning rate of a group, which programs change between steps; a traced function reads it at each call."""
+
+    def __init__(self, settings: Mapping[str, Any]):
+        self._settings = settings
+
+    def get_lr(self) -> float:
+        return float(self._settings["lr"])
 
 
 class SGD(Optimizer):
@@ -189,6 +219,8 @@ class SGD(Optimizer):
         gradient = super()._regularized(group, parameter, gradient)
         dampening = group.dialect["momentum"] and group.dialect["dampening"]
         # the first gradient starts the velocity undamped
+        if dampening and id(parameter) not in self._moving and modes().tracer is not None:
+            raise OptimizerError("SGD: the first step with dampening differs from the others; take it before tracing")
         return gradient * (1 - dampening) if dampening and id(parameter) in self._moving else gradient
 
 
@@ -231,15 +263,27 @@ class Adam(Optimizer):
 
     def _states_of(self, parameter: Any, group: Group) -> list[Any]:
         known, dtype = self.state[parameter], below.remembered_as(parameter)
-        steps = float(known.get("step", 0.0)) + 1.0
-        known["step"] = parameter.result_class(np.asarray(steps, np.float32))
-        powers = dict(zip(kinds.MOMENTS.powers, group.dialect["betas"], strict=True))
+        if "step" not in known:
+            known["step"] = parameter.result_class(np.zeros((), np.float32))
+        steps = known["step"]
+        if modes().tracer is None:
+            write(steps, steps._array + 1)
+            count: Any = steps.item()
+        else:
+            count = app.cast(steps.add_(1), "float64")
+        powers = dict(zip(kinds.MOMENTS.powers, map(float, group.dialect["betas"]), strict=True))
         return [
-            parameter.result_class(np.asarray(powers[name] ** steps, dtype))
+            self._power(parameter, powers[name], count, dtype)
             if name in powers
             else self._remembered(parameter, name, state)
             for name, state in group.rule.states.items()
         ]
+
+    def _power(self, parameter: Any, beta: float, count: Any, dtype: str) -> Any:
+        """A coefficient to the power of the number of steps."""
+        if isinstance(count, float):
+            return parameter.result_class(np.asarray(beta**count, dtype))
+        return app.cast(app.pow(np.asarray(beta, "float64"), count), dtype)
 
 
 class AdamW(Adam):

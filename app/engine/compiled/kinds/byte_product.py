@@ -14,7 +14,7 @@ from app.ops.lowering import ByteProduct
 
 ROWS = Array("rows")
 SHARE_OF_BYTES = 4
-"""One byte in so many is taken not to be 0."""
+"""The estimate: one byte in so many is not 0."""
 
 
 class _OfBytes(NativeStep):
@@ -39,7 +39,7 @@ class _OfBytes(NativeStep):
 
 
 class TransposedBytesStep(_OfBytes):
-    """Turns the bytes of a batch. Each thread does the columns that it will need."""
+    """Transposes the bytes of a batch. Each thread does the columns that it will need."""
 
     picks_rows = True
 
@@ -114,7 +114,7 @@ class TransposedProductStep(_OfBytes):
 
 
 def lower_transposed_bytes(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    """The step that turns bytes."""
+    """The step that transposes bytes."""
     return TransposedBytesStep(op, lowered)
 
 

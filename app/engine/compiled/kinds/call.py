@@ -11,7 +11,7 @@ from app.graph.program import Operator
 from app.ops.lowering import Filling, Returning
 
 HAS_ROWS = Infix(LOW, "<", HIGH, "bool")
-"""Whether any rows of the batch are the thread's: a function need not cope with none."""
+"""Whether the thread has any rows: functions are never called with none."""
 
 
 class FillingStep(NativeStep):
@@ -76,7 +76,7 @@ class ReturningStep(NativeStep):
 
 
 class CallbackStep(NativeStep):
-    """Calls Python from compiled code, which changes values where they lie."""
+    """Calls Python from compiled code, to change values in place."""
 
     calls_function = True
     imports = ("call_python",)

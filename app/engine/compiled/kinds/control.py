@@ -51,7 +51,7 @@ class ControlStep(NativeStep):
 
 
 class IfStep(ControlStep):
-    """Runs one part or another."""
+    """Runs one of two bodies."""
 
     word = "if"
 
@@ -66,7 +66,7 @@ class IfStep(ControlStep):
 
 
 class WhileStep(ControlStep):
-    """Runs a part as long as another says so."""
+    """Runs its body while a condition holds."""
 
     word = "while"
     repeated = ("condition", "body")

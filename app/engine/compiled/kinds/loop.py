@@ -16,7 +16,7 @@ from app.ops.size import AnySize, Shape
 
 
 class LoopStep(NativeStep):
-    """Each element of the outputs from the elements at its place, in one loop over all of them."""
+    """Computes each element of the outputs from the inputs' elements at the same place, in one loop."""
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
         others = len(op.definition.lowering.body) - 1 if isinstance(op.definition.lowering, Fused) else 0

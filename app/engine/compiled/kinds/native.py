@@ -1,4 +1,4 @@
-"""What all kinds of steps have in common that are compiled."""
+"""The base of all compiled steps."""
 
 from __future__ import annotations
 

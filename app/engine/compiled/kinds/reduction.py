@@ -17,7 +17,7 @@ from app.ops.size import Shape
 
 
 class ReductionStep(NativeStep):
-    """Each element of the output is folded out of the input's elements along some axes."""
+    """Each element of the output is reduced from the input's elements along some axes."""
 
     takes_constants = True
 
@@ -80,7 +80,7 @@ def _outer_axes(shape: Shape, kept: Shape, axes: set[int]) -> list[int | None]:
 
 
 class _Folding:
-    """How a reduction's elements become one, in variables that live outside the loop.
+    """Accumulates a reduction in variables outside the loop.
 
     Sums of single precision add up in double. Sums of double precision keep what each addition rounds away, and get it
     back at the end: such a loop waits for one addition after the other in any case, so that this takes no longer.

@@ -1,6 +1,7 @@
-// Draws, asks the server after every movement, and shows what it answers.
+// Draws, asks the networks after every movement, and shows what they answer.
 
-import { NetworkCard, likeliest } from "/network.js";
+import { describe, readDrawing } from "/asking.js";
+import { NetworkCard, verdict } from "/network.js";
 import { Pad } from "/pad.js";
 
 const $ = (name) => document.getElementById(name);
@@ -21,9 +22,9 @@ const pad = new Pad($("pad"), moved, () => {
 });
 
 async function begin() {
-  about = await fetched("/about");
+  about = await describe();
   $("run").textContent =
-    `The networks of ${about.run} read it while you draw: 784–${[...about.layers, 10].join("–")}, ${about.engine} engine.`;
+    `Read while you draw by ${about.run}: 784–${[...about.layers, 10].join("–")}, ${about.engine}.`;
   $("advice").textContent = about.advice;
   $("advice").hidden = !about.advice;
   cards = about.networks.map((network, index) => new NetworkCard($("networks"), network, about.hidden, index));
@@ -44,11 +45,7 @@ async function ask() {
     while (movedAt !== null) {
       const [since, drawing] = [movedAt, drawings];
       movedAt = null;
-      const answer = await fetched("/answer", {
-        method: "POST",
-        headers: { "Content-Type": "application/octet-stream" },
-        body: pad.bytes(about.side),
-      });
+      const answer = await readDrawing(pad.bytes(about.side));
       if (drawing === drawings) show(answer, since);
     }
   } catch (error) {
@@ -64,10 +61,11 @@ function show(answer, since) {
   const largest = about.hidden.map((_, layer) =>
     Math.max(...answer.networks.map((network) => network.hidden[layer].reduce((most, v) => Math.max(most, Math.abs(v)), 0))),
   );
-  cards.forEach((card, index) => card.show(answer.networks[index], largest));
+  const digits = answer.networks.map(({ probabilities }) => verdict(probabilities, answer.picture, about.size));
+  cards.forEach((card, index) => card.show(answer.networks[index], largest, digits[index]));
   showSeen(answer.picture);
   $("problem").hidden = true;
-  $("agreement").textContent = agreement(answer.networks);
+  $("agreement").textContent = agreement(answer.networks, digits);
   times.push(performance.now() - since);
   if (times.length > TIMES_KEPT) times.shift();
   const sorted = [...times].sort((a, b) => a - b);
@@ -76,11 +74,10 @@ function show(answer, since) {
 }
 
 // How far the networks are apart, in words.
-function agreement(networks) {
+function agreement(networks, digits) {
   const [first, ...others] = networks;
-  if (!others.length) return "";
-  if (networks.some(({ probabilities }) => probabilities.includes(null))) return "";
-  const same = others.every((other) => likeliest(other.probabilities) === likeliest(first.probabilities));
+  if (!others.length || digits.includes(null)) return "";
+  const same = new Set(digits).size === 1;
   const apart = Math.max(...others.flatMap((o) => o.probabilities.map((share, digit) => Math.abs(share - first.probabilities[digit]))));
   if (!same) return "They disagree.";
   return apart ? `They agree; their probabilities differ by at most ${(100 * apart).toPrecision(2)} %.` : "They agree exactly.";
@@ -108,20 +105,12 @@ function speak() {
   ended = false;
   if (!last) return;
   $("spoken").textContent = about.networks
-    .map(({ operator }, index) => `${operator}: ${likeliest(last.networks[index].probabilities) ?? "no number"}`)
+    .map(({ operator }, index) => `${operator}: ${verdict(last.networks[index].probabilities, last.picture, about.size) ?? "unsure"}`)
     .join(", ");
 }
 
-async function fetched(path, options) {
-  const response = await fetch(path, options);
-  const value = await response.json();
-  if (!response.ok) throw new Error(value.error);
-  return value;
-}
-
 function tell(error) {
-  const gone = error instanceof TypeError; // what fetch throws where nobody answers
-  $("problem").textContent = gone ? "The server does not answer any more: start it again, and reload." : `${error.message}.`;
+  $("problem").textContent = `${error.message}.`;
   $("problem").hidden = false;
 }
 

@@ -29,17 +29,16 @@ export class NetworkCard {
     this.clear();
   }
 
-  // Show an answer; `largest` has for each hidden layer the value that lights a cell fully.
-  show({ probabilities, hidden }, largest) {
-    const best = likeliest(probabilities);
+  // Show an answer; `largest` has for each hidden layer the value that lights a cell fully, `best` the verdict.
+  show({ probabilities, hidden }, largest, best) {
     this.#bars.forEach((bar, number) => {
       const share = probabilities[number];
       bar.querySelector(".fill").style.transform = `scaleX(${share ?? 0})`;
-      bar.querySelector(".percent").textContent = share === null ? "–" : (100 * share).toFixed(1);
+      bar.querySelector(".percent").textContent = best === null ? "" : (100 * share).toFixed(1);
       bar.classList.toggle("best", number === best);
     });
-    this.#digit.textContent = best ?? "–";
-    this.#share.textContent = best === null ? "no number" : `${(100 * probabilities[best]).toFixed(1)} %`;
+    this.#digit.textContent = best ?? "?";
+    this.#share.textContent = best === null ? "unsure" : `${(100 * probabilities[best]).toFixed(1)} %`;
     this.#layers.forEach((layer, number) => layer.show(hidden[number], largest[number]));
   }
 
@@ -117,10 +116,22 @@ function rgb(colour) {
   return [number >> 16, (number >> 8) & 255, number & 255];
 }
 
-// The index of the largest; null where there is no number.
-export function likeliest(probabilities) {
-  const known = probabilities.filter((share) => share !== null);
-  return known.length ? probabilities.indexOf(Math.max(...known)) : null;
+const SURE = 0.5; // a digit that is not as likely as all others together is none to be named
+const [FULL, ROUND] = [0.7, 0.6]; // two of MNIST's 10,000 test digits fill more of a box as square as this
+
+// The digit that a network reads in a picture; null where it is unsure, or shown a blot, of which networks that know
+// nothing but digits are as sure as of digits.
+export function verdict(probabilities, picture, size) {
+  if (probabilities.includes(null) || isBlot(picture, size)) return null;
+  const most = Math.max(...probabilities);
+  return most < SURE ? null : probabilities.indexOf(most);
+}
+
+function isBlot(picture, size) {
+  const inked = picture.flatMap((light, place) => (light > 127 ? [place] : []));
+  const extent = (places) => Math.max(...places) - Math.min(...places) + 1;
+  const [rows, columns] = [extent(inked.map((at) => Math.floor(at / size))), extent(inked.map((at) => at % size))];
+  return inked.length > FULL * rows * columns && Math.min(rows, columns) > ROUND * Math.max(rows, columns);
 }
 
 // About twice as many columns as rows, and the last row full where that can be had.

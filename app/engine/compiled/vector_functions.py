@@ -1,7 +1,7 @@
-"""From functions in LLVM's language to machine code that Numba's functions call by name.
+"""Functions written in vector instructions (`vectors.py`), compiled by LLVM alone, for Numba's functions to call.
 
-It needs no type inference, so it takes a tenth of a second where Numba takes a second. It depends on no code of a
-user's, and is kept on disk.
+Without type inference this takes a tenth of a second where Numba takes a second. The code does not depend on a user's,
+and is kept on disk.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""`app.check`: what the checks find about one operator, as a list."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.checking.checks import examine
+from app.checking.examples import inputs_for
+from app.checking.finding import Found, find, found
+from app.checking.verdict import FAILED, NOTE, OK, Verdict
+from app.display import Displayed
+from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
+from app.printing import PLAIN, RED, escaped, in_colour
+
+COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: RED}
+"""How a terminal begins the colour of a state."""
+_REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
+"""The checks that an operator fails which nobody should run."""
+
+
+class Findings(list[Verdict], Displayed):
+    """What the checks of an operator found, in their order; printed in colour on a terminal."""
+
+    def __init__(self, operator: str, verdicts: Sequence[Verdict] = ()):
+        super().__init__(verdicts)
+        self.operator = operator
+        """The operator as its user calls it, and the hook that it was made by."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no check failed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> list[Verdict]:
+        """The checks that failed."""
+        return [verdict for verdict in self if verdict.failed]
+
+    def __str__(self) -> str:
+        counts = {state: sum(verdict.state == state for verdict in self) for state in (FAILED, OK, NOTE)}
+        told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+        return "\n".join([self.operator, *(_line(verdict) for verdict in self), f"  {told}"])
+
+    __repr__ = __str__
+
+
+def _line(verdict: Verdict) -> str:
+    state = f"{verdict.state:6}"
+    painted = f"{COLOURS[verdict.state]}{state}{PLAIN}" if in_colour(sys.stdout) else state
+    return escaped(f"  {state}  {verdict.check:13}  {verdict.words}").replace(state, painted, 1)
+
+
+def check(
+    operator: str | Callable[..., Any],
+    *,
+    like: str | Callable[..., Any] = "",
+    shapes: Sequence[Sequence[int]] = (),
+    within: tuple[float, float] | None = None,
+    only: Collection[str] = (),
+    **settings: Any,
+) -> Findings:
+    """Examine an operator: its gradient, shapes, behaviour and how it is compiled. Raises nothing; see `.ok`.
+
+    >>> app.check("custom.relu").ok
+    True
+
+    `operator` is one of any hook, or the name of one; `like` the operator that it should compute the same as; `shapes`
+    a shape for each input; `within` the range that inputs are drawn from; `only` the names of some checks. Other
+    keywords are settings of the operator.
+    """
+    try:
+        one = _one_of(operator)
+    except AppError as error:
+        return Findings(str(operator), [refusal(error)])
+    findings = Findings(one.label)
+    sizes = [(tuple(shape), "float64") for shape in shapes]
+    try:
+        name = like if isinstance(like, str) else name_of(like)
+        subject = inputs_for(one, sizes, settings, name, within)
+        subject = subject if isinstance(like, str) else replace(subject, other=like)
+        findings.extend(examine(subject, only))
+    except AppError as error:
+        findings.append(refusal(error))
+    return findings
+
+
+def _one_of(operator: str | Callable[..., Any]) -> Found:
+    if not isinstance(operator, str):
+        return found(operator, name_of(operator))
+    operators = find(operator)
+    if len(operators) > 1:
+        names = ", ".join(one.name for one in operators)
+        raise ConfigError(f"{operator} has {len(operators)} operators; name one of them: {operator}:NAME, of {names}")
+    return operators[0]
+
+
+def name_of(operator: Any) -> str:
+    """What to call an operator that is given as it is."""
+    return str(getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator")
+
+
+def refusal(error: AppError) -> Verdict:
+    """What it says about an operator that an error keeps from being examined."""
+    return Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs"))

@@ -1,0 +1,74 @@
+"""What the engine uses of Numba beyond its documented interface: all of it is named here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from app.errors import AppError
+
+KNOWN = "0.61 to 0.68"
+"""The releases with which this was tried."""
+
+
+def _missing(what: object) -> AppError:
+    return AppError(
+        f"the compiled engine cannot work with numba {numba.__version__}: {what}. It is known to work with numba "
+        f"{KNOWN}: install one of these, or use engine=reference"
+    )
+
+
+try:
+    from numba._dispatcher import compute_fingerprint
+    from numba.core import callconv, cgutils
+    from numba.core.codegen import CPUCodeLibrary
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.environment import lookup_environment
+    from numba.core.funcdesc import ExternalFunctionDescriptor, FunctionDescriptor
+    from numba.core.imputils import impl_ret_borrowed
+    from numba.core.lowering import Environment
+    from numba.core.registry import cpu_target
+    from numba.core.typing import signature
+    from numba.core.typing.templates import AbstractTemplate, infer_global
+    from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
+    from numba.extending import lower_builtin
+    from numba.np.numpy_support import from_dtype
+except ImportError as error:
+    raise _missing(error) from error
+
+_USED: dict[Any, tuple[str, ...]] = {
+    CPUCodeLibrary: (
+        "_optimize_functions",
+        "_optimize_final_module",
+        "_get_module_for_linking",
+        "_get_compiled_object",
+    ),
+    Dispatcher: ("get_call_template",),
+    Environment: ("_memo", "from_fndesc"),
+}
+for _owner, _names in _USED.items():
+    for _name in _names:
+        if not hasattr(_owner, _name):
+            raise _missing(f"{_owner.__name__} has no {_name}")
+
+__all__ = [
+    "INPLACE_BINOPS_TO_OPERATORS",
+    "AbstractTemplate",
+    "Dispatcher",
+    "Environment",
+    "ExternalFunctionDescriptor",
+    "FunctionDescriptor",
+    "callconv",
+    "cgutils",
+    "compute_fingerprint",
+    "cpu_target",
+    "from_dtype",
+    "global_compiler_lock",
+    "impl_ret_borrowed",
+    "infer_global",
+    "lookup_environment",
+    "lower_builtin",
+    "signature",
+]

@@ -1,0 +1,237 @@
+"""What `app.train` and `app.compare` give: figures, weights and networks, as plain objects that pickle."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from app.display import Displayed
+from app.errors import AppError, ConfigError, MissingFileError, OperatorError, ShapeError
+from app.nn import Layer
+from app.run.config import Config
+from app.run.events import Epoch
+from app.run.network import Activation, Network, find_activation, pixels_of
+from app.run.run import Result
+from app.run.statistics import Difference, Estimate, over_units
+from app.run.trust import Trust
+from app.tensor import Tensor, no_grad
+
+
+class TrainedOperator:
+    """An operator's part of a run: its figures, and its network with the weights that training left."""
+
+    def __init__(self, activation: Activation, result: Result):
+        self.operator = activation.name
+        self.epochs = result.epochs.get(activation.name, [])
+        """For each seed that was finished, its epochs."""
+        self.tested = result.tested.get(activation.name, [])
+        """For each seed the accuracy on the test images, where the epochs were tested on validation images."""
+        self.weights = result.weights.get(activation.name, {})
+        """The weights by their paths in the network; those of the first seed."""
+        self.source = activation.source
+        """The source of the user's function or class; '' where it cannot be read."""
+        self.config, self.image = result.config, result.image
+        self.home = os.path.abspath(activation.home) if activation.home else ""
+        self._activation: Activation | None = activation
+        self._named = activation.has_name
+        self._network: Layer | None = None
+
+    @property
+    def accuracies(self) -> list[float]:
+        """The accuracy at the end with each seed: on the test images wherever they were looked at."""
+        return self.tested or [epochs[-1].test_accuracy for epochs in self.epochs if epochs]
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The figures: means over the seeds, and each epoch."""
+        if not any(self.epochs):
+            return {"epochs": []}
+        last = [epochs[-1] for epochs in self.epochs if epochs]
+        figures: dict[str, Any] = {"test_accuracy": statistics.fmean(self.accuracies)}
+        if self.tested:
+            figures["validation_accuracy"] = statistics.fmean(epoch.test_accuracy for epoch in last)
+        losses = [epoch.test_loss for epoch in last if epoch.test_loss is not None]
+        figures["validation_loss" if self.tested else "test_loss"] = (
+            statistics.fmean(losses) if len(losses) == len(last) else None
+        )
+        figures["seconds_per_epoch"] = statistics.median(e.seconds for epochs in self.epochs for e in epochs)
+        figures["test_accuracies"] = self.accuracies
+        figures["epochs"] = [_plain(epoch) for epochs in self.epochs for epoch in epochs]
+        return figures
+
+    @property
+    def network(self) -> Layer:
+        """The trained network, a Layer that gives the scores of the ten digits."""
+        if self._network is None:
+            network = Network(self.config.model, self._found(), self.image, self.config.data.pixel_range)
+            network.set_state_dict(self.weights)
+            network.eval()
+            self._network = network
+        return self._network
+
+    def predict(self, images: npt.ArrayLike) -> np.ndarray | int:
+        """The digits on images of bytes: rows of pixels, or rows and columns; of one image a single digit."""
+        pixels = np.asarray(images)
+        size = pixels_of(self.image)
+        if pixels.dtype != np.uint8 or pixels.size == 0 or pixels.size % size:
+            raise ShapeError(
+                f"predict takes images of {size} bytes each (uint8, 0 to 255, light on dark), found "
+                f"{pixels.dtype}{list(pixels.shape)}"
+            )
+        with no_grad():
+            scores = self.network(Tensor(np.ascontiguousarray(pixels.reshape(-1, size)))).numpy()
+        digits = scores.argmax(axis=1)
+        return int(digits[0]) if pixels.shape in ((size,), self.image) else digits
+
+    def _found(self) -> Activation:
+        """The operator: the very object, or after unpickling the one of that name."""
+        if self._activation is None and self._named:
+            self._activation = find_activation(self.operator, Trust([self.home] if self.home else []))
+        if self._activation is None:
+            raise OperatorError(
+                f"{self.operator} was made in a session that has ended, such as a notebook's. Define it again "
+                f"(`source` is what it was), and hand it over: result[{self.operator!r}].use({self.operator})"
+            )
+        return self._activation
+
+    def use(self, operator: Any) -> None:
+        """Hand over the operator, defined again, after the result was unpickled in another process."""
+        self._activation, self._network = Activation(self.operator, getattr(operator, "apply", operator)), None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_activation": None, "_network": None}
+
+    def __repr__(self) -> str:
+        if not any(self.epochs):
+            return f"<{self.operator}: no epoch was finished>"
+        return f"<{self.operator}: test accuracy {statistics.fmean(self.accuracies):.4f}>"
+
+
+def _plain(epoch: Epoch) -> dict[str, Any]:
+    names = ("seed", "epoch", "seconds", "test_accuracy", "test_loss")
+    return {name: getattr(epoch, name) for name in names if getattr(epoch, name) is not None}
+
+
+class RunResult(Displayed):
+    """What every run gives. `result["swish"]` is the part of one operator; a file's may go without its file."""
+
+    def __init__(self, result: Result, activations: Sequence[Activation]):
+        self.config: Config = result.config
+        self.folder: Path | None = result.folder
+        """Where the run is kept."""
+        self.interrupted = result.interrupted
+        """Whether Ctrl-C ended it, so that not all epochs or seeds are there."""
+        self.differences: list[Difference] = result.differences
+        """How each operator differs from the first; of a comparison alone."""
+        self._text, self._data = result.text, result.data
+        self._of = {a.name: TrainedOperator(a, result) for a in activations}
+
+    @property
+    def operators(self) -> list[str]:
+        """The names of the operators, as they were given."""
+        return list(self._of)
+
+    @property
+    def epochs(self) -> dict[str, list[list[Epoch]]]:
+        """For each operator, and each seed that was finished, its epochs."""
+        return {name: part.epochs for name, part in self._of.items()}
+
+    def __getitem__(self, operator: str) -> TrainedOperator:
+        short = [name for name in self._of if name.rpartition(":")[2] == operator]
+        if operator in self._of or len(short) == 1:
+            return self._of[operator if operator in self._of else short[0]]
+        raise ConfigError(f"there is no {operator!r} in this run; there are {', '.join(self._of)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """A row for each operator, the most accurate first, as pandas.DataFrame takes them."""
+        rows = [_row(part) for part in self._of.values()]
+        return sorted(rows, key=lambda row: -row.get("test_accuracy", -1.0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as data that JSON can hold."""
+        data = {key: value for key, value in self._data.items() if key != "event"}
+        folder = None if self.folder is None else str(self.folder)
+        metrics = {name: part.metrics for name, part in self._of.items()}
+        return {**data, "metrics": metrics, "config": msgspec.to_builtins(self.config), "folder": folder}
+
+    def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
+        """Write the report, one page that holds everything, to a file; gives the file."""
+        from app.files import write_whole
+        from app.report.page import page
+        from app.report.record import read
+
+        if self.folder is None or not self.folder.is_dir():
+            raise MissingFileError(f"the report is made from the run's folder, and {self.folder} is not there any more")
+        file = Path(path).expanduser()
+        try:
+            write_whole(file, page(read(self.folder)).encode())
+        except OSError as error:
+            raise AppError(f"{file} cannot be written: {error.strerror or error}") from error
+        return file
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+
+def _row(part: TrainedOperator) -> dict[str, Any]:
+    figures = {key: value for key, value in part.metrics.items() if not isinstance(value, list)}
+    spread = interval(part.accuracies)
+    ends = {} if spread is None else {"low": spread.low, "high": spread.high}
+    return {"operator": part.operator, **figures, **ends}
+
+
+def interval(values: Sequence[float]) -> Estimate | None:
+    """The 95 % interval of the mean over seeds; None where one seed or none is known."""
+    return over_units(values) if len(values) > 1 else None
+
+
+class TrainingResult(RunResult):
+    """What `app.train` gives. Figures and network are those of the operator; the baseline's are in `result[name]`."""
+
+    @property
+    def _first(self) -> TrainedOperator:
+        return next(iter(self._of.values()))
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The figures of the operator: test accuracy, loss, seconds per epoch, and each epoch."""
+        return self._first.metrics
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """The trained weights by their paths in the network."""
+        return self._first.weights
+
+    @property
+    def network(self) -> Layer:
+        """The trained network, a Layer that gives the scores of the ten digits."""
+        return self._first.network
+
+    def predict(self, images: npt.ArrayLike) -> np.ndarray | int:
+        """The digits on images of bytes: rows of pixels, or rows and columns; of one image a single digit."""
+        return self._first.predict(images)
+
+
+class ComparisonResult(RunResult):
+    """What `app.compare` gives: the operators ranked, with intervals, and verdicts on how they differ."""
+
+    @property
+    def verdicts(self) -> list[str]:
+        """In words, how each operator differs from the first, and how that was tested."""
+        return list(self._data.get("verdicts", []))

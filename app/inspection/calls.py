@@ -1,0 +1,104 @@
+"""`app.inspect`: what becomes of a network or an operator, down to the source that is compiled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from app import static
+from app.checking.examples import inputs_for
+from app.checking.finding import Found, find, found
+from app.checking.findings import name_of
+from app.display import Displayed
+from app.errors import ConfigError
+from app.experiment.calls import Operator, activation_of
+from app.graph import Program
+from app.graph.statements import Watched
+from app.inspection.stages import ALL, NAMES, Section, Stages
+from app.inspection.subject import BATCH, Subject, ends_of, of_function, of_network
+from app.run.config import config_name, load_config, with_settings
+from app.run.options import DEFAULT
+
+_OF_OPERATORS = ("main", "engine", "source")
+"""The stages of an operator that are shown where nothing is asked for."""
+
+
+class Inspection(list[Section], Displayed):
+    """Stages of a network or an operator, as `python -m app inspect` prints them."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"== {section.heading}\n\n{section.text}" for section in self)
+
+    __repr__ = __str__
+
+
+def inspect(
+    what: Program | Operator | Callable[[], Any] | None = None,
+    stage: str | None = None,
+    *,
+    batch: int | None = None,
+    config: str | os.PathLike[str] = DEFAULT,
+    **settings: Any,
+) -> Inspection:
+    """Look inside: the Programs, what each pass made of them, how an engine runs them, the source that is compiled.
+
+    >>> print(app.inspect("custom.relu", "source"))
+    == The source that is generated
+    ...
+
+    `what` is an operator, which is shown with its gradient, a Program, or a function without parameters that builds a
+    network. Without it, the network that `app.train` trains is shown, with the same settings:
+    `app.inspect(activation=swish, hidden=[50])`. `stage` names one stage ("main", "engine", "memory", "source" ...).
+    """
+    if stage is not None and stage not in (*NAMES, ALL):
+        raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
+    if what is not None and settings:
+        raise ConfigError(f"{', '.join(settings)} belong to the network of a configuration, and {what} is shown")
+    if what is None:
+        subject = _of_settings(config, settings)
+    elif isinstance(what, Program):
+        subject = Subject("Program", Program(), what, ends_of(what), Watched(()))
+    elif not isinstance(what, str) and _builds(what):
+        subject = of_function(name_of(what), what)
+    else:
+        stages = Stages(_of_operator(_found(what)), batch)
+        return Inspection(s for name in ([stage] if stage else _OF_OPERATORS) for s in stages.sections(name))
+    return Inspection(Stages(subject, batch).sections(stage))
+
+
+def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Subject:
+    found = load_config(config)
+    activation = activation_of(settings.pop("activation", found.model.activation))
+    model = msgspec.structs.replace(found.model, activation=activation.name)
+    found = with_settings(msgspec.structs.replace(found, model=model), settings, "app.inspect")
+    return of_network(found, activation, config_name(config))
+
+
+def _builds(what: Any) -> bool:
+    """Whether it is a function that builds a network, which takes nothing, and no operator."""
+    code = getattr(what, "__code__", None)
+    return code is not None and not code.co_argcount and not code.co_flags & 0x04  # no *values
+
+
+def _found(what: Any) -> Found:
+    if isinstance(what, str):
+        (one, *others) = find(what) if ":" in what or "." in what else [found(activation_of(what).operator, what)]
+        if others:
+            raise ConfigError(f"{what} has {1 + len(others)} operators; name one as {what}:{one.name}")
+        return one
+    return found(what, name_of(what))
+
+
+def _of_operator(one: Found) -> Subject:
+    """The Program of an operator on rows of numbers, and of its gradient."""
+    examined = inputs_for(one)
+    shapes = [[None, *i.shape[1:]] if i.name not in one.shapes else list(i.shape) for i in examined.inputs]
+    with examined.in_program(shapes) as (program, data, outputs):
+        wanted = [x for x in data if not x.stop_gradient]
+        flowing = [y for y in outputs if not y.stop_gradient]
+        gradients = [g for g in static.gradients(flowing, wanted) if g is not None] if wanted and flowing else []
+    fetch = [value.name for value in (*outputs, *gradients)]
+    return Subject(one.name, Program(), program, fetch, Watched(()), BATCH)

@@ -1,0 +1,89 @@
+"""What a comparison found, as its run wrote it into comparison.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from app.errors import FileError
+from app.files import read_file
+from app.run.folder import COMPARISON
+from app.run.statistics import LEVEL
+
+_LARGEST = 10_000_000
+"""Bytes of a comparison that are read."""
+
+Accuracy = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Gist = Literal["same", "differs", "cannot tell"]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A mean difference, or ratio, its interval if there are seeds enough for one, and its adjusted p-value."""
+
+    mean: float
+    p: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def gist(self) -> Gist:
+        """What can be said of it."""
+        return "differs" if self.p <= LEVEL else "cannot tell"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """How an operator differs from the first."""
+
+    operator: str
+    identical: bool
+    accuracy: Claim
+    speed: Claim
+
+    @property
+    def of_accuracy(self) -> Gist:
+        """What can be said of the accuracies."""
+        return "same" if self.identical else self.accuracy.gist
+
+
+class Result(msgspec.Struct, frozen=True):
+    """An operator's figures, an accuracy for each seed."""
+
+    seconds_per_epoch: float | None = None
+    test_accuracies: list[Accuracy] = []
+    validation_accuracies: list[Accuracy] = []
+
+    @property
+    def compared(self) -> list[float]:
+        """The accuracies by which operators are compared."""
+        return self.validation_accuracies or self.test_accuracies
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """All of it."""
+
+    operators: list[str]
+    first: str
+    seeds: list[int]
+    results: dict[str, Result]
+    differences: list[Difference]
+
+
+def read(folder: Path) -> Comparison | None:
+    """What a run's folder has of a comparison; None if it has none, or no seed was finished."""
+    path = folder / COMPARISON
+    if not path.exists():
+        return None
+    try:
+        found = msgspec.json.decode(read_file(path, _LARGEST), type=Comparison)
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+        raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
+    if not found.seeds:
+        return None
+    whole = {found.first, *found.operators, *(d.operator for d in found.differences)} <= found.results.keys()
+    if not (whole and found.differences) or any(
+        len(found.results[name].compared) != len(found.seeds) for name in found.operators
+    ):
+        raise FileError(f"{path} is not as a comparison wrote it: an operator has no results, or not one for each seed")
+    return found

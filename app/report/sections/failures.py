@@ -1,0 +1,23 @@
+"""What went wrong in training: which operator made NaN or infinity of finite numbers first, and from which."""
+
+from __future__ import annotations
+
+from app.report.markup import Child, tag
+from app.report.record import Record
+from app.report.sections.section import Section
+
+_SHOWN = 10
+_ABOUT = "Steps after which the loss or the weights were not finite, and the operator that made them so first."
+
+
+def section(record: Record) -> Section | None:
+    """The steps whose numbers were not finite, if they were looked into."""
+    told = [event for event in record.nonfinite if event.what]
+    if not told:
+        return None
+    parts: list[Child] = []
+    for event in told[:_SHOWN]:
+        parts += [tag("h3", f"{event.operator}: {event.where}"), tag("pre", event.what, tabindex="0")]
+    if len(told) > _SHOWN:
+        parts.append(tag("p", f"There are {len(told) - _SHOWN:,} more; metrics.jsonl has them all.", class_="note"))
+    return Section("failures", "What went wrong", _ABOUT, (), parts)

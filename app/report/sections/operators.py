@@ -1,0 +1,93 @@
+"""Each operator by itself: its curve over the inputs that the network gave it, its source, what the check found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element
+
+from app.report.charts import Chart, Line, Point
+from app.report.markup import tag
+from app.report.record import Record
+from app.report.sections.section import Section
+from app.run.profiles import Histogram, Numbers, Profile
+
+_ABOUT = (
+    "The inputs are those that an operator got in its trained network for 1,000 images, in all hidden layers; its "
+    "curve is drawn over their range."
+)
+
+
+def section(record: Record) -> Section | None:
+    """The operators, if the run kept what is known of them."""
+    known = [(n, record.profiles[name]) for n, name in enumerate(record.operators) if name in record.profiles]
+    checked = {one.operator: one.words for one in record.checked}
+    if not known and not checked:
+        return None
+    charts = [
+        _chart("values", "f, the operator itself", "result", [(n, p.operator, p, "y") for n, p in known]),
+        _derivatives(known),
+        _inputs(known),
+    ]
+    named = [name for name in record.operators if name in checked or record.profiles.get(name, _NOTHING).sources]
+    parts = [_operator(record, name, checked.get(name, "")) for name in named]
+    about = _ABOUT if known else ""
+    return Section("operators", "Operator", about, [chart for chart in charts if chart.lines], parts)
+
+
+_NOTHING = Profile("")
+
+
+def _chart(name: str, title: str, y: str, columns: Sequence[tuple[int, str, Profile, str]]) -> Chart:
+    lines = [
+        Line(words, _points(profile.curve.x, getattr(profile.curve, column)), number, column == "differences")
+        for number, words, profile, column in columns
+        if profile.curve is not None
+    ]
+    return Chart(f"operator-{name}", title, "input", y, lines)
+
+
+def _derivatives(known: Sequence[tuple[int, Profile]]) -> Chart:
+    """The derivative that backward gives, and that by finite differences where somebody wrote the backward."""
+    custom = [(n, f"{p.operator}, finite differences", p, "differences") for n, p in known if p.sources]
+    return _chart(
+        "slopes",
+        "f′ from backward; faint: by finite differences",
+        "derivative",
+        [*custom, *((n, p.operator, p, "slope") for n, p in known)],
+    )
+
+
+def _inputs(known: Sequence[tuple[int, Profile]]) -> Chart:
+    lines = [Line(p.operator, _bars(p.histogram), n) for n, p in known if p.histogram is not None]
+    return Chart("operator-inputs", "Inputs that the network gave it", "input", "share of inputs", lines, "", "share")
+
+
+def _bars(histogram: Histogram) -> list[Point]:
+    total, width = max(sum(histogram.counts), 1), (histogram.high - histogram.low) / max(len(histogram.counts), 1)
+    shares = [count / total for count in histogram.counts]
+    return [(histogram.low + (n + 0.5) * width, share, share, share) for n, share in enumerate(shares)]
+
+
+def _points(x: Sequence[float], y: Numbers) -> list[Point]:
+    values = [math.nan if value is None else value for value in y]
+    return [(at, value, value, value) for at, value in zip(x, values, strict=True)]
+
+
+def _operator(record: Record, name: str, checked: str) -> Element:
+    profile = record.profiles.get(name, _NOTHING)
+    how = record.start.engines.get(name, "") if record.start is not None else ""
+    lost = profile.histogram.not_finite if profile.histogram is not None else 0
+    facts = {
+        "check": checked,
+        "compiled": how,
+        "inputs": f"{lost:,} of them are NaN or infinite" if lost else "",
+        "curve": "" if profile.curve or not profile.sources else "none, as it does not work on each element by itself",
+    }
+    pairs = [tag("div", tag("dt", what), tag("dd", words)) for what, words in facts.items() if words]
+    sources = [
+        part
+        for what, text in profile.sources.items()
+        for part in (tag("h4", what), tag("pre", text.rstrip("\n"), tabindex="0"))
+    ]
+    return tag("div", tag("h3", tag("code", name)), tag("dl", pairs, class_="facts"), sources, class_="operator")

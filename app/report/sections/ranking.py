@@ -1,0 +1,142 @@
+"""What a comparison found, as a table: the best operator first, how each differs from the first one, and intervals."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from app.report.axes import Axis, around
+from app.report.charts import marker, style_of
+from app.report.comparison import Claim, Comparison, Gist
+from app.report.markup import tag
+from app.report.record import Record
+from app.report.wording import count, listed, seconds, spread
+from app.run.statistics import LEVEL
+from app.run.summary import p_value
+
+_FARTHEST = 4.0
+"""How many times as long, or as short, an interval of times is drawn at most."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of claims: where no difference is, by how much figures are multiplied, how they are written."""
+
+    axis: Axis
+    none: float
+    size: float
+    form: str
+
+    def at(self, value: float) -> str:
+        """Where a value is drawn."""
+        share = self.axis.place(max(self.size * value, self.axis.low))
+        return f"{100 * min(1.0, max(0.0, share)):.2f}%"
+
+    def written(self, claim: Claim) -> str:
+        """A claim's mean and its interval."""
+        mean, *ends = (
+            "" if value is None else f"{self.size * value:{self.form}}" for value in (claim.mean, claim.low, claim.high)
+        )
+        return f"{mean} ({' to '.join(ends)})" if all(ends) else mean
+
+
+def table(record: Record, found: Comparison) -> list[Element]:
+    """The table, and how it was decided what differs."""
+    ranked = sorted(found.operators, key=lambda name: -statistics.fmean(found.results[name].compared))
+    points = _Column(_axis([d.accuracy for d in found.differences], 0.0, 100.0), 0.0, 100.0, "+.2f")
+    times = _Column(_axis([d.speed for d in found.differences], 1.0, 1.0, log=True), 1.0, 1.0, ".2f")
+    at_end = any(result.validation_accuracies and result.test_accuracies for result in found.results.values())
+    heads = ["", "operator", f"{record.tested_on} accuracy", *(["test accuracy, at the end"] if at_end else [])]
+    heads += [f"accuracy against {found.first}, in points", "an epoch", f"time against {found.first}, × as long"]
+    rows = []
+    for name in ranked:
+        result = found.results[name]
+        style = style_of(record.operators.index(name)) if name in record.operators else 0
+        accuracy, time = _claims(found, name, points, times, style)
+        at_the_end = spread(result.test_accuracies) if result.test_accuracies else "–"
+        cells = [
+            tag("td", _rank(found, ranked, name)),
+            tag("th", tag("code", name), scope="row"),
+            tag("td", spread(result.compared)),
+            *([tag("td", at_the_end)] if at_end else []),
+            accuracy,
+            tag("td", seconds(result.seconds_per_epoch)),
+            time,
+        ]
+        rows.append(tag("tr", cells, class_=f"c{style}"))
+    head = tag("thead", tag("tr", [tag("th", words, scope="col") for words in heads]))
+    return [
+        tag("div", tag("table", head, tag("tbody", rows), class_="ranking"), class_="scroll", tabindex="0"),
+        tag("p", _how(record, found), class_="note"),
+    ]
+
+
+def headline(found: Comparison, tested_on: str) -> str:
+    """What a comparison comes to, in a sentence."""
+    by_gist: dict[Gist, list[str]] = {}
+    for difference in found.differences:
+        by_gist.setdefault(difference.of_accuracy, []).append(difference.operator)
+    words: dict[Gist, str] = {
+        "differs": f"differs from {found.first} in {tested_on} accuracy",
+        "same": f"is the same as {found.first}, to the last bit",
+        "cannot tell": f"cannot be told from {found.first} by accuracy",
+    }
+    several = {"differs": "differ", "is": "are"}
+    told = []
+    for gist, sentence in words.items():
+        if names := by_gist.get(gist):
+            verb, _, rest = sentence.partition(" ")
+            told.append(f"{listed(names)} {several.get(verb, verb) if len(names) > 1 else verb} {rest}")
+    return f"With {count(len(found.seeds), 'seed')}: {'; '.join(told)}."
+
+
+def _rank(found: Comparison, ranked: Sequence[str], name: str) -> str:
+    means = [statistics.fmean(found.results[other].compared) for other in ranked]
+    mean = means[ranked.index(name)]
+    return f"{means.index(mean) + 1}{'=' if means.count(mean) > 1 else ''}"
+
+
+def _axis(claims: Sequence[Claim], none: float, size: float, log: bool = False) -> Axis:
+    ends = [end for claim in claims for end in (claim.low, claim.mean, claim.high) if end is not None]
+    if log:  # an interval of few seeds may go far, and is cut off
+        ends = [min(max(end, none / _FARTHEST), none * _FARTHEST) for end in ends]
+    return around("", [size * end for end in [*ends, none] if math.isfinite(end)], log=log, margin=0.08)
+
+
+def _claims(found: Comparison, name: str, points: _Column, times: _Column, style: int) -> tuple[Element, Element]:
+    """The cells that say how an operator differs from the first; empty for the first itself."""
+    for difference in found.differences:
+        if difference.operator == name:
+            accuracy = _claim(difference.accuracy, difference.of_accuracy, points, style)
+            return accuracy, _claim(difference.speed, difference.speed.gist, times, style)
+    return tag("td", "–"), tag("td", "–")
+
+
+def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
+    """A cell: what can be said, the figures, and the interval as a line."""
+    told = tag("span", gist, class_=f"gist {gist.replace(' ', '-')}")
+    if gist == "same":
+        return tag("td", told, tag("small", "the same weights, to the last bit"))
+    none = column.at(column.none / column.size)
+    parts = [tag("line", x1=none, x2=none, y1="0", y2="20", class_="none")]
+    if claim.low is not None and claim.high is not None:
+        parts.append(tag("line", x1=column.at(claim.low), x2=column.at(claim.high), y1="10", y2="10", class_="reach"))
+    parts.append(tag("g", marker(style, column.at(claim.mean), "10"), class_=f"mark c{style}"))
+    picture = tag("svg", parts, class_="forest", aria_hidden="true")
+    return tag("td", told, f" {column.written(claim)}", tag("small", p_value(claim.p)), picture)
+
+
+def _how(record: Record, found: Comparison) -> str:
+    over = count(len(found.seeds), "seed")
+    spread = ", the mean and the standard deviation over the seeds" if len(found.seeds) > 1 else ""
+    told = (
+        f"Accuracies are over {over}{spread}. Intervals and p-values are adjusted for all comparisons on this page "
+        f"together: family-wise error rate {LEVEL:.0%} (Holm). The dashed line is {found.first}."
+    )
+    wanted = getattr(record.config, "seeds", len(found.seeds))
+    if len(found.seeds) < wanted:
+        told += f" The run was stopped after {len(found.seeds)} of {count(wanted, 'seed')}."
+    return told if len(found.seeds) > 1 else f"{told} One seed says nothing about others: use --seeds 5."

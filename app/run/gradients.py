@@ -1,0 +1,56 @@
+"""The gradients of a run's custom operators, held against finite differences before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.checking.before_training import check_gradient
+from app.errors import GradcheckError
+from app.ranks.world import World
+from app.run.config import Config
+from app.run.console import Console
+from app.run.events import Checked
+from app.run.layers import activation_of, width_of
+from app.run.network import Activation, find_activation
+
+_ADVICE = (
+    "Nothing was trained: a network learns less with a wrong gradient, and its figures would say nothing about the "
+    "operator. `opsmith check` tells more. If the gradient is meant to differ, declare it: "
+    "@operator.backward(surrogate=True). To train all the same, add --anyway or check=warn"
+)
+
+
+def check_gradients(config: Config, activations: Sequence[Activation], world: World, console: Console) -> list[Checked]:
+    """Check each custom operator as `check` says. Rank 0 checks, and all ranks go by what it found."""
+    if config.check is False:
+        return []
+    found = world.gather(_found(config, activations, console) if world.rank == 0 else [])[0]
+    checked = [Checked(*one) for one in found]
+    wrong = [f"{one.operator}: {one.words}." for one in checked if one.state == "wrong"]
+    if wrong and config.check is True:
+        raise GradcheckError("\n".join([*wrong, _ADVICE]))
+    for words in wrong:
+        console.alarm(words)
+    return checked
+
+
+def _found(config: Config, activations: Sequence[Activation], console: Console) -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    layers = config.model.all_layers
+    width, named = width_of(layers), dict.fromkeys(map(activation_of, layers))
+    others = [find_activation(name) for name in named if isinstance(name, str)]
+    for activation in [*activations, *others]:
+        with console.busy(f"Checking the gradient of {activation.name}"):
+            one = check_gradient(activation.operator, activation.name, activation.settings, width)
+        if one is not None:
+            found.append((activation.name, one.state, one.words))
+    return found
+
+
+def gradients_told(checked: Sequence[Checked]) -> list[str]:
+    """What was found, in a line for those of which the same is to be said. Wrong gradients were announced before."""
+    by_words: dict[str, list[str]] = {}
+    for one in checked:
+        if one.state != "wrong":
+            by_words.setdefault(one.words, []).append(one.operator)
+    return [f"{', '.join(names)}: {words}" for words, names in by_words.items()]

@@ -1,0 +1,111 @@
+"""Progress in a notebook: one display that changes in place, and no line that stays but warnings."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from app.printing import escaped
+from app.run.callbacks import Contestant, Position
+from app.run.console import Console
+from app.run.events import Epoch
+
+COLUMNS, LINES = 110, 12
+"""How many characters a line has, and how many lines are shown."""
+
+Show = Callable[[str], None]
+"""Shows a text in the place of the one before."""
+
+
+def kernel() -> Any:
+    """The IPython that runs the cells of a notebook; None elsewhere, in an IPython of a terminal too."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell if getattr(shell, "kernel", None) is not None else None
+
+
+def is_interactive() -> bool:
+    """Whether somebody types statements here, one after the other."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive) or kernel() is not None
+
+
+class Display:
+    """A text in the output of a cell, which is updated."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def __call__(self, text: str) -> None:
+        """Show a text in the place of the one before."""
+        from IPython.display import display  # it runs, as there is a kernel
+
+        content = {"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}
+        if self._handle is None:
+            self._handle = display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+
+class NotebookConsole(Console):
+    """What a run says as one text that changes: what it does now, and a line for each operator."""
+
+    def __init__(self, show: Show | None = None):
+        super().__init__()
+        self._live = None
+        self._show = show or Display()
+        self._doing = self._end = ""
+        self._tested_at: dict[str, str] = {}
+        self._shown_at = 0.0
+
+    def say(self, text: str) -> None:
+        self._doing = f"{self._end}{escaped(text)}".strip("\n")
+        self._update()
+
+    def warn(self, text: str) -> None:
+        """A warning stays when the display has changed."""
+        print(escaped(text), file=sys.stderr)
+
+    def start_training(
+        self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "", tested_on: str = "test"
+    ) -> None:
+        self._tested_at = {}
+        super().start_training(operators, epochs, batch_size, title, tested_on)
+        self._doing = title or "Training"
+
+    def end_seed(self, entered: Sequence[Contestant], tested_on: str = "test") -> None:
+        """The lines of the operators say it already."""
+
+    def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
+        """The result is shown by itself, so only its folder is named."""
+        self._progress = {}
+        resume = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(("Stopped", "Go on with")))
+        self.say(f"{resume}The run is in {folder}/")
+        self._end = f"{self._doing}\n"
+
+    # As a callback
+
+    def begin(self, position: Position) -> None:
+        self._progress[position.contestant.operator].begin(position)
+
+    def report(self, position: Position, loss: float, accuracy: float) -> None:
+        """The live lines say it."""
+
+    def piece(self, position: Position, losses: Any, accuracies: Any) -> None:
+        self._progress[position.contestant.operator].piece(position, losses, accuracies)
+        if time.monotonic() >= self._shown_at + 0.2:
+            self._update()
+
+    def epoch(self, position: Position, result: Epoch) -> None:
+        self._end_wait()
+        self._tested_at[position.contestant.operator] = f"  {self._tested_on} accuracy {result.test_accuracy:.4f}"
+        self._update()
+
+    def _update(self) -> None:
+        lines = [self._doing, *(self._line(name) for name in self._progress)]
+        self._show("\n".join(lines[:LINES]))
+        self._shown_at = time.monotonic()
+
+    def _line(self, name: str) -> str:
+        return self._progress[name].line(f"{name:{self._width}}", COLUMNS) + self._tested_at.get(name, "")

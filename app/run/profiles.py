@@ -1,0 +1,206 @@
+"""What is known of each operator of a run when it has ended: its source, what it was given in the network, its curve.
+
+Kept in the run's folder, so that the report needs neither the operator's file nor the data.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from app.checking.before_training import as_written, between_layers
+from app.checking.finding import found
+from app.checking.undisturbed import undisturbed
+from app.custom.numba_functions import python_function
+from app.custom.operator import CustomOperator
+from app.data import Batches, Dataset
+from app.errors import FileError
+from app.files import read_file, write_whole
+from app.nn import Layer
+from app.ops.definition import OpDef
+from app.run.callbacks import Contestant
+from app.run.events import Index
+from app.run.folder import PROFILES
+from app.run.network import Activation
+from app.tensor import Tensor, grad
+
+IMAGES = 1000
+"""On how many images it is looked at what an operator is given."""
+BINS, PLACES = 60, (7, 23)
+"""How many bars a histogram has; how many points a curve has, as rows and columns."""
+_STEP = 1e-6
+_PATIENCE = 10.0
+_LONGEST = 20_000
+"""Characters of a source."""
+_LARGEST = 5_000_000
+
+Numbers = list[float | None]
+
+
+class Histogram(msgspec.Struct, frozen=True):
+    """How the inputs of an operator are distributed, over all images and hidden layers."""
+
+    low: float
+    high: float
+    counts: list[Index]
+    not_finite: Index = 0
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """An elementwise operator over its inputs; a number that is NaN or infinite is None."""
+
+    x: list[float]
+    y: Numbers
+    slope: Numbers
+    """The derivative that backward gives."""
+    differences: Numbers
+    """The derivative by finite differences."""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What is known of an operator."""
+
+    operator: str
+    sources: dict[str, str] = {}
+    """The operator's functions as they were written, by what they are; none of a built-in operator."""
+    histogram: Histogram | None = None
+    curve: Curve | None = None
+    """None of an operator that does not work element by element."""
+
+
+def profile(contestant: Contestant, dataset: Dataset) -> Profile | None:
+    """What is known of the operator of a trained network; None where the operator itself is not at hand."""
+    activation = contestant.activation
+    if activation is None:
+        return None
+    try:
+        return _profile(contestant, activation, dataset)
+    except Exception:  # a user's operator may raise whatever it likes, and the run has ended well
+        return Profile(contestant.operator)
+
+
+def _profile(contestant: Contestant, activation: Activation, dataset: Dataset) -> Profile:
+    images = Batches(dataset.test_images[:IMAGES], dataset.test_labels[:IMAGES], None, IMAGES)
+    given = contestant.learner.operator_inputs(images)
+    histogram = histogram_of(given) if given else None
+    low, high = (histogram.low, histogram.high) if histogram is not None else (-4.0, 4.0)
+    curve = curve_of(activation, low, high)
+    return Profile(contestant.operator, sources_of(activation), histogram, curve)
+
+
+def histogram_of(arrays: Sequence[np.ndarray]) -> Histogram | None:
+    """How the numbers of arrays are distributed; None where no number is finite."""
+    numbers = np.concatenate([np.asarray(array, np.float64).ravel() for array in arrays])
+    finite = numbers[np.isfinite(numbers)]
+    if not finite.size:
+        return None
+    low, high = float(finite.min()), float(finite.max())
+    if not high - low > 1e-9 * max(abs(low), abs(high)):
+        low, high = low - 1.0, high + 1.0
+    counts, _ = np.histogram(finite, BINS, (low, high))
+    return Histogram(low, high, counts.tolist(), int(numbers.size - finite.size))
+
+
+def curve_of(activation: Activation, low: float, high: float) -> Curve | None:
+    """The operator and its derivative from `low` to `high`; None if it does not work element by element."""
+    operator = activation.for_one_layer()
+    if operator.layer is not None and operator.layer.parameters():
+        return None  # each hidden layer has other parameters
+    for compiled in (False, True):
+        answer = undisturbed(lambda: msgspec.json.encode(_curve(operator, low, high)), _PATIENCE, compiled)
+        if answer:
+            return msgspec.json.decode(answer, type=Curve | None)
+    return None
+
+
+def _curve(operator: Activation, low: float, high: float) -> Curve | None:
+    x = np.linspace(low, high, PLACES[0] * PLACES[1])
+    column, block = x[:, None], np.ascontiguousarray(x[::-1].reshape(PLACES))
+    y, slope = _both(operator, column)
+    if not np.array_equal(_both(operator, block)[0].ravel()[::-1], y.ravel(), equal_nan=True):
+        return None
+    step = _STEP * max(1.0, abs(low), abs(high))
+    above, below = (_both(operator, column + side)[0] for side in (step, -step))
+    return Curve(x.tolist(), _plain(y), _plain(slope), _plain((above - below) / (2 * step)))
+
+
+def _both(operator: Activation, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What an operator makes of an array, and its derivative."""
+    x = Tensor(array, stop_gradient=False)
+    y = operator(x)
+    (slope,) = grad([y], [x], allow_unused=True)
+    return y.numpy(), np.zeros_like(array) if slope is None else slope.numpy()
+
+
+def _plain(array: np.ndarray) -> Numbers:
+    return [float(value) if np.isfinite(value) else None for value in array.ravel()]
+
+
+def sources_of(activation: Activation) -> dict[str, str]:
+    """The source of an operator's functions, by what they are; what cannot be read is left out."""
+    thing = as_written(activation.operator)
+    if isinstance(thing, OpDef) and not thing.custom:
+        return {}
+    answer = undisturbed(lambda: msgspec.json.encode(_sources(thing, activation)), _PATIENCE, compiled=False)
+    return msgspec.json.decode(answer, type=dict[str, str]) if answer else {}
+
+
+def _sources(thing: Any, activation: Activation) -> dict[str, str]:
+    parts: dict[str, Any] = {}
+    if not isinstance(thing, CustomOperator):
+        parts["as it is called"] = type(thing) if isinstance(thing, Layer) else thing
+    if not isinstance(thing, (type, Layer)):
+        for operator in _applied(thing, activation):
+            parts["forward"] = python_function(operator.function)
+            if operator.backward_function is not None:
+                parts["backward"] = python_function(operator.backward_function)
+            elif derived := getattr(operator, "gradient_source", ""):
+                parts["derived backward"] = derived
+    found = {what: part if isinstance(part, str) else _source(part) for what, part in parts.items()}
+    return {what: text for what, text in found.items() if text}
+
+
+def _applied(thing: Any, activation: Activation) -> Sequence[CustomOperator]:
+    """The custom operator that a thing is, or the one that a function applies."""
+    if isinstance(thing, CustomOperator):
+        return [thing]
+    try:
+        applied = between_layers(found(thing, activation.name), dict(activation.settings), None).definitions()
+    except Exception:  # a user's function may raise whatever it likes
+        return []
+    return applied if len(applied) == 1 else []
+
+
+def _source(part: Any) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(part))[:_LONGEST]
+    except (OSError, TypeError):
+        return ""
+
+
+def keep(profiles: Sequence[Profile], folder: Path) -> None:
+    """Write profiles into a run's folder."""
+    write_whole(folder / PROFILES, msgspec.json.encode(list(profiles)))
+
+
+def read(folder: Path) -> Mapping[str, Profile]:
+    """The profiles in a run's folder, by the operators' names; none of a run that kept none."""
+    path = folder / PROFILES
+    if not path.exists():
+        return {}
+    try:
+        profiles = msgspec.json.decode(read_file(path, _LARGEST), type=list[Profile])
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+        raise FileError(f"{path} is not as a run wrote it: {error}") from error
+    for one in profiles:
+        c = one.curve
+        columns: list[Numbers] = [] if c is None else [[*c.x], c.y, c.slope, c.differences]
+        if len({*map(len, columns)}) > 1:
+            raise FileError(f"{path} is not as a run wrote it: the curve of {one.operator} has columns of two lengths")
+    return {one.operator: one for one in profiles}

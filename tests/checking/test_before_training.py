@@ -1,0 +1,151 @@
+"""The check of a gradient before training: what it finds, in what time, and that it leaves everything as it was."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.checking import before_training
+from app.checking.before_training import SECONDS, SECONDS_ELEMENTWISE, check_gradient
+from app.custom.lookup import SHIPPED, find_operator, values_taken
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("OPSMITH_CACHE", str(tmp_path))
+    return tmp_path / "gradients"
+
+
+def operator(backward: Callable[..., Any] | None = None, **options: Any) -> Any:
+    def swish(x):
+        return x / (1 + np.exp(-x))
+
+    made = app.custom_op(swish, elementwise=True)
+    if backward is not None:
+        made.backward(backward, **options)
+    return made
+
+
+def swish_grad(x, dy):
+    s = 1 / (1 + np.exp(-x))
+    return dy * (s + x * s * (1 - s))
+
+
+def half_above_zero(x, dy):
+    return swish_grad(x, dy) * (1.0 if x < 0 else 0.5)
+
+
+def test_a_right_gradient_agrees():
+    assert check_gradient(operator(swish_grad), "swish") == before_training.AGREES
+    assert check_gradient(operator(), "swish") == before_training.AGREES  # which is derived
+
+
+def test_a_wrong_one_is_told_with_how_it_is_off_and_where():
+    found = check_gradient(operator(half_above_zero), "swish")
+    assert found is not None
+    assert found.wrong
+    assert found.words.startswith(
+        "gradient is wrong: it is half of what it should be where x > 0 (wrong in 14 of 24 elements; worst at "
+    )
+
+
+def test_a_surrogate_is_not_judged():
+    found = check_gradient(operator(half_above_zero, surrogate=True), "swish")
+    assert found is not None
+    assert found.state == "surrogate"
+
+
+def test_a_built_in_operator_is_not_checked():
+    assert check_gradient(find_operator("relu"), "relu") is None
+
+
+@pytest.mark.parametrize("name", [f"custom.{name}" for name in SHIPPED])
+def test_the_shelf_is_right_and_checked_in_time(name: str):
+    shipped = find_operator(name)
+    if len(values_taken(shipped)) > 1:
+        pytest.skip("it does not stand between two layers")
+    began = sum(os.times()[:4])  # of this process and its children
+    assert check_gradient(shipped, name, {}, 100) == before_training.AGREES
+    limit = SECONDS_ELEMENTWISE if getattr(shipped, "works_on", "") == "numbers" else SECONDS
+    assert sum(os.times()[:4]) - began < limit
+
+
+def test_an_operator_that_fits_one_width_alone_is_checked_with_it():
+    def scaled(x):
+        return x * np.arange(1.0, 8.0)
+
+    made = app.custom_op(scaled, infer=lambda x: x)
+    made.backward(lambda dy: dy * np.arange(1.0, 8.0))
+    assert check_gradient(made, "scaled", {}, 7) == before_training.AGREES
+    found = check_gradient(made, "scaled", {}, 8)
+    assert found is not None
+    assert found.state == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: x + np.random.rand(*x.shape), "it gives other numbers each time"),
+        (lambda x: time.sleep(0.2) or x * 2, "a call takes too long"),
+        (lambda x: 1 / 0, "division by zero"),
+    ],
+)
+def test_what_cannot_be_checked_says_why(function: Callable[..., Any], why: str):
+    made = app.custom_op(function, name="odd", infer=lambda x: x)
+    made.backward(lambda dy: dy)
+    found = check_gradient(made, "odd")
+    assert found is not None
+    assert found.state == "unknown"
+    assert why in found.words
+
+
+def test_the_answer_is_kept_under_the_hash_of_the_source(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    found = check_gradient(operator(half_above_zero), "swish")
+    monkeypatch.setattr(before_training, "_checked", lambda *given: pytest.fail("it is known already"))
+    assert check_gradient(operator(half_above_zero), "swish") == found
+    with pytest.raises(pytest.fail.Exception):
+        check_gradient(operator(swish_grad), "swish")
+
+
+def test_a_damaged_answer_is_found_again(cache: Path):
+    check_gradient(operator(), "swish")
+    (file,) = cache.iterdir()
+    file.write_bytes(b"{")
+    assert check_gradient(operator(), "swish") == before_training.AGREES
+
+
+def test_nothing_is_disturbed(capfd: pytest.CaptureFixture[str]):
+    calls = []
+
+    def noisy(x):
+        calls.append(x)
+        print(np.random.rand(), random.random())
+        return x * 2
+
+    made = app.custom_op(noisy, infer=lambda x: x)
+    made.backward(lambda dy: dy * 2)
+    before = np.random.get_state()[1].copy(), random.getstate(), app.get_rng_state()  # type: ignore[union-attr]
+    assert check_gradient(made, "noisy") == before_training.AGREES
+    after = np.random.get_state()[1], random.getstate(), app.get_rng_state()  # type: ignore[union-attr]
+    assert (before[0] == after[0]).all()
+    assert before[1:] == after[1:]
+    assert calls == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_function_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(before_training, "_PATIENCE", 0.2)
+    made = app.custom_op(lambda x: time.sleep(100), name="endless", infer=lambda x: x)
+    made.backward(lambda dy: dy)
+    found = check_gradient(made, "endless")
+    assert found is not None
+    assert found.words == "gradient was not checked: the check did not end"

@@ -1,0 +1,85 @@
+"""`python -m app watch`: each save of a file of operators gives a line, and nothing ends it but Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import app
+from app.__main__ import main
+from app.experiment.watch_command import Look, told
+
+OPERATOR = """import app
+from slope import SLOPE
+
+@app.custom_op
+def leaky(x):
+    return x * (1.0 * (x > 0) + SLOPE * (x <= 0))
+
+@leaky.backward
+def leaky_grad(x, dy):
+    return dy * (1.0 * (x > 0) + SLOPE * (x <= 0))
+"""
+ROOT = Path(app.__file__).parents[1]
+
+
+@pytest.fixture
+def watching(tmp_path: Path) -> Iterator[Callable[[], str]]:
+    """The command on `my_ops.py`, as a function that gives its next line."""
+    (tmp_path / "my_ops.py").write_text(OPERATOR)
+    (tmp_path / "slope.py").write_text("SLOPE = 0.1\n")
+    words = ["my_ops.py", "engine=reference", "data.source=sample", "model.hidden=[4]", "train.epochs=1"]
+    pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "app", "watch", *words],
+        cwd=tmp_path,
+        stdout=pipe,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdout is not None
+        out = process.stdout
+        assert out.readline().startswith("Watching my_ops.py")
+        yield out.readline
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+        assert (process.returncode, rest) == (0, "\nEnded.\n")
+
+
+def test_every_save_gives_a_line_and_a_mistake_does_not_end_it(watching: Callable[[], str], tmp_path: Path):
+    first = watching()
+    figures = r"accuracy 0\.\d{4} \(.*[+-]0\.\d{4} to relu\)  epoch \d+\.\d{3} s, \d+\.\d\d times relu's"
+    assert re.match(rf"\d\d:\d\d:\d\d  leaky  gradient ok  {figures}  \[\d+\.\d s\]\n", first), first
+    (tmp_path / "my_ops.py").write_text(OPERATOR.replace("return x *", "return x * *"))
+    assert re.search(r"my_ops\.py:6: running the file raised SyntaxError: invalid syntax", watching())
+    (tmp_path / "my_ops.py").write_text(OPERATOR.replace("return dy *", "return 2 * dy *"))
+    assert "leaky  gradient FAILED: that of x is" in watching()
+    (tmp_path / "my_ops.py").write_text(OPERATOR)
+    assert "+0.0000 to the last version" in watching()
+    (tmp_path / "slope.py").write_text("SLOPE = 0.3\n")
+    again = watching()
+    assert re.search(r"\([+-]0\.\d{4} to the last version, ", again)
+    assert "+0.0000 to the last version" not in again
+
+
+def test_a_line_holds_a_version_against_the_last_one_and_the_baseline():
+    last = Look("swish", "", 0.87, 0.02, "relu", 0.88, 1.10)
+    look = Look("swish", "", 0.8721, 0.021, "relu", 0.88, 1.02)
+    assert told(look, last) == (
+        "swish  gradient ok  accuracy 0.8721 (+0.0021 to the last version, -0.0079 to relu)  "
+        "epoch 0.021 s, 1.02 times relu's (was 1.10)"
+    )
+    assert told(Look("swish", accuracy=0.5, seconds=1.0), None) == "swish  gradient ok  accuracy 0.5000  epoch 1.000 s"
+
+
+def test_what_is_not_there_is_not_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["watch", str(tmp_path / "nothing.py")]) == 2
+    assert "there is no file" in capsys.readouterr().err

@@ -1,0 +1,123 @@
+"""What notebooks show: pictures and tables, in which the user's text stays text."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.checking.findings import Findings
+from app.checking.verdict import FAILED, Verdict
+from app.display import Displayed
+from app.inspection import displays
+from app.run.callbacks import Contestant, Position
+from app.run.events import Epoch
+from app.run.notebook import NotebookConsole
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+
+
+def shown(value: Displayed) -> str:
+    """The HTML of an object without its style."""
+    found = value._repr_html_()
+    assert found is not None
+    style, _, rest = found.partition("</style>")
+    assert style.startswith("<style>")
+    return rest
+
+
+@app.custom_op(elementwise=True)
+def softened(x: Any) -> Any:
+    return x / (1.0 + np.exp(-x))
+
+
+def test_an_operator_shows_its_source_its_gradient_and_its_curves():
+    page = shown(softened)
+    assert "def softened(x" in page
+    assert "def softened_grad(x" in page
+    assert re.findall(r'<li><svg class="key".*?</svg>(.*?)</li>', page) == ["f(x)", "f'(x)"]
+
+
+def test_an_operator_of_arrays_shows_its_source_alone():
+    @app.custom_op
+    def halves(x: Any, y: Any) -> Any:
+        return (x + y) / 2
+
+    page = shown(halves)
+    assert "def halves(x" in page
+    assert "<figure" not in page
+    assert app.relu._repr_html_() is None
+
+
+def test_a_program_shows_the_picture_of_inspect_or_its_text(monkeypatch: pytest.MonkeyPatch):
+    program = app.static.Program()
+    assert "Program" not in shown(program).replace('alt="', "")
+    with app.static.program_guard(program, app.static.Program()):
+        app.tanh(app.static.data("x", [None, 3]))
+    assert re.match(r'<div class="opsmith"><img src="data:image/svg\+xml;base64,\w', shown(program))
+    monkeypatch.setattr(displays, "MOST_OPERATORS", 0)
+    assert html.escape(str(program), quote=False) in shown(program)
+
+
+def test_a_tensor_shows_the_ends_of_its_rows_and_columns():
+    page = shown(app.to_tensor(np.arange(2000.0).reshape(2, 20, 50)))
+    assert "<b>Tensor 2 × 20 × 50</b> float64; the first of 2 matrices" in page
+    cells = re.findall(r"<td>(.*?)</td>", page)
+    assert cells[:9] == ["0", "1", "2", "3", "…", "46", "47", "48", "49"][:9]
+    assert "mean 999.5, from 0 to 1999" in page
+    assert "1 of 2 NaN or infinite" in shown(app.to_tensor([1.0, np.nan]))
+    assert app.to_tensor(1.0)._repr_html_() is None
+
+
+def test_text_of_the_users_stays_text():
+    page = shown(Findings(HOSTILE, [Verdict(FAILED, HOSTILE, "runs")]))
+    assert HOSTILE not in page
+    assert page.count("&lt;img src=x") == 2
+    assert "1 of 1 FAILED" in page
+
+
+def test_findings_say_when_all_is_well():
+    page = shown(app.check(softened, only=["gradient"]))
+    assert "every promise is kept" in page
+
+
+def test_no_rule_of_the_style_reaches_outside():
+    style = displays._style()
+    outer, depth = "", 0
+    for part in re.split(r"([{}])", style):
+        depth += {"{": 1, "}": -1}.get(part, 0)
+        outer += part if depth == 0 and part not in "{}" else ""
+    rules = [rule.strip() for rule in outer.split("  ") if rule.strip()]
+    assert depth == 0
+    assert all(".opsmith" in rule or rule.startswith("@media") for rule in rules), rules
+
+
+def test_progress_in_a_notebook_is_one_text_that_changes():
+    texts: list[str] = []
+    console = NotebookConsole(texts.append)
+    console.say("Data: 10,000 training images")
+    console.start_training(["relu", "swish"], 2, 100)
+    for name in ("relu", "swish"):
+        contestant: Any = Contestant(name, None)  # type: ignore[arg-type]
+        position = Position(contestant, 0, 0, 100)
+        console.begin(position)
+        for done in range(1, 101):
+            position.done, position.seconds = done, done / 100
+            console.report(position, 0.5, 0.9)
+            console.piece(position, np.array([0.5]), np.array([0.9]))
+        console.epoch(position, Epoch(name, 0, 1.0, 0.91, 0.3))
+    assert len(texts) < 20
+    lines = texts[-1].splitlines()
+    assert lines[0] == "Training"
+    assert [line.split()[0] for line in lines[1:]] == ["relu", "swish"]
+    assert "epoch 1/2" in lines[1]
+    assert lines[2].endswith("test accuracy 0.9100")
+    console.conclude("a table\nGo on with: python train.py --resume runs/x", {}, "runs/x")
+    assert texts[-1] == "Go on with: python train.py --resume runs/x\nThe run is in runs/x/"
+    console.say("Writing the report ...")
+    console.say("The report is runs/x/report.html")
+    assert texts[-1].endswith("The run is in runs/x/\nThe report is runs/x/report.html")

@@ -1,0 +1,71 @@
+"""The index over a folder of runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import Visitor
+from made_runs import HOSTILE, change_epochs, made_run
+
+from app.__main__ import main
+from app.report.report import write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Three runs, one of them without a report."""
+    write_report(made_run(tmp_path / "runs" / "first run"))
+    write_report(change_epochs(made_run(tmp_path / "runs" / "second"), "relu", test_accuracy=0.1))
+    made_run(tmp_path / "runs" / "third", (HOSTILE,), finished=1)
+    return tmp_path / "runs"
+
+
+def test_every_operator_of_every_run_has_a_row(runs: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["report", str(runs)]) == 0
+    assert capsys.readouterr().out == f"The index is {runs}/index.html\n"
+    page = (runs / "index.html").read_text(encoding="utf-8")
+    rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", page)
+    assert len(rows) == 5
+    assert 'href="first%20run/report.html"' in rows[0]
+    assert "href" not in rows[4]
+    assert "at chance level" in rows[3]
+    assert "1 of 3 epochs" in rows[4]
+    assert page.count('class="spark"') == 4
+    assert HOSTILE not in page
+
+
+def test_a_damaged_run_is_named_and_left_out(runs: Path):
+    (runs / "second" / "metrics.jsonl").write_text("[1]\n")
+    assert main(["report", str(runs)]) == 0
+    page = (runs / "index.html").read_text(encoding="utf-8")
+    assert "second is left out: " in page
+    assert "first run" in page
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["report", str(tmp_path)]) == 1
+    assert f"{tmp_path} is not the folder of a run, nor one of runs" in capsys.readouterr().err
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_click_on_a_head_sorts_by_it(visitor: Visitor, runs: Path):
+    main(["report", str(runs)])
+    page = visitor.open((runs / "index.html").resolve().as_uri())
+    assert accuracies(page) == ["70.00 %", "72.00 %", "70.00 %", "10.00 % at chance level", "50.00 % 1 of 3 epochs"]
+    page.click("thead button >> text=accuracy >> nth=0")
+    assert [float(words.split()[0]) for words in accuracies(page)] == [10, 50, 70, 70, 72]
+    page.click("thead button >> text=accuracy >> nth=0")
+    assert [float(words.split()[0]) for words in accuracies(page)] == [72, 70, 70, 50, 10]
+    assert page.get_attribute("thead th >> nth=5", "aria-sort") == "descending"
+    assert page.evaluate("window.taken") is None
+    assert len(visitor.requested) == 1
+
+
+def accuracies(page: Page) -> list[str]:
+    return page.locator("tbody td:nth-child(6)").all_inner_texts()

@@ -1,0 +1,179 @@
+"""Gradients are checked before training: what is said, when a run does not begin, and what is recorded."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs_of_train import Run
+
+import app
+from app.__main__ import main
+from app.command_line import run as run_command
+from app.errors import GradcheckError
+from app.printing import PLAIN, RED
+from app.run.config import Config, load_config
+from app.run.console import Console
+from app.run.gradients import check_gradients
+from app.run.network import Activation
+
+OPERATORS = """
+import numpy as np
+import app
+
+@app.custom_op(elementwise=True)
+def swish(x):
+    return x / (1 + np.exp(-x))
+
+@swish.backward
+def swish_grad(x, dy):
+    s = 1 / (1 + np.exp(-x))
+    return dy * (s + x * s * (1 - s)) * 0.5
+"""
+WRONG = "my_ops.py:swish: gradient is wrong: it is half of what it should be (wrong in 24 of 24 elements; worst at "
+OWN = ("model.activation=my_ops.py:swish", "--custom-op", "my_ops.py")
+
+
+@pytest.fixture
+def wrong(train: Callable[..., Run], tmp_path: Path) -> Callable[..., Run]:
+    """Runs of an operator whose gradient is wrong."""
+    (tmp_path / "my_ops.py").write_text(OPERATORS)
+    return lambda *words: train(*OWN, *words)
+
+
+def test_a_right_gradient_is_said_among_the_first_lines(train: Callable[..., Run]):
+    run = train("model.activation=custom.swish")
+    assert "custom.swish: gradient agrees with finite differences" in run.out.splitlines()[:4]
+    assert [m for m in run.metrics if m["event"] == "checked"] == [
+        {
+            "event": "checked",
+            "operator": "custom.swish",
+            "state": "agrees",
+            "words": "gradient agrees with finite differences",
+        }
+    ]
+
+
+def test_operators_that_agree_are_named_in_one_line(train: Callable[..., Run]):
+    run = train("model.activation=custom.swish", "baseline=custom.tanh")
+    assert "custom.swish, custom.tanh: gradient agrees with finite differences" in run.out
+
+
+def test_operators_that_layers_name_are_checked_too(train: Callable[..., Run]):
+    layers = "model.layers=[{type: dense, units: 5, activation: custom.softplus}, {type: dense, units: 4}]"
+    assert "custom.relu, custom.softplus: gradient agrees" in train(layers).out
+
+
+def test_a_wrong_gradient_ends_the_run_before_it_begins(wrong: Callable[..., Run]):
+    run = wrong()
+    assert run.status == 1
+    assert run.err.startswith(f"error: {WRONG}")
+    assert "add --anyway or check=warn" in run.err
+    assert run.out == ""
+    assert not run.folder.exists()
+
+
+@pytest.mark.parametrize("word", ["--anyway", "check=warn"])
+def test_it_trains_anyway_where_one_says_so(wrong: Callable[..., Run], word: str):
+    run = wrong(word)
+    assert run.status == 0
+    assert run.out.startswith(WRONG)
+    assert [m["state"] for m in run.metrics if m["event"] == "checked"] == ["wrong"]
+
+
+def test_without_the_check_nothing_is_said(wrong: Callable[..., Run]):
+    run = wrong("check=false")
+    assert run.status == 0
+    assert "gradient" not in run.out
+    assert not [m for m in run.metrics if m["event"] == "checked"]
+
+
+def test_the_check_changes_no_bit_of_training(train: Callable[..., Run]):
+    with_it, without = (
+        train("model.activation=custom.swish"),
+        train("check=false", "model.activation=custom.swish", folder="b"),
+    )
+    kept = [(run.folder / "weights-custom.swish.safetensors").read_bytes() for run in (with_it, without)]
+    assert kept[0] == kept[1]
+
+
+def test_a_run_that_goes_on_is_not_checked_again(wrong: Callable[..., Run], train: Callable[..., Run]):
+    folder = wrong("--anyway").folder
+    run = train_again(folder)
+    assert run == 0
+    events = [json.loads(line)["event"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert events.count("checked") == 1
+
+
+def train_again(folder: Path) -> int:
+    from app.experiment.train_command import main as train_main
+
+    return train_main(["--resume", str(folder), "--custom-op", "my_ops.py", "train.epochs=3", "check=true"])
+
+
+def test_compare_checks_as_well(wrong: Callable[..., Run], images: Path, capsys: pytest.CaptureFixture[str]):
+    words = [f"data.source={images}", "engine=reference", "train.epochs=1", "report=false", "costs=false", "output=c"]
+    assert main(["compare", "--with", "relu,my_ops.py:swish", "--seeds", "1", *words]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {WRONG}")
+    assert main(["compare", "--anyway", "--with", "relu,my_ops.py:swish", "--seeds", "1", *words]) == 0
+    assert capsys.readouterr().out.startswith(WRONG)
+
+
+def test_from_python_it_is_an_error_too(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+
+    def double(x):
+        return x * 2
+
+    operator = app.custom_op(double, elementwise=True)
+    operator.backward(lambda x, dy: dy)
+    with pytest.raises(GradcheckError, match="double: gradient is wrong: it is half of what it should be"):
+        app.train(operator, source=str(images), epochs=1, quiet=True)
+
+
+def test_a_wrong_gradient_is_red_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("stdout", "stderr"):
+        terminal = Terminal()
+        monkeypatch.setattr(f"sys.{name}", terminal)
+        if name == "stdout":
+            Console().alarm("wrong\x1b")
+            assert terminal.getvalue() == f"{RED}wrong\\x1b{PLAIN}\n"
+        else:
+            run_command(lambda: refused())
+            assert terminal.getvalue() == f"{RED}error: wrong{PLAIN}\n"
+
+
+def refused() -> int:
+    raise GradcheckError("wrong")
+
+
+def test_one_rank_checks_and_all_agree(monkeypatch: pytest.MonkeyPatch):
+    class Second:
+        rank, size = 1, 2
+
+        def gather(self, value: Any) -> list[Any]:
+            assert value == []  # it checked nothing itself
+            return [[("own", "wrong", "gradient is wrong: it is zero")], value]
+
+    world: Any = Second()
+    activation = Activation("own", lambda x: pytest.fail("it is not called"))
+    with pytest.raises(GradcheckError, match="own: gradient is wrong: it is zero"):
+        check_gradients(Config(), [activation], world, Console())
+
+
+@pytest.mark.parametrize(("text", "meant"), [("true", True), ("false", False), ("warn", "warn")])
+def test_the_setting_has_three_values(tmp_path: Path, text: str, meant: Any):
+    (tmp_path / "c.yaml").write_text(f"check: {text}\n")
+    assert load_config(tmp_path / "c.yaml").check == meant
+    with pytest.raises(app.errors.ConfigError, match="check: found 'maybe'"):
+        load_config(tmp_path / "c.yaml", ["check=maybe"])

@@ -1,0 +1,112 @@
+"""What a run keeps of its operators: the inputs that the network gave them, their curves and their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runs_of_train import Run
+
+import app
+from app.data import Batches, Dataset
+from app.errors import FileError
+from app.run import profiles
+from app.run.config import Config
+from app.run.learners import make_learner
+from app.run.network import Activation, Network, find_activation
+from app.run.profiles import PLACES, curve_of, histogram_of, sources_of
+
+
+@pytest.mark.parametrize("engine", ["reference", "eager"])
+def test_the_inputs_are_those_of_the_network(tiny: tuple[Config, Dataset], engine: Any):
+    config, data = tiny
+    learner = make_learner(Config(model=config.model, engine=engine), find_activation("relu"), data.image_shape)
+    (given,) = learner.operator_inputs(Batches(data.test_images, data.test_labels, None, 7))
+    weights = learner.weights()
+    pixels = data.test_images.astype(np.float32) / 127.5 - 1
+    np.testing.assert_allclose(given, pixels @ weights["layers.0.weight"] + weights["layers.0.bias"], atol=1e-5)
+
+
+def test_a_histogram_counts_all_finite_numbers():
+    found = histogram_of([np.array([[0.0, 1.0], [2.0, np.nan]]), np.array([np.inf, 4.0])])
+    assert found is not None
+    assert (found.low, found.high, sum(found.counts), found.not_finite) == (0.0, 4.0, 4, 2)
+    assert histogram_of([np.array([np.nan])]) is None
+    same = histogram_of([np.full(3, 5.0)])
+    assert same is not None
+    assert (same.low, same.high) == (4.0, 6.0)
+
+
+def test_a_curve_has_both_derivatives():
+    @app.custom_op(elementwise=True)
+    def cube(x):
+        return x * x * x
+
+    cube.backward(lambda x, dy: dy * x * x)  # which is a third of it
+    curve = curve_of(Activation("cube", cube), -2.0, 2.0)
+    assert curve is not None
+    x = np.array(curve.x)
+    assert len(x) == PLACES[0] * PLACES[1]
+    np.testing.assert_allclose(np.array(curve.y, float), x**3)
+    np.testing.assert_allclose(np.array(curve.slope, float), x**2)
+    np.testing.assert_allclose(np.array(curve.differences, float), 3 * x**2, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["softmax", "custom.prelu"])
+def test_what_is_not_elementwise_or_has_parameters_has_no_curve(name: str):
+    assert curve_of(find_activation(name), -1.0, 1.0) is None
+
+
+def test_sources_are_those_of_both_functions():
+    found = sources_of(find_activation("custom.relu"))
+    assert list(found) == ["as it is called", "forward", "backward"]
+    assert "def relu_backward(y" in found["backward"]
+    derived = sources_of(find_activation("custom.swish"))
+    assert list(derived) == ["forward", "derived backward"]
+    assert sources_of(find_activation("relu")) == {}
+
+
+def test_a_run_keeps_them_and_the_report_shows_them(train: Callable[..., Run]):
+    run = train("report=true", "model.activation=custom.swish")
+    kept = profiles.read(run.folder)
+    assert list(kept) == ["custom.swish", "relu"]
+    histogram = kept["custom.swish"].histogram
+    assert histogram is not None
+    assert sum(histogram.counts) == 20 * 5
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    for words in ("chart-operator-slopes", "def swish(x: float)", "gradient agrees with finite differences"):
+        assert words in page
+    assert "operators.json" in (run.folder / "SHA256SUMS").read_text()
+
+
+def test_an_operator_that_raises_costs_its_profile_alone(tiny: tuple[Config, Dataset]):
+    class Broken:
+        def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
+            raise ValueError("no")
+
+    from app.run.callbacks import Contestant
+
+    learner: Any = Broken()
+    found = profiles.profile(Contestant("relu", learner, activation=find_activation("relu")), tiny[1])
+    assert found == profiles.Profile("relu")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", '[{"operator": "a", "curve": {"x": [1, 2], "y": [1], "slope": [1], "differences": [1]}}]']
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, text: str):
+    (tmp_path / "operators.json").write_text(text)
+    with pytest.raises(FileError, match=r"operators.json is not as a run wrote it"):
+        profiles.read(tmp_path)
+
+
+def test_a_network_tells_what_its_operators_are_given(tiny: tuple[Config, Dataset]):
+    config, data = tiny
+    network = Network(config.model, find_activation("tanh"), data.image_shape, (0.0, 1.0))
+    applied, scores = network.applied(app.to_tensor(data.test_images))
+    ((given, made),) = applied
+    np.testing.assert_allclose(made.numpy(), np.tanh(given.numpy()), rtol=1e-5)
+    assert scores.shape == [20, 10]

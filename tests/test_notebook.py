@@ -1,0 +1,73 @@
+"""The example notebook runs from its first cell to its last, and keeps an output that is small and its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="nbclient and ipykernel are of the dev extra")
+nbclient = pytest.importorskip("nbclient", reason="nbclient and ipykernel are of the dev extra")
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOK = ROOT / "examples" / "custom_operator.ipynb"
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The notebook, executed in an empty folder."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    folder = tmp_path_factory.mktemp("notebook")
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        client = nbclient.NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(folder)}})
+        client.execute()
+    return notebook
+
+
+def outputs(notebook: Any, beginning: str) -> list[Any]:
+    """What the cell shows that begins with these words."""
+    (cell,) = [c for c in notebook.cells if c.cell_type == "code" and c.source.startswith(beginning)]
+    return cell.outputs
+
+
+def test_it_shows_a_comparison_and_one_line_of_progress(executed: Any):
+    progress, shown = outputs(executed, "settings = dict")
+    assert progress.data["text/plain"].startswith("The run is in runs/compare-")
+    assert progress.data["text/plain"].count("\n") == 0
+    assert shown.data["text/html"].count('class="interval"') == 3
+    assert "Tested over the seeds" in shown.data["text/plain"]
+
+
+def test_every_display_is_there(executed: Any):
+    marks = {
+        "@app.custom_op(elementwise=True)\ndef swish": "def swish_grad(x",
+        "x = app.to_tensor": "Tensor 3 × 4",
+        "app.check(swish": "every promise is kept",
+        "@app.custom_op(elementwise=True)\ndef hasty": "1 of 1 FAILED",
+        "run = app.train": "chart-accuracy",
+        "program = app.static": "data:image/svg+xml",
+        "app.inspect": "swish_grad(x[row, i1]",
+    }
+    for beginning, mark in marks.items():
+        assert mark in outputs(executed, beginning)[-1].data["text/html"], beginning
+    assert "Total params" in str(outputs(executed, "app.summary"))
+    accuracies = eval(outputs(executed, 'result["swish"]')[0].data["text/plain"])
+    assert min(accuracies) > 0.7
+
+
+def test_nothing_complains(executed: Any):
+    found = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    assert [output.text for output in found if output.output_type == "stream" and output.name == "stderr"] == []
+    assert "object at 0x" not in str(found)
+
+
+def test_what_the_file_keeps_is_small_and_of_these_cells(executed: Any):
+    kept = nbformat.read(NOTEBOOK, as_version=4)
+    assert NOTEBOOK.stat().st_size < 200_000
+    for cell, again in zip(kept.cells, executed.cells, strict=True):
+        assert len(cell.get("outputs", [])) == len(again.get("outputs", [])), cell.source
+        assert str(ROOT) not in str(cell.get("outputs"))
