@@ -1,23 +1,18 @@
-"""Processes that train and are killed: a server that has imported everything forks one for each command.
-
-So a run that is killed costs a fraction of a second, as the imports of a new process would cost more than the run.
-"""
+"""Commands that train and are killed, and what must be the same as if they had not been."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 from safetensors.numpy import load_file
 
@@ -28,42 +23,6 @@ SMALL = (
     "train.log_every=3", "costs=false", "report=false",
 )  # fmt: skip
 """A run of 3 epochs of 20 iterations, of two networks on the sample."""
-
-
-# The server
-
-
-def _serve() -> None:
-    sys.path.insert(0, str(ROOT))
-    import app.engine.compiled.engine
-    import app.onnx  # noqa: F401 - all that training imports late
-    from app.experiment.train_command import main
-
-    for line in sys.stdin:
-        order = json.loads(line)
-        started = time.monotonic()
-        child = os.fork()
-        if child == 0:
-            _become(order, main)
-        if order["after"] is not None:
-            time.sleep(order["after"])
-            os.kill(child, order["signal"])
-        _, status = os.waitpid(child, 0)
-        print(json.dumps([os.waitstatus_to_exitcode(status), time.monotonic() - started]), flush=True)
-
-
-def _become(order: dict[str, Any], main: Any) -> None:
-    status = 99
-    try:
-        os.chdir(order["folder"])
-        for number, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        status = main(order["words"])
-    finally:
-        os._exit(status)
-
-
-# Those who ask it
 
 
 @dataclass
@@ -79,19 +38,20 @@ class Ended:
 class Killer:
     """Runs `train.py` in a folder, and kills it when told to."""
 
-    def __init__(self, server: subprocess.Popen[str], folder: Path):
-        self._server, self.folder = server, folder
+    def __init__(self, folder: Path):
+        self.folder = folder
 
     def run(self, *words: str, after: float | None = None, signal_number: int = signal.SIGKILL) -> Ended:
         """Run a command; after some seconds a signal is sent, if there is somebody to get it."""
-        order = {"words": words, "folder": str(self.folder), "after": after, "signal": int(signal_number)}
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        print(json.dumps(order), file=self._server.stdin, flush=True)
-        status, seconds = json.loads(self._server.stdout.readline())
-        out, err = ((self.folder / name).read_text() for name in ("out", "err"))
+        started = time.monotonic()
+        command = forked.start([ROOT / "train.py", *words], cwd=self.folder)
+        try:
+            command.wait(after)
+        except subprocess.TimeoutExpired:
+            command.send_signal(signal_number)
+        out, err = command.communicate()
         assert "Traceback" not in err, err
-        return Ended(status, seconds, out, err)
+        return Ended(command.wait(), time.monotonic() - started, out, err)
 
     def begin(self, run: str, *words: str, **options: Any) -> Ended:
         """Begin a run, or go on with it if it was begun."""
@@ -110,18 +70,6 @@ class Killer:
         ended = self.begin(run, *words)
         assert ended.status == 0, ended
         return kills
-
-
-@contextmanager
-def killer(folder: Path) -> Iterator[Killer]:
-    """A server, for as long as the block lasts."""
-    command = [sys.executable, __file__]
-    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # threads that wait for each other take long on busy machines
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=alone) as server:
-        try:
-            yield Killer(server, folder)
-        finally:
-            server.kill()
 
 
 def moments(seed: int, count: int, within: float) -> Iterator[float]:
@@ -146,7 +94,3 @@ def assert_same_results(run: Path, expected: Path) -> None:
         assert arrays.keys() == wanted_weights[file].keys()
         for name, array in arrays.items():
             assert array.tobytes() == wanted_weights[file][name].tobytes(), (file, name)
-
-
-if __name__ == "__main__":
-    _serve()

@@ -6,13 +6,12 @@ import json
 import os
 import re
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 
@@ -89,25 +88,23 @@ def without_waits(text: str) -> str:
     )
 
 
-Start = Callable[..., "subprocess.Popen[str]"]
+Start = Callable[..., forked.Command]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts `python train.py ...` in an empty folder."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
-    started: list[subprocess.Popen[str]] = []
+    started: list[forked.Command] = []
 
-    def run(*words: str, **options: Any) -> subprocess.Popen[str]:
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment, "cwd": tmp_path} | options
-        command = [sys.executable, str(ROOT / "train.py"), *words]
-        started.append(subprocess.Popen(command, text=True, encoding="utf-8", **options))
+    def run(*words: str, **options: Any) -> forked.Command:
+        options = {"env": environment, "cwd": tmp_path} | options
+        started.append(forked.start([ROOT / "train.py", *words], **options))
         return started[-1]
 
     yield run
     for process in started:
-        if process.poll() is None:
-            process.kill()
+        process.kill()
         process.communicate()
 
 

@@ -69,6 +69,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]):
         ("import app, opsmith", "was imported as `app` before opsmith"),
     ],
 )
+@pytest.mark.slow
 def test_opsmith_is_found_beside_a_users_own_app(program: str, told: str, tmp_path: Path):
     (tmp_path / "app.py").write_text("")
     (tmp_path / "main.py").write_text(f"import sys; sys.path.append({str(ROOT)!r})\n{program}")
@@ -150,6 +151,7 @@ sys.meta_path.insert(0, Interrupting())
 
 
 @pytest.mark.parametrize("words", [["train.py"], ["-m", "app", "check", "relu"]])
+@pytest.mark.slow
 def test_ctrl_c_while_modules_are_being_imported_ends_as_later(words: list[str], tmp_path: Path):
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
     settings = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -159,6 +161,7 @@ def test_ctrl_c_while_modules_are_being_imported_ends_as_later(words: list[str],
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("words", [["train.py", "--help"], ["-m", "app", "--help"], ["-m", "app", "data"]])
+@pytest.mark.slow
 def test_standard_output_that_is_full_is_named(words: list[str]):
     with open("/dev/full", "w") as full:
         command = [sys.executable, *words]
@@ -177,6 +180,7 @@ def test_where_both_streams_are_full_the_status_tells():
 @pytest.mark.parametrize(
     "words", [["train.py"], ["-m", "app", "data"], ["-m", "app", "compare"], ["-m", "app", "report", "runs/a"]]
 )
+@pytest.mark.slow
 def test_a_working_folder_that_is_gone_is_named(words: list[str], tmp_path: Path):
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import forked
 import pytest
 
 import app
@@ -19,8 +18,12 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 LINKING = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")), *PAGES]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
-EXTRAS = {"costs": "The operator alone", "report": "report.html"}
-"""Settings that take long to compile, and what a page shows where its trainings are not spared them."""
+SPARED = {
+    "costs: false": "The operator alone",
+    "report: false": "report.html",
+    "engine: reference": "engine compiled",
+}
+"""Settings that spare trainings what takes long to compile, and what a page shows where they do not."""
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def checkout(tmp_path: Path, page: Path) -> Path:
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "configs").mkdir()
     shown = page.read_text(encoding="utf-8")
-    spared = "".join(f"\n{key}: false\n" for key, sign in EXTRAS.items() if sign not in shown)
+    spared = "".join(f"\n{setting}\n" for setting, sign in SPARED.items() if sign not in shown)
     for file in (ROOT / "configs").iterdir():
         text = file.read_text(encoding="utf-8")
         (tmp_path / "configs" / file.name).write_text(text + spared if file.stem == "quick" else text, encoding="utf-8")
@@ -38,20 +41,21 @@ def checkout(tmp_path: Path, page: Path) -> Path:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of each command of a block, run by this Python."""
+    """The words of each command of a block, after `python`."""
     for line in text.splitlines():
         if words := shlex.split(line, comments=True):
             assert words[0] == ".venv/bin/python", f"nobody runs {line!r}"
-            yield [sys.executable, *words[1:]]
+            yield words[1:]
 
 
 def run(words: list[str], folder: Path) -> str:
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    done = forked.run(words, cwd=folder)
     assert (done.returncode, done.stderr) == (0, ""), words
     return done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.slow
 def test_what_a_page_says_is_so(page: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", str(checkout))
     printed = ""
@@ -60,7 +64,7 @@ def test_what_a_page_says_is_so(page: Path, checkout: Path, monkeypatch: pytest.
             name = re.match(r"# (\w+\.py)\n", text)
             file = checkout / (name[1] if name else f"snippet_{number}.py")
             file.write_text(text, encoding="utf-8")
-            printed = run([sys.executable, str(file)], checkout)
+            printed = run([str(file)], checkout)
         elif language == "sh":
             printed = "".join(run(words, checkout) for words in commands(text))
         elif language == "text":

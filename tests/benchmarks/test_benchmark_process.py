@@ -12,6 +12,8 @@ import pytest
 from benchmarks import process, rounds, worker
 from benchmarks.work import PIXELS, Data, Work
 
+pytestmark = pytest.mark.slow
+
 WORK = Work(epochs=5, rows=70, batch=32)
 
 

@@ -20,6 +20,8 @@ from app.data.sources import HttpMirror
 
 from .conftest import IMPATIENT, serve_packed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 FETCH = """
 import sys

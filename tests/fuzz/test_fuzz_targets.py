@@ -14,6 +14,8 @@ from fuzz_targets import TARGETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
+
 TIMES, AT_LEAST = 12, 2 << 20
 """Memory that a reader may take: a multiple of what it is given, and what it needs anyhow; Pillow reads by the MiB."""
 SECONDS = 5.0

@@ -17,6 +17,8 @@ from app.ranks.data_parallel import data_parallel
 from app.ranks.operators import average, receive_gradients, receive_parameters, send_gradients
 from app.ranks.world import RankError, Reduction, World
 
+pytestmark = pytest.mark.slow
+
 ENGINES = ["reference", "compiled"]
 
 

@@ -15,6 +15,8 @@ from app.ranks.current import current, entered, place, using
 from app.ranks.launch import Launch, launched
 from app.ranks.world import World
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from launches import main, program, run
 
+pytestmark = pytest.mark.slow
+
 LINES = """
 facts = {}
 rng = numpy.random.default_rng(world.rank)

@@ -19,6 +19,8 @@ from app.ranks.data_parallel import data_parallel
 from app.ranks.executor import RankExecutor, rows_of, shards
 from app.ranks.world import Reduction, World
 
+pytestmark = pytest.mark.slow
+
 
 class Place(NamedTuple):
     rank: int

@@ -14,6 +14,8 @@ import pytest
 from launches import ROOT, main, program, run
 from rank_failures import FAILURES, check, fail
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["is killed", "raises an error that nobody expected", "is stopped"])
 def test_all_end_when_a_rank(name: str, tmp_path: Path):

@@ -17,6 +17,8 @@ import training_on_ranks
 from launches import run
 from training_on_ranks import Job, Result
 
+pytestmark = pytest.mark.slow
+
 OPERATORS = """
 import numpy as np
 import app

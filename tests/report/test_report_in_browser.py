@@ -15,7 +15,7 @@ from app.report.report import write_report
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 LOOKS = [(size, scheme) for size in (PHONE, WIDE) for scheme in ("light", "dark")]
 
 

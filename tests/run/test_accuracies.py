@@ -20,6 +20,8 @@ from app.run.loop import TrainingLoop
 from app.run.network import find_activation
 from app.run.options import CONFIGS
 
+pytestmark = pytest.mark.slow
+
 README = Path(config_module.__file__).parents[2] / "README.md"
 TUTORIAL = [0.838, 0.872, 0.886, 0.893, 0.896]
 

@@ -8,7 +8,6 @@ import pty
 import re
 import select
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,10 @@ from typing import Any
 
 import pyte
 import pytest
-from runs_of_train import without_waits
+from forked import PIPE, Command
+from runs_of_train import Start, without_waits
+
+pytestmark = pytest.mark.slow
 
 ROWS = 40
 WORDS = (
@@ -41,9 +43,6 @@ def noisy(x):
 """
 
 
-Start = Callable[..., "subprocess.Popen[str]"]
-
-
 class Terminal:
     """train.py on a terminal of its own, and the screen of that."""
 
@@ -57,9 +56,9 @@ class Terminal:
         self.drawn = b""
         self.seen: list[list[str]] = []
         ends = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
-        options = ends | {"start_new_session": True, "preexec_fn": _controlled_by_stdin} | options
+        options = ends | {"terminal": True} | options
         environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
-        self.process: subprocess.Popen[str] = start(*words, env=environment | {"TERM": term}, **options)
+        self.process: Command = start(*words, env=environment | {"TERM": term}, **options)
         os.close(its_end)
 
     def read(self, until: str = "", seconds: float = 60) -> None:
@@ -93,11 +92,6 @@ class Terminal:
 
 
 Opening = Callable[..., Terminal]
-
-
-def _controlled_by_stdin() -> None:
-    """Make the terminal the one whose Ctrl-C interrupts the process."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @pytest.fixture
@@ -237,7 +231,7 @@ def test_a_log_has_no_control_characters_while_the_terminal_shows_the_live_lines
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
 def test_beside_a_pipe_nothing_is_drawn(terminal: Opening, closed: str):
-    run = terminal(**{closed: subprocess.PIPE})
+    run = terminal(**{closed: PIPE})
     run.end()
     assert run.process.returncode == 0
     assert b"\x1b" not in run.drawn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import signal
 import socket
@@ -18,6 +17,8 @@ from typing import Any
 import pytest
 
 from app.run import config as config_module
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(config_module.__file__).parents[2]
 
@@ -151,7 +152,7 @@ def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
     start: Callable[..., Any], tmp_path: Path
 ):
     words = (*ENDLESS, "train.epochs=2", "train.batch_size=2000")
-    full = start(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000)))
+    full = start(*words, largest_file=500_000)
     out, err = full.communicate(timeout=60)
     assert full.returncode == 1
     assert err == "error: run/checkpoints/000001.safetensors cannot be written: File too large\n"
@@ -166,8 +167,8 @@ def test_files_that_may_not_grow_end_a_run_clearly_and_it_goes_on_when_they_may(
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_closed_standard_streams_do_no_harm(closed: str, tmp_path: Path):
-    short = ["--no-baseline", "train.epochs=1", "train.batch_size=5000", "engine=reference"]
-    words = ["--config", QUICK, *short, f"output={tmp_path}/run"]
+    short = ["--no-baseline", "model.activation=relu", "train.epochs=1", "train.batch_size=5000", "report=false"]
+    words = ["--config", QUICK, *short, "engine=reference", "costs=false", f"output={tmp_path}/run"]
     command = ["sh", "-c", f'"$@" {closed}', "sh", sys.executable, str(ROOT / "train.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

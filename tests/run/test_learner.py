@@ -18,7 +18,7 @@ from app.run.trust import Trust
 ENGINES = get_args(get_type_hints(Config)["engine"])
 
 
-def learner(config: Config, dataset: Dataset, activation: str | Activation = "relu", **settings: Any) -> Learner:
+def learner(config: Config, dataset: Dataset, activation: str | Activation = "tanh", **settings: Any) -> Learner:
     train = {key: settings.pop(key) for key in list(settings) if hasattr(config.train, key)}
     changed = msgspec.structs.replace(config, train=msgspec.structs.replace(config.train, **train), **settings)
     operator = find_activation(activation, Trust(operators=[activation])) if isinstance(activation, str) else activation
@@ -74,7 +74,9 @@ def test_engines_measure_alike(tiny: Any, engine: str):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_seed_gives_the_same_numbers_bit_for_bit(tiny: Any, engine: str):
-    first, second, other = (epochs(learner(*tiny, engine=engine, seed=seed), tiny[1]) for seed in (5, 5, 6))
+    first, second, other = (
+        epochs(learner(*tiny, engine=engine, seed=seed, weight_decay=0.01), tiny[1]) for seed in (5, 5, 6)
+    )
     assert_equal(first, second)
     assert not np.array_equal(first[0], other[0])
 

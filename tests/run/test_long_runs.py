@@ -15,6 +15,8 @@ from long_runs import FIRST, LongRun
 from app.data import load
 from app.run.config import Config
 
+pytestmark = pytest.mark.slow
+
 ENGINES = get_args(get_type_hints(Config)["engine"])
 FDS = Path("/proc/self/fd")
 

@@ -20,6 +20,8 @@ from app.experiment.train_command import main
 from app.ranks.same import compare, digest, framework
 from app.ranks.world import DistError, World
 
+pytestmark = pytest.mark.slow
+
 TRAIN = str(ROOT / "train.py")
 TINY = [
     "model.activation=relu", "baseline=null", "model.hidden=[5]", "engine=reference", "costs=false", "report=false",

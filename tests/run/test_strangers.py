@@ -23,6 +23,8 @@ from app.experiment.train_command import main as train_py
 from app.run.config import Config, dump_config, operators_typed
 from app.run.trust import Trust
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 THEIRS = """
 import app

@@ -19,6 +19,8 @@ from app.run.config import load_compare_config
 from app.run.console import Quiet
 from app.run.workers import Processes, executor_of, run_all
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 QUICK = (
     *("data.source=sample", "engine=reference", "model.hidden=[4]", "costs=false", "report=false", "train.epochs=1"),
@@ -48,8 +50,8 @@ def compared(folder: Path, executor: Executor) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The figures of one worker."""
-    with Processes(1) as executor:
+    """The figures of this process alone."""
+    with ThreadPoolExecutor(1) as executor:
         return compared(tmp_path_factory.mktemp("one") / "run", executor)
 
 

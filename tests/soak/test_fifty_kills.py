@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from killing import SMALL, assert_same_results, killer, moments
+from killing import SMALL, Killer, assert_same_results, moments
 
 from app.run.checkpoints import read_checkpoint
 from app.run.config import Config
@@ -21,16 +21,16 @@ _survived: dict[str, int] = {}
 def test_fifty_kills_change_nothing(engine: str, tmp_path: Path, figure: Callable[[str, int | str], None]):
     words = (*SMALL, f"engine={engine}")
     kills = runs = 0
-    with killer(tmp_path) as kill:
-        kill.begin("warm", *words)  # what is compiled is in the cache now
-        seconds = min(kill.begin(name, *words).seconds for name in ("whole", "again", "once more"))
-        while kills < KILLS:
-            runs += 1
-            kills += kill.survive(f"run{runs}", words, moments(runs, 1 + runs % 3, 0.9 * seconds))
-            check(tmp_path / f"run{runs}", tmp_path / "whole")
-        often = kill.survive("often", words, moments(0, 40, 0.7 * seconds))
-        for run in ("often", "again", "once more"):
-            check(tmp_path / run, tmp_path / "whole")
+    kill = Killer(tmp_path)
+    kill.begin("warm", *words)  # what is compiled is in the cache now
+    seconds = min(kill.begin(name, *words).seconds for name in ("whole", "again", "once more"))
+    while kills < KILLS:
+        runs += 1
+        kills += kill.survive(f"run{runs}", words, moments(runs, 1 + runs % 3, 0.9 * seconds))
+        check(tmp_path / f"run{runs}", tmp_path / "whole")
+    often = kill.survive("often", words, moments(0, 40, 0.7 * seconds))
+    for run in ("often", "again", "once more"):
+        check(tmp_path / run, tmp_path / "whole")
     _survived[engine] = kills + often
     figure("kills", sum(_survived.values()))
     figure("kills of one run", often)

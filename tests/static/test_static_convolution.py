@@ -41,7 +41,15 @@ def with_odd_windows(x: Any) -> Any:
     return static.nn.fc(functional.adaptive_max_pool2d(x, (2, 1)), 3)
 
 
-@pytest.mark.parametrize("build", [with_pooling, with_odd_windows])
+def short(x: Any) -> Any:
+    x = static.nn.batch_norm(static.nn.conv2d(x, 4, 3, stride=2, padding=1, groups=1, act="relu"))
+    return static.nn.fc(functional.avg_pool2d(x, 2), 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "build", [short, *(pytest.param(build, marks=pytest.mark.soak) for build in (with_pooling, with_odd_windows))]
+)
 def test_engines_train_alike(build: Any):
     expected = losses("reference", build)
     assert expected[-1] < expected[0]

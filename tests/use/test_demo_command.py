@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 
-import app
 from app.__main__ import main
 from app.run.folder import write_weights
 from app.use.demo import command
 from app.use.demo.reading import SHIPPED
 
-ROOT = Path(app.__file__).parents[1]
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def started(run_folder: Path) -> Iterator[subprocess.Popen[str]]:
+def started(run_folder: Path) -> Iterator[forked.Command]:
     """The command, as a user types it."""
-    words = [sys.executable, "-m", "app", "demo", str(run_folder), "--port", "0", "--no-browser"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
-        yield process
-        process.kill()
+    process = forked.start(["-m", "app", "demo", str(run_folder), "--port", "0", "--no-browser"])
+    yield process
+    process.kill()
 
 
-def test_it_says_where_it_is_serves_there_and_ctrl_c_ends_it(started: subprocess.Popen[str], run_folder: Path):
+def test_it_says_where_it_is_serves_there_and_ctrl_c_ends_it(started: forked.Command, run_folder: Path):
     assert started.stdout is not None
     told = started.stdout.readline()
     assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % of the test digits\) and relu \(", told)
-    assert told.endswith("engine compiled\n")
+    assert told.endswith("engine reference\n")
     found = re.match(r"Draw a digit at (http://127.0.0.1:\d+/)  \(for this machine alone;", started.stdout.readline())
     assert found is not None
     with urllib.request.urlopen(found[1], timeout=20) as page:

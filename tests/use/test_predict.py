@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
@@ -27,6 +27,8 @@ from app.use import predict
 from app.use.models import load_network
 from app.vision.digits import prepare
 from app.vision.reading import read_picture
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(app.__file__).parents[1]
 COUNT = 120
@@ -248,8 +250,7 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_users_operator_is_run_only_if_it_is_named(own_run: Path, picture: Path):
     def typed(*words: str) -> tuple[int, str, str]:
-        command = [sys.executable, "-m", "app", "predict", str(own_run), str(picture), *words]
-        done = subprocess.run(command, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+        done = forked.run(["-m", "app", "predict", str(own_run), str(picture), *words], cwd=Path.cwd())
         return done.returncode, done.stdout, done.stderr
 
     status, out, err = typed()
