@@ -85,7 +85,8 @@ def _operators_again(path: Path, config: Config, trust: Trust, given: Sequence[A
     if lost:
         files = ", ".join(str(path / source_file(name)) for name in lost)
         raise ConfigError(
-            f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define it again as it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
+            f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define "
+            f"it again as it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
         )
     found = {a.name: a for a in find_activations([name for name in names if name not in by_name], trust)}
     return [by_name.get(name) or found[name] for name in names]

@@ -96,7 +96,8 @@ class TrainedOperator:
             self._activation = find_activation(self.operator, Trust([self.home] if self.home else []))
         if self._activation is None:
             raise OperatorError(
-                f"{self.operator} was defined in a session that has ended, such as a notebook's. Define it again (`source` has its text), and pass it on: result[{self.operator!r}].use({self.operator})"
+                f"{self.operator} was defined in a session that has ended, such as a notebook's. Define it again "
+                f"(`source` has its text), and pass it on: result[{self.operator!r}].use({self.operator})"
             )
         return self._activation
 

@@ -253,7 +253,8 @@ def _from(path: Any, folder: Path, must_exist: bool = False) -> Any:
     found = os.path.abspath(folder / path)
     if must_exist and not os.path.exists(found) and os.path.exists(path):
         raise ConfigError(
-            f"the path {path} in a YAML file in {folder} is relative to that folder, where the file does not exist. For the file in the working folder, write {os.path.relpath(path, folder)}"
+            f"the path {path} in a YAML file in {folder} is relative to that folder, where the file does not exist. "
+            f"For the file in the working folder, write {os.path.relpath(path, folder)}"
         )
     here = os.path.relpath(found)
     return found if here.startswith(os.pardir) else here

@@ -269,7 +269,8 @@ def check_sums(folder: Path) -> bool:
         found = _hash(folder / name)
         if found != digest:
             raise FileError(
-                f"{folder / name} differs from what the run wrote: its SHA-256 is {found}, and {SUMS} has {digest}. It was "
+                f"{folder / name} differs from what the run wrote: its SHA-256 is {found}, and {SUMS} has {digest}. "
+                "It was "
                 f"damaged or edited since. If you know why and want to use it, remove {sums}"
             )
     return True

@@ -82,7 +82,8 @@ def _train_one(job: Job) -> Trained:
     dataset = _data_set(config.data, job.held_by)
     if data_hash(dataset) != job.data:
         raise DataError(
-            f"the images of a worker ({dataset.origin}) differ from those of the comparison: use a folder that all workers can read, data.source=FOLDER"
+            f"the images of a worker ({dataset.origin}) differ from those of the comparison: use a folder that all "
+            "workers can read, data.source=FOLDER"
         )
     activations = find_activations([job.operator], Trust([job.home] if job.home else []))
     check_sources(job.sources, sources_of(activations))

@@ -41,7 +41,8 @@ class Trust:
             needed = dict.fromkeys(_file(name) for name in unnamed)
             words = " ".join(f"--custom-op {shlex.quote(file)}" for file in needed)
             raise AppError(
-                f"{self.by} names {', '.join(unnamed)}: Python code, which is executed only if you name it yourself. If you trust it, add {words}"
+                f"{self.by} names {', '.join(unnamed)}: Python code, which is executed only if you name it yourself. "
+                f"If you trust it, add {words}"
             )
         return {name: home or _file(name) for name, home in found.items()}
 

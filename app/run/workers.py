@@ -37,10 +37,9 @@ def run_all(
     lost: Callable[[T, BaseException, bool], None],
     check: Callable[[], None],
 ) -> None:
-    """Do all jobs on an executor's workers, and call `done` for each as it ends.
-
-    An error of ours ends them all. For any other, such as a worker that died, `lost` is called, with whether the job is
-    run once more. `check` is called now and then, and may raise.
+    """Do all jobs on an executor's workers, and call `done` as each one completes. An AppError ends all jobs. For any
+    other error, such as a dead worker, `lost` is called with whether the job will be retried. `check` is called
+    periodically and may raise.
     """
     waiting = {executor.submit(work, job): (job, 1) for job in jobs}
     try:

@@ -276,5 +276,5 @@ def test_numbers_of_numpy_and_python_go_on():
     ],
 )
 def test_a_state_that_is_none_is_an_error(wrong: dict[str, np.ndarray]):
-    with pytest.raises(FileError, match="the state of random numbers cannot be taken over"):
+    with pytest.raises(FileError, match="cannot restore the state of the random generators"):
         restore_random_state({**random_state(), **wrong})

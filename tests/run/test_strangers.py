@@ -36,7 +36,7 @@ def theirs(x):
 def other(x):
     return max(x, 0.1 * x)
 """
-TOLD = "Python code, which is run only if you name it yourself. If you trust it, add "
+TOLD = "Python code, which is executed only if you name it yourself. If you trust it, add "
 
 
 @pytest.fixture

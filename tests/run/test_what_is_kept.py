@@ -88,7 +88,9 @@ def test_changed_digits_in_the_metrics_are_told(kept: Path, capsys: pytest.Captu
     digest = hashlib.sha256(metrics.read_bytes()).hexdigest()
     assert main(["report", str(kept)]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"error: {metrics} is not as the run wrote it: its SHA-256 is {digest}, and SHA256SUMS has ")
+    assert told.startswith(
+        f"error: {metrics} differs from what the run wrote: its SHA-256 is {digest}, and SHA256SUMS has "
+    )
     assert told.endswith(f"If you know why and want to use it, remove {kept / 'SHA256SUMS'}\n")
     (kept / "SHA256SUMS").unlink()
     assert main(["report", str(kept)]) == 0

@@ -62,7 +62,7 @@ def test_engines_agree(folder: Path, engine: str):
 def test_a_folder_without_weights_is_told(folder: Path):
     for file in folder.glob("weights-*"):
         file.unlink()
-    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: no network of that run was kept"):
+    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: the run saved no network"):
         open_run(folder, 784)
 
 
@@ -91,7 +91,7 @@ def test_weights_that_lack_a_parameter_are_told(folder: Path):
 def test_damaged_weights_are_told(folder: Path, content: bytes):
     (folder / "weights-tanh.safetensors").write_bytes(content)
     with pytest.raises(
-        AppError, match=re.escape("weights-tanh.safetensors is no file of a run's weights, or is damaged")
+        AppError, match=re.escape("weights-tanh.safetensors is not a weights file of a run, or is damaged")
     ):
         open_run(folder, 784)
 

@@ -91,10 +91,10 @@ def refused(path: Path, why: str) -> None:
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path):
-    refused(tmp_path / "nothing.png", "there is no such file")
-    refused(tmp_path, "it is no file")
+    refused(tmp_path / "nothing.png", "no such file")
+    refused(tmp_path, "it is not a file")
     os.mkfifo(tmp_path / "pipe.png")
-    refused(tmp_path / "pipe.png", "it is no file")
+    refused(tmp_path / "pipe.png", "it is not a file")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path):
 )
 def test_what_is_no_picture_is_refused(tmp_path: Path, content: bytes):
     (tmp_path / "a.png").write_bytes(content)
-    refused(tmp_path / "a.png", "it is no picture of a kind that is read: PNG, JPEG, ")
+    refused(tmp_path / "a.png", "it is not a picture in a supported format: PNG, JPEG, ")
 
 
 def bomb(side: int) -> bytes:
