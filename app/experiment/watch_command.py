@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
     file, name = _parted(options.operators)
     if not file.is_file():
-        raise ConfigError(f"the file to watch does not exist: {file}")
+        raise ConfigError(f"there is no file {file} to watch")
     config = msgspec.structs.replace(load_config(options.config, options.overrides), report=False)
     data = config.data
     watcher = Watcher(file, name, config, load(data.source, data.sources, data.folder))

@@ -50,7 +50,7 @@ def _of_onnx(path: Path) -> ScoreFunction:
             "or name the run's folder or a saved model"
         ) from None
     if not path.is_file():
-        raise MissingFileError(f"no such file: {path}")
+        raise MissingFileError(f"there is no file {path}")
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # its own exception classes, which differ between releases

@@ -67,7 +67,7 @@ def test_emnist_has_a_file_for_each_split(tmp_path: Path):
 
 def test_files_that_are_not_there_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OPSMITH_DATA", raising=False)
-    words = r"FashionMNIST: its files are not there, .* put train-images-idx3-ubyte and .* into .*FashionMNIST/raw"
+    words = r"FashionMNIST: its files are missing, .* put train-images-idx3-ubyte and .* into .*FashionMNIST/raw"
     with pytest.raises(AppError, match=words):
         datasets.FashionMNIST(root=tmp_path, download=True)
     write_idx(tmp_path / "FashionMNIST")

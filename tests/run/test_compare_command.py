@@ -227,7 +227,7 @@ def test_a_configuration_of_one_operator_is_not_enough(compare: Callable[..., Co
 
 def test_a_comparison_is_made_by_one_process(compare: Callable[..., Compared]):
     done = compare("--with", "relu,tanh", "dist.shape=allreduce")
-    expected = "a comparison is made by one process, and dist.shape=allreduce is for several"
+    expected = "a comparison runs in one process, but dist.shape=allreduce is for several"
     assert (done.status, done.err) == (2, f"error: {expected}\n")
 
 

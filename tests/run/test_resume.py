@@ -152,7 +152,7 @@ def test_two_processes_do_not_go_on_with_one_run(interrupted: Any, resume: Any):
         assert lock(metrics)
         status, out, err = resume()
     assert (status, out) == (1, "")
-    assert err == "error: another process is at work on run; wait for it, or end it\n"
+    assert err == "error: another process is using run; wait for it, or end it\n"
     assert resume()[0] == 0
 
 

@@ -98,7 +98,7 @@ def test_changed_digits_in_the_metrics_are_told(kept: Path, capsys: pytest.Captu
 
 def test_a_file_that_is_gone_is_named(kept: Path):
     (kept / "weights-relu.safetensors").unlink()
-    with pytest.raises(FileError, match=r"weights-relu.safetensors is missing, and the run kept it"):
+    with pytest.raises(FileError, match=r"weights-relu.safetensors is missing, but the run wrote it"):
         check_sums(kept)
 
 

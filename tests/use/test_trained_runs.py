@@ -98,7 +98,7 @@ def test_damaged_weights_are_told(folder: Path, content: bytes):
 
 def test_weights_that_do_not_say_whose_they_are_are_told(folder: Path):
     save_file({"a": np.zeros(1, np.float32)}, folder / "weights-other.safetensors")
-    with pytest.raises(AppError, match=r"weights-other\.safetensors is no file of a run's weights"):
+    with pytest.raises(AppError, match=r"weights-other\.safetensors is not a weights file of a run"):
         open_run(folder, 784)
 
 
