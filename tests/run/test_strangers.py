@@ -115,7 +115,7 @@ def test_a_run_folder_runs_no_file(train: Callable[..., Any], marker: Path, caps
     ]
     for command in commands:
         assert command() == 1
-        assert re.search(r"is run only if you name it.*--custom-op (theirs/)?ops\.py", capsys.readouterr().err)
+        assert re.search(r"is executed only if you name it.*--custom-op (theirs/)?ops\.py", capsys.readouterr().err)
         assert not marker.exists()
     assert main(["report", folder]) == 0
     assert not marker.exists()

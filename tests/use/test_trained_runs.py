@@ -78,7 +78,7 @@ def test_weights_that_lack_a_parameter_are_told(folder: Path):
     weights = load_file(file)
     weights["layers.9.bias"] = weights.pop("layers.1.bias")
     save_file(weights, file, {"operator": "tanh"})
-    with pytest.raises(AppError, match=r"weights-tanh.safetensors is not as the run wrote it"):
+    with pytest.raises(AppError, match=r"weights-tanh.safetensors differs from what the run wrote"):
         open_run(folder, 784)
     (folder / "SHA256SUMS").unlink()
     with pytest.raises(
