@@ -23,10 +23,10 @@ train: $(READY)  ## train with the custom operator and the built-in one, and com
 quick: $(READY)  ## the same on the committed sample, in seconds
 	$(RUN) train.py --config configs/quick.yaml $(ARGS)
 
-compare: $(READY)  ## hold several operators against each other, over several seeds (ARGS="--workers 2 --with relu,my_ops.py:swish")
+compare: $(READY)  ## compare several operators over several seeds (ARGS="--workers 2 --with relu,my_ops.py:swish")
 	$(RUN) -m app compare --config configs/compare.yaml $(ARGS)
 
-demo: $(READY)  ## open a page on which one draws digits, and the best run's networks read them (ARGS="RUN --port N")
+demo: $(READY)  ## open a page on which the networks of the best run classify digits that you draw (ARGS="RUN --port N")
 	$(RUN) -m app demo $(ARGS)
 
 train-mpi: $(HAS)mpi  ## train on several ranks, each with its part of every batch (N=2)
@@ -38,15 +38,15 @@ train-mpi: $(HAS)mpi  ## train on several ranks, each with its part of every bat
 test: $(HAS)dev  ## run the tests (ARGS="-m quick" for a minute of them, ARGS="-k word" for some)
 	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup $(ARGS)
 
-soak: $(HAS)dev  ## run the long forms of the tests, some thirty minutes of them, and keep the figures for docs/reliability.md
+soak: $(HAS)dev  ## run the long tests (about thirty minutes) and store the figures for docs/reliability.md
 	$(RUN) -c 'import atheris' 2>/dev/null || $(RUN) -m pip install --quiet --disable-pip-version-check atheris
 	$(RUN) -m pytest tests/soak $(ARGS)
 	$(RUN) -m pytest -m soak --numprocesses=auto --dist=loadgroup
 
-data: $(READY)  ## fetch MNIST into data/ and verify it
+data: $(READY)  ## download MNIST into data/ and verify it
 	$(RUN) -m app data fetch
 
-bench: $(READY)  ## measure beside other frameworks; those to be had come with .venv/bin/pip install -e .[bench]
+bench: $(READY)  ## benchmark against other frameworks; install them with .venv/bin/pip install -e .[bench]
 	$(RUN) -m benchmarks $(ARGS)
 
 lint: $(HAS)dev  ## check style, format and types

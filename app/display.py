@@ -1,4 +1,4 @@
-"""What notebooks show of an object in place of its text. The code that draws it is imported when something is shown."""
+"""The notebook display of an object. The drawing code is imported on first use."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from importlib import import_module
 
 
 class Displayed:
-    """The base of what has a picture or a table of its own in a notebook; `app.inspection.displays` draws it."""
+    """The base of objects with an HTML display in notebooks; `app.inspection.displays` draws it."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str | None:
-        """The object as HTML; None where its text says as much."""
+        """Return the object as HTML; None if its text is sufficient."""
         shown: str | None = import_module("app.inspection.displays").html_of(self)
         return shown

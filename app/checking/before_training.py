@@ -1,5 +1,5 @@
-"""Is the gradient of an operator right? Asked before a network is trained with it, and answered in a fraction of a
-second; the answer is kept in the cache under the hash of the operator's source.
+"""A fast gradient check of an operator before a network is trained with it. The result is cached under the hash of the
+operator's source.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from app.ops.definition import OpDef
 from app.ranks.same import framework
 
 SECONDS, SECONDS_ELEMENTWISE = 1.0, 0.2
-"""How long a check may take, and one of an operator on single numbers."""
+"""The time limit of a check, and of a check of an elementwise operator, in seconds."""
 _CALLS_FOR_EACH_ELEMENT, _TRIES = 4, 3
-"""Finite differences take two calls for each element, at two sets of inputs; how often a call is timed."""
+"""Finite differences take two calls per element at two sets of inputs; the number of timed calls."""
 _PATIENCE = 20.0
-"""Seconds after which a check that does not end is given up."""
+"""Seconds after which an unfinished check is abandoned."""
 _LARGEST = 100_000
 _SHAPE = (4, 6)
 
 
 class GradientCheck(msgspec.Struct, frozen=True):
-    """What was found about a gradient."""
+    """The result of a gradient check."""
 
     state: Literal["agrees", "wrong", "surrogate", "unknown"]
     words: str
-    """What finite differences show, in a sentence without a subject: of a wrong gradient how it is wrong, and where."""
+    """A sentence without a subject: for a wrong gradient, how and where it differs from finite differences."""
 
     @property
     def wrong(self) -> bool:
@@ -60,10 +60,10 @@ _SURROGATE = GradientCheck("surrogate", "gradient is a declared surrogate, so fi
 def check_gradient(
     operator: Callable[..., Any], name: str, settings: Mapping[str, Any] | None = None, width: int | None = None
 ) -> GradientCheck | None:
-    """Hold the gradient of a custom operator against finite differences; None for a built-in operator.
+    """Check the gradient of a custom operator against finite differences; None for a built-in operator.
 
-    `width` is that of the layers that it stands between, for operators that fit no other. Nothing that training depends
-    on changes, and what the operator prints is not shown.
+    `width` is the width of the layers around it, for operators that need a certain width. The check does not affect
+    training, and the operator's output is not shown.
     """
     thing = as_written(operator)
     if isinstance(thing, OpDef) and not thing.custom:
@@ -72,21 +72,21 @@ def check_gradient(
     known = None if file is None else _read(file)
     if known is None:
         known = _checked(thing, name, dict(settings or {}), width)
-        if file is not None and known.state != "unknown":  # the next time it may be known
-            with suppress(OSError, AppError):  # a cache that cannot be written costs time alone
+        if file is not None and known.state != "unknown":  # it may be known the next time
+            with suppress(OSError, AppError):  # an unwritable cache only costs time
                 file.parent.mkdir(exist_ok=True)
                 write_whole(file, msgspec.json.encode(known))
     return known
 
 
 def as_written(operator: Callable[..., Any]) -> Any:
-    """What an operator was written as: the class of a PyLayer, which is used through its `apply`."""
+    """Return the object that the user wrote, such as the class of a PyLayer."""
     owner = getattr(operator, "__self__", None)
     return owner if isinstance(owner, type) and issubclass(owner, PyLayer) else operator
 
 
 def _kept_in(thing: Any, settings: Mapping[str, Any], width: int | None) -> Path | None:
-    """The file that keeps the answer; None where the operator's source cannot be read, or nothing can be kept."""
+    """Return the cache file; None if the operator's source cannot be read or there is no cache."""
     folder = numba_cache.folder()
     try:
         source = source_hash(type(thing) if isinstance(thing, Layer) else thing)
@@ -112,7 +112,7 @@ def _checked(thing: Any, name: str, settings: dict[str, Any], width: int | None)
     def check() -> bytes:
         return msgspec.json.encode(_by_differences(thing, name, settings, width))
 
-    for compiled in (False, True):  # not all that Numba knows is Python
+    for compiled in (False, True):  # not everything in Numba is Python
         answer = undisturbed(check, _PATIENCE, compiled)
         done = msgspec.json.decode(answer, type=GradientCheck) if answer else _unknown("the check did not end")
         if done.state != "unknown":
@@ -139,7 +139,7 @@ def _by_differences(thing: Any, name: str, settings: dict[str, Any], width: int 
 
 
 def _how_wrong(words: str, subject: Subject) -> str:
-    """A check's words about a wrong gradient, beginning with how it is off, where that is known."""
+    """Return a check's message about a wrong gradient, starting with the kind of error if known."""
     if len(subject.wanted) == 1:
         words = words.removeprefix(f"that of {subject.wanted[0]} is ")
     many, worst, *off = words.split("; ", 2)
@@ -151,7 +151,7 @@ def _unknown(why: str) -> GradientCheck:
 
 
 def between_layers(one: Found, settings: dict[str, Any], width: int | None) -> Subject:
-    """The operator with inputs such as it gets between two layers."""
+    """Return the operator with inputs as between two layers."""
     names = [p.name for p in one.parameters if p.default is Parameter.empty and p.name not in settings]
     shapes = [_SHAPE, *([(2, width)] if width is not None else [])]
     for place, shape in enumerate(shapes):
@@ -161,15 +161,15 @@ def between_layers(one: Found, settings: dict[str, Any], width: int | None) -> S
         except AppError:
             if place == len(shapes) - 1:
                 raise
-    raise AssertionError("there is a shape to try")
+    raise AssertionError("unreachable: there is at least one shape")
 
 
 def _small_enough(subject: Subject) -> Subject | None:
-    """The operator on so few rows that the check ends in time; None where one row is too many."""
+    """Return the operator with few enough rows to finish in time; None if one row is too slow."""
     limit = SECONDS_ELEMENTWISE if subject.found.elementwise else SECONDS
     for small in (subject, subject.with_batch(1)):
         numbers = sum(int(np.prod(one.shape)) for one in small.inputs if one.is_float)
-        for _ in range(_TRIES):  # whatever else a machine does only makes a call longer
+        for _ in range(_TRIES):  # other load can only make a call slower
             began = time.perf_counter()
             small.outputs(small.arrays())
             if (time.perf_counter() - began) * _CALLS_FOR_EACH_ELEMENT * numbers < limit:

@@ -16,18 +16,18 @@ from app.errors import AppError, BoundsError, ConfigError, ReadOnlyError
 from app.printing import PLAIN, RED, escaped, in_colour
 
 COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: RED}
-"""How a terminal begins the colour of a state."""
+"""The terminal colour of each state."""
 _REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
-"""The checks that an operator fails which nobody should run."""
+"""The checks whose failure means that an operator must not be run."""
 
 
 class Findings(list[Verdict], Displayed):
-    """What the checks of an operator found, in their order; printed in colour on a terminal."""
+    """The results of an operator's checks, in order; printed in colour on a terminal."""
 
     def __init__(self, operator: str, verdicts: Sequence[Verdict] = ()):
         super().__init__(verdicts)
         self.operator = operator
-        """The operator as its user calls it, and the hook that it was made by."""
+        """The user's name of the operator, and its hook."""
 
     @property
     def ok(self) -> bool:
@@ -98,10 +98,10 @@ def _one_of(operator: str | Callable[..., Any]) -> Found:
 
 
 def name_of(operator: Any) -> str:
-    """What to call an operator that is given as it is."""
+    """Return a name for an operator object."""
     return str(getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator")
 
 
 def refusal(error: AppError) -> Verdict:
-    """What it says about an operator that an error keeps from being examined."""
+    """Return the finding for an operator that cannot be examined because of an error."""
     return Verdict(FAILED, str(error), _REFUSED.get(type(error), "runs"))

@@ -1,6 +1,6 @@
-"""Calling a user's function without a trace: in a copy of the process, so that what it changes is not changed here.
+"""Calls a user's function without side effects, in a forked process.
 
-Random streams, what an operator remembers between calls and what it prints would otherwise make a training another one.
+Otherwise random streams, state between calls and output would affect training.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from app.ops import random
 
 
 def undisturbed(work: Callable[[], bytes], patience: float, compiled: bool = True) -> bytes:
-    """What a function returns in a copy of this process; nothing if it raises, or does not end within the patience.
+    """Return the result of a function in a forked process; None if it raises or exceeds the time limit.
 
-    Unless `compiled`, Numba's functions run as Python there, so that none has to be compiled. Where processes cannot be
-    copied, the function is called here.
+    Unless `compiled`, Numba functions run as Python there, without compilation. Without fork, the function is called in
+    this process.
     """
 
     def called() -> bytes:
@@ -41,7 +41,7 @@ def undisturbed(work: Callable[[], bytes], patience: float, compiled: bool = Tru
 def _in_a_copy(work: Callable[[], bytes], patience: float) -> bytes:
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the copy has none of this process's threads, and needs none
+        warnings.simplefilter("ignore")  # the child has none of this process's threads and needs none
         copy = os.fork()
     if not copy:
         try:
@@ -64,7 +64,7 @@ def _in_a_copy(work: Callable[[], bytes], patience: float) -> bytes:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Without what is printed, and without warnings; random numbers are drawn from other streams."""
+    """Suppress output and warnings, and use separate random streams."""
     with (
         random.Streams(0).drawing(),
         redirect_stdout(io.StringIO()),

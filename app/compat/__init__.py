@@ -1,4 +1,4 @@
-"""Façades: the names of Paddle and PyTorch over this framework, so that programs written for them run unmodified.
+"""Façades: the names of Paddle and PyTorch, so that programs written for them run unmodified.
 
 A façade holds names and orders of arguments, and nothing else: what it lacks belongs in the framework below.
 """

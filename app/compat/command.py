@@ -37,17 +37,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_script(script: str, arguments: list[str]) -> int:
-    """Run a script as Python runs one, with the façades in place of the packages; gives the exit status."""
+    """Run a script like Python, with the façades in place of the packages; return the exit status."""
     path = Path(script).absolute()
     source = _read(script)
     _set_the_stage(script, path, arguments)
-    leave_to_python(signal.SIGINT)  # the script may have something to save
+    leave_to_python(signal.SIGINT)  # the script may need to save its work
     importing.install()
     try:
         exec(_compile(source, path), sys.modules["__main__"].__dict__)
     except ScriptError:
         raise
-    except Exception as error:  # the script's own: shown as Python shows it, without the frames that are not its
+    except Exception as error:  # the script's own error: shown as by Python, without other frames
         shown = error.with_traceback(_from_the_script(error.__traceback__, str(path)))
         sys.excepthook(type(shown), shown, shown.__traceback__)
         return FAILED
@@ -76,7 +76,7 @@ def _compile(source: bytes, path: Path) -> CodeType:
 
 
 def _set_the_stage(script: str, path: Path, arguments: list[str]) -> None:
-    """Make `sys` and `__main__` what a script finds when Python itself runs it."""
+    """Set up `sys` and `__main__` as when Python itself runs a script."""
     main = ModuleType("__main__")
     main.__dict__.update(
         __file__=str(path),

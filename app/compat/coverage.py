@@ -11,7 +11,7 @@ from app.compat.missing import PREFIX, names_of, shown
 
 
 def coverage(root: str) -> dict[str, list[str]]:
-    """The names that each module of a façade offers, without its submodules."""
+    """Return the names in each module of a façade, without submodules."""
     package = importlib.import_module(PREFIX + root)
     inside = [name for name in sys.modules if name.startswith(f"{package.__name__}.") and "._" not in name]
     modules = [package, *(sys.modules[name] for name in sorted(inside))]
@@ -24,7 +24,7 @@ def _plain_names(module: ModuleType) -> list[str]:
 
 
 def listing(root: str) -> str:
-    """The coverage of a façade as text."""
+    """Return the coverage of a façade as text."""
     return "\n\n".join(f"{module} ({len(names)})\n{_wrapped(names)}" for module, names in coverage(root).items())
 
 

@@ -1,4 +1,4 @@
-"""Modules of a façade, made from a table of the names that each offers."""
+"""Creates the modules of a façade from a table of names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.compat.table import everything
 
 
 def make_modules(rows: str) -> None:
-    """Give each module the names that the rows list; a module without a file of its own is made.
+    """Add the names in the rows to each module; create modules that have no file.
 
     A row is a module, where the names come from, and the names: `paddle.io app.io *`. The source is a module, a
     dictionary in one (`app.module:DICTIONARY`), or a module of the façade in an earlier row. `new=old` renames; `*`
@@ -44,7 +44,7 @@ def make_modules(rows: str) -> None:
 
 
 def _parents(name: str) -> list[str]:
-    """A module and those that it is in, the outermost first."""
+    """Return a module and its parents, the outermost first."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
@@ -70,7 +70,7 @@ def _defined(module: ModuleType) -> dict[str, Any]:
 
 
 def _module(name: str) -> ModuleType:
-    """A module under its own name: the one that is loaded, that of a file, or a new one."""
+    """Return a module by name: already loaded, loaded from a file, or new."""
     if name in sys.modules:
         return sys.modules[name]
     parent, _, last = name.rpartition(".")

@@ -13,22 +13,22 @@ from app.compat.missing import PREFIX, MissingImportError, MissingModuleError, c
 from app.ops.gone import INSTEAD, without
 
 FACADES = ("paddle", "torch", "torchvision")
-"""The packages whose names are there. Each is a package of `app.compat`."""
+"""The names of the façades. Each is a package of `app.compat`."""
 
 
 def install() -> None:
-    """From now on, importing one of the façades' names gives the façade."""
+    """Let imports of these names return the façades."""
     if not any(isinstance(finder, FacadeFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, FacadeFinder())
 
 
 class FacadeFinder(MetaPathFinder):
-    """Resolves `paddle.nn` to `app.compat.paddle.nn`: the very same module under both names."""
+    """Resolves `paddle.nn` to `app.compat.paddle.nn`: the same module under both names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where a module of a façade is; an error that says what is closest where there is none."""
+        """Find a module of a façade; raise an error with the closest name if there is none."""
         parent, _, last = fullname.rpartition(".")
         if _is_facade(fullname):
             if not parent:
@@ -67,7 +67,7 @@ def _is_facade(name: str) -> bool:
 
 
 def _find(name: str) -> ModuleSpec | ModuleType | None:
-    """A module of a façade: what its parent has under that name, or a file of the parent's folder."""
+    """Find a module of a façade: an attribute of its parent, or a file in the parent's folder."""
     parent, _, last = name.rpartition(".")
     package = _load(parent) if parent.startswith(PREFIX) else importlib.import_module(parent)
     known = vars(package).get(last)
@@ -83,5 +83,5 @@ def _load(name: str) -> ModuleType:
 
 def _say_if_passed_over(name: str) -> None:
     real = PathFinder.find_spec(name)
-    if real is not None and real.origin is not None:  # a folder of that name without an __init__.py is no package
+    if real is not None and real.origin is not None:  # a folder without an __init__.py is not a package
         print(f"note: the installed {name} is passed over; {name} is app.compat.{name} here", file=sys.stderr)

@@ -12,11 +12,11 @@ from app.errors import AppError
 from app.ops.gone import INSTEAD, without
 
 PREFIX = "app.compat."
-"""What stands before a façade's own name in the names of its modules."""
+"""The prefix of a façade's modules."""
 
 
 class MissingNameError(AppError, AttributeError):
-    """A name that is not part of a façade. `hasattr` raises it often, so its message is made when it is printed."""
+    """A name that is not part of a façade. `hasattr` raises it often, so its message is computed lazily."""
 
     def __init__(self, message: Callable[[], str] | str):
         super().__init__()
@@ -35,9 +35,9 @@ class MissingModuleError(AppError, ModuleNotFoundError):
 
 
 def missing(module: str) -> Callable[[str], NoReturn]:
-    """The `__getattr__` of a façade's module: it says that a name is not there, and what is closest."""
+    """The `__getattr__` of a façade's module: raises an error that suggests the closest name."""
 
-    def __getattr__(name: str) -> NoReturn:  # noqa: N807 - what Python calls
+    def __getattr__(name: str) -> NoReturn:  # noqa: N807 - required by Python
         raise MissingNameError(lambda: _about(module, name))
 
     return __getattr__
@@ -50,12 +50,12 @@ def _about(module: str, name: str) -> str:
 
 
 def shown(module: str) -> str:
-    """A module's name as programs write it."""
+    """Return a module's name as programs write it."""
     return module.removeprefix(PREFIX)
 
 
 def closest(module: str, name: str) -> str:
-    """The end of a message about a name: where else the façade has it, or which name of the module is like it."""
+    """Return the end of a message about a name: another module that has it, or a similar name."""
     root = shown(module).partition(".")[0]
     own = names_of(sys.modules[module]) if module in sys.modules else []
     found = [f"{other}.{name}" for other, names in _modules(root) if name in names]
@@ -68,12 +68,12 @@ def closest(module: str, name: str) -> str:
 
 
 def names_of(module: ModuleType) -> list[str]:
-    """The names that a façade's module offers."""
+    """Return the public names of a façade's module."""
     return list(getattr(module, "__all__", ()))
 
 
 def _modules(root: str) -> Iterator[tuple[str, list[str]]]:
-    """The modules of a façade that are loaded, the outer ones first, with their names."""
+    """Return the loaded modules of a façade with their names, parents first."""
     inside = [name for name in sys.modules if f"{name}.".startswith(f"{PREFIX}{root}.")]
     for name in sorted(inside, key=lambda name: (name.count("."), name)):
         yield shown(name), names_of(sys.modules[name])

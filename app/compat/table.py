@@ -25,7 +25,7 @@ from app.tensor.modes import modes
 
 
 def table(below: Any, rows: str) -> dict[str, Any]:
-    """What each name of the rows stands for, taken from a module below."""
+    """Return the object for each name in the rows, from a module of the framework."""
     found: dict[str, Any] = {}
     for row in rows.strip().splitlines():
         names, equals, target = (part.strip() for part in row.partition(" = "))
@@ -40,7 +40,7 @@ def table(below: Any, rows: str) -> dict[str, Any]:
 
 
 def everything(below: Any) -> dict[str, Any]:
-    """All names that a module below offers, except for its submodules."""
+    """Return all public names of a module of the framework, except submodules."""
     return {name: value for name in below.__all__ if not isinstance(value := getattr(below, name), ModuleType)}
 
 
@@ -94,7 +94,7 @@ def _parameter(text: str, operator: Any) -> tuple[Parameter, str]:
 
 
 def _without_gaps(parameters: list[Parameter]) -> list[Parameter]:
-    """The parameters, of which all before a required one are required."""
+    """Return the parameters; those before a required one become required."""
     required = [place for place, parameter in enumerate(parameters) if parameter.default is Parameter.empty]
     last = required[-1] if required else -1
     return [p.replace(default=Parameter.empty) if place <= last else p for place, p in enumerate(parameters)]
@@ -108,13 +108,13 @@ def _default(operator: Any, name: str) -> Any:
 
 
 def _leading(pairs: list[tuple[Parameter, str]], most: int) -> int:
-    """How many arguments are passed by position: the first ones, as long as they are inputs under the same name."""
+    """Return the number of leading arguments that can be passed by position: inputs with the same name."""
     same = [parameter.name == other for parameter, other in pairs]
     return min(most, same.index(False) if False in same else len(pairs))
 
 
 def _refuse(name: str, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Say what is wrong with the arguments of a call."""
+    """Raise an error about the arguments of a call."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:

@@ -1,1 +1,1 @@
-"""A run together with its report: the functions `train`, `resume` and `compare`, and the commands that call them."""
+"""Runs with reports: the functions `train`, `resume` and `compare`, and their commands."""

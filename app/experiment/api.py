@@ -33,10 +33,10 @@ def train(
 ) -> TrainingResult:
     """Train the operator of a configuration beside its baseline, into a new folder named after `name`.
 
-    `activations` are the operators themselves, where the configuration's names would not find them.
+    `activations` are operator objects, for names that cannot be found from the configuration.
     """
     if activations is None:
-        activations = find_activations(operators_of(config), trust)  # before data is fetched in vain
+        activations = find_activations(operators_of(config), trust)  # before data is downloaded needlessly
     run = Run(config, activations, console or Console(), write_report=_write_report, keep_interrupted=keep_interrupted)
     return TrainingResult(run.go(lambda config: RunFolder.new(config, name)), activations)
 
@@ -49,9 +49,8 @@ def resume(
     given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
 ) -> TrainingResult:
-    """Go on with the run in a folder, which was interrupted, as if it had not been.
-
-    `given` are the operators that no name leads to.
+    """Resume the interrupted run in a folder; the results are as without the interruption. `given` are the operators
+    that cannot be imported.
     """
     console = console or Console()
     with RunFolder.again(path) if place()[0] == 0 else nullcontext() as folder:
@@ -77,7 +76,7 @@ def resume(
 
 
 def _operators_again(path: Path, config: Config, trust: Trust, given: Sequence[Activation]) -> list[Activation]:
-    """The operators of a run that goes on: by their names, or as they are given."""
+    """Return the operators of a resumed run, found by name or passed as objects."""
     by_name, names = {a.name: a for a in given}, operators_of(config)
     unknown = [name for name in by_name if name not in names]
     if unknown:
@@ -86,8 +85,8 @@ def _operators_again(path: Path, config: Config, trust: Trust, given: Sequence[A
     if lost:
         files = ", ".join(str(path / source_file(name)) for name in lost)
         raise ConfigError(
-            f"{', '.join(lost)} was made where no name leads to it, such as in a notebook's cell: define it again as "
-            f"it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
+            f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define "
+            f"it again as it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
         )
     found = {a.name: a for a in find_activations([name for name in names if name not in by_name], trust)}
     return [by_name.get(name) or found[name] for name in names]
@@ -102,13 +101,13 @@ def compare(
     activations: Sequence[Activation] | None = None,
     keep_interrupted: bool = False,
 ) -> ComparisonResult:
-    """Train several operators alike, each with so many seeds, and test how the others differ from the first.
+    """Train several operators under equal conditions with several seeds, and test how the others differ from the first.
 
-    An `executor` of `concurrent.futures`, or of a cluster, runs the trainings side by side; its workers find the
+    An `executor` of `concurrent.futures`, or of a cluster, runs the trainings in parallel; its workers must find the
     operators' files and the data under the same paths.
     """
     if config.dist.shape != "none":
-        raise ConfigError(f"a comparison is made by one process, and dist.shape={config.dist.shape} is for several")
+        raise ConfigError(f"a comparison runs in one process, but dist.shape={config.dist.shape} is for several")
     if config.seed + config.seeds > 2**63:
         raise ConfigError(f"seeds={config.seeds}: from seed={config.seed} on, there are {2**63 - config.seed} seeds")
     operators = _operators_of(config)
@@ -137,7 +136,7 @@ def _operators_of(config: CompareConfig) -> tuple[str, ...]:
         names = tuple(name for name in (config.baseline, config.model.activation) if name)
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
-        raise ConfigError(f"{twice[0]} is named twice, and a comparison is between operators that differ")
+        raise ConfigError(f"{twice[0]} is named twice; a comparison needs different operators")
     if len(names) < 2:
         found = f"only {names[0]} is named" if names else "no operator is named"
         raise ConfigError(f"{found}; a comparison needs two or more operators: --with relu,custom.relu")

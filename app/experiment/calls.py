@@ -25,7 +25,7 @@ from app.run.options import DEFAULT
 from app.run.trust import Trust
 
 Operator = str | Callable[..., Any]
-"""A name, or an operator: of `custom_op`, a PyLayer or Function, a class of Layers, a function of one value."""
+"""A name or an operator: from `custom_op`, a PyLayer or Function, a Layer class, or a function of one value."""
 
 
 def train(
@@ -36,11 +36,11 @@ def train(
     quiet: bool = False,
     **settings: Any,
 ) -> TrainingResult:
-    """Train MNIST with an operator, and beside it with another one; gives the metrics, the weights and the network.
+    """Train on MNIST with an operator and with a baseline; return the metrics, the weights and the network.
 
-    Operators are names (`"tanh"`, `"custom.relu"`, `"my_ops.py:swish"`) or the operators themselves: what
-    `custom_op` makes, a `PyLayer` or `Function` class, a function of one value. `config` is a YAML file, and
-    settings change it, each under its own name.
+    Operators are names (`"tanh"`, `"custom.relu"`, `"my_ops.py:swish"`) or objects: the result of `custom_op`, a
+    `PyLayer` or `Function` class, or a function of one value. `config` is a YAML file; keyword arguments override its
+    settings.
 
     >>> run = app.train("tanh", baseline=None, config="configs/quick.yaml", epochs=1, quiet=True)
     >>> run.metrics["test_accuracy"] > 0.7
@@ -48,7 +48,7 @@ def train(
     >>> len(run.predict(app.data.load("sample").test_images[:5]))
     5
 
-    In a notebook or an interpreter, Ctrl-C gives what there is by then, with `interrupted` set.
+    In a notebook or an interpreter, Ctrl-C returns the partial result, with `interrupted` set.
     """
     found = load_config(config)
     first = activation_of(found.model.activation if activation is None else activation)
@@ -75,7 +75,7 @@ def compare(
     quiet: bool = False,
     **settings: Any,
 ) -> ComparisonResult:
-    """Train several operators alike, each with so many seeds, and test how the others differ from the first.
+    """Train several operators under equal conditions with several seeds, and test how the others differ from the first.
 
     >>> result = app.compare(["relu", "tanh"], seeds=2, config="configs/quick.yaml", epochs=1, quiet=True)
     >>> sorted(row["operator"] for row in result.table)
@@ -83,8 +83,8 @@ def compare(
     >>> result["tanh"].metrics["test_accuracies"] == result["tanh"].accuracies
     True
 
-    An executor of `concurrent.futures` runs the trainings side by side; its workers find operators by their files.
-    In a notebook or an interpreter, Ctrl-C gives the seeds that are finished, with `interrupted` set.
+    An executor of `concurrent.futures` runs the trainings in parallel; its workers import operators from their files.
+    In a notebook or an interpreter, Ctrl-C returns the finished seeds, with `interrupted` set.
     """
     found = load_compare_config(config)
     activations = [activation_of(operator) for operator in operators]
@@ -109,7 +109,7 @@ def compare(
 def resume(
     folder: str | os.PathLike[str], operators: Sequence[Operator] = (), *, quiet: bool = False
 ) -> TrainingResult:
-    """Go on with the run in a folder, which was interrupted, as if it had not been.
+    """Resume the interrupted run in a folder; the results are as without the interruption.
 
     `operators` are those of yours that the run needs: one in a file by its name, and one that no name leads to, such as
     a notebook's, defined again as it was.
@@ -131,7 +131,7 @@ def _console(quiet: bool) -> Console:
 
 
 def activation_of(operator: Operator) -> Activation:
-    """The operator of a name, or one that is given as it is, under a name that a configuration may have."""
+    """Return the operator of a name, or wrap an operator object under a name for the configuration."""
     if isinstance(operator, str):
         return find_activation(operator, Trust(operators=[operator]))
     if isinstance(operator, OpDef) and REGISTRY.get(operator.name) is operator and operator.public:
@@ -147,7 +147,7 @@ def activation_of(operator: Operator) -> Activation:
 
 
 def _home(operator: Callable[..., Any], name: str) -> str:
-    """The file of a module of the user's by which a resumed run finds the operator again; '' for a cell or a script."""
+    """Return the user's module file from which a resumed run imports the operator; '' for a cell or a script."""
     function = getattr(operator, "function", operator)
     module = inspect.getmodule(function)
     file = getattr(module, "__file__", None)

@@ -1,4 +1,4 @@
-"""`python -m app compare`: train several operators alike, and tell what differs."""
+"""`python -m app compare`: train several operators under equal conditions and test how they differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.run.options import add_anyway, add_config, add_custom_op, add_output, a
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the command-line arguments."""
     add_config(parser)
     parser.add_argument(
         "--with",
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Train and compare; gives the exit status."""
+    """Train and compare; return the exit status."""
     # Imported after the command line is read, so that --help and a misspelt option take no time.
     from app.run.config import config_name, load_compare_config, operators_typed
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _parted(text: str) -> list[str]:
-    """The operators of a list such as `relu,custom.leaky_relu(slope=0.2,other=1)`."""
+    """Split a list of operators such as `relu,custom.leaky_relu(slope=0.2,other=1)`."""
     return [name for part in re.split(r",(?![^(]*\))", text) if (name := part.strip())]
 
 

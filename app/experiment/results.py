@@ -1,4 +1,4 @@
-"""What `app.train` and `app.compare` give: figures, weights and networks, as plain objects that pickle."""
+"""The results of `app.train` and `app.compare`: metrics, weights and networks. They can be pickled."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from app.tensor import Tensor, no_grad
 
 
 class TrainedOperator:
-    """An operator's part of a run: its figures, and its network with the weights that training left."""
+    """The result of one operator: its metrics and its trained network."""
 
     def __init__(self, activation: Activation, result: Result):
         self.operator = activation.name
         self.epochs = result.epochs.get(activation.name, [])
-        """For each seed that was finished, its epochs."""
+        """The epochs of each finished seed."""
         self.tested = result.tested.get(activation.name, [])
-        """For each seed the accuracy on the test images, where the epochs were tested on validation images."""
+        """The test accuracy of each seed, if epochs were tested on validation images."""
         self.weights = result.weights.get(activation.name, {})
-        """The weights by their paths in the network; those of the first seed."""
+        """The weights of the first seed, by their paths in the network."""
         self.source = activation.source
-        """The source of the user's function or class; '' where it cannot be read."""
+        """The source of the user's function or class; '' if it cannot be read."""
         self.config, self.image = result.config, result.image
         self.home = os.path.abspath(activation.home) if activation.home else ""
         self._activation: Activation | None = activation
@@ -45,12 +45,12 @@ class TrainedOperator:
 
     @property
     def accuracies(self) -> list[float]:
-        """The accuracy at the end with each seed: on the test images wherever they were looked at."""
+        """The final accuracy of each seed, on the test images if they were used."""
         return self.tested or [epochs[-1].test_accuracy for epochs in self.epochs if epochs]
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The figures: means over the seeds, and each epoch."""
+        """The metrics: means over the seeds, and each epoch."""
         if not any(self.epochs):
             return {"epochs": []}
         last = [epochs[-1] for epochs in self.epochs if epochs]
@@ -91,18 +91,18 @@ class TrainedOperator:
         return int(digits[0]) if pixels.shape in ((size,), self.image) else digits
 
     def _found(self) -> Activation:
-        """The operator: the very object, or after unpickling the one of that name."""
+        """Return the operator object, or after unpickling the operator of that name."""
         if self._activation is None and self._named:
             self._activation = find_activation(self.operator, Trust([self.home] if self.home else []))
         if self._activation is None:
             raise OperatorError(
-                f"{self.operator} was made in a session that has ended, such as a notebook's. Define it again "
-                f"(`source` is what it was), and hand it over: result[{self.operator!r}].use({self.operator})"
+                f"{self.operator} was defined in a session that has ended, such as a notebook's. Define it again "
+                f"(`source` has its text), and pass it on: result[{self.operator!r}].use({self.operator})"
             )
         return self._activation
 
     def use(self, operator: Any) -> None:
-        """Hand over the operator, defined again, after the result was unpickled in another process."""
+        """Set the operator, defined again, after the result was unpickled in another process."""
         self._activation, self._network = Activation(self.operator, getattr(operator, "apply", operator)), None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,22 +120,23 @@ def _plain(epoch: Epoch) -> dict[str, Any]:
 
 
 class RunResult(Displayed):
-    """What every run gives. `result["swish"]` is the part of one operator; a file's may go without its file."""
+    """The base of results. `result["swish"]` is the part of one operator; the file name of an operator may be
+    omitted."""
 
     def __init__(self, result: Result, activations: Sequence[Activation]):
         self.config: Config = result.config
         self.folder: Path | None = result.folder
-        """Where the run is kept."""
+        """The folder of the run."""
         self.interrupted = result.interrupted
-        """Whether Ctrl-C ended it, so that not all epochs or seeds are there."""
+        """Whether Ctrl-C ended the run before all epochs or seeds were finished."""
         self.differences: list[Difference] = result.differences
-        """How each operator differs from the first; of a comparison alone."""
+        """How each operator differs from the first; only for comparisons."""
         self._text, self._data = result.text, result.data
         self._of = {a.name: TrainedOperator(a, result) for a in activations}
 
     @property
     def operators(self) -> list[str]:
-        """The names of the operators, as they were given."""
+        """The names of the operators, in the order given."""
         return list(self._of)
 
     @property
@@ -157,25 +158,27 @@ class RunResult(Displayed):
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """A row for each operator, the most accurate first, as pandas.DataFrame takes them."""
+        """A row per operator, the most accurate first, for pandas.DataFrame."""
         rows = [_row(part) for part in self._of.values()]
         return sorted(rows, key=lambda row: -row.get("test_accuracy", -1.0))
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as data that JSON can hold."""
+        """Return all metrics as data that can be written as JSON."""
         data = {key: value for key, value in self._data.items() if key != "event"}
         folder = None if self.folder is None else str(self.folder)
         metrics = {name: part.metrics for name, part in self._of.items()}
         return {**data, "metrics": metrics, "config": msgspec.to_builtins(self.config), "folder": folder}
 
     def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
-        """Write the report, one page that holds everything, to a file; gives the file."""
+        """Write the report, a self-contained page, to a file; return the file."""
         from app.files import write_whole
         from app.report.page import page
         from app.report.record import read
 
         if self.folder is None or not self.folder.is_dir():
-            raise MissingFileError(f"the report is made from the run's folder, and {self.folder} is not there any more")
+            raise MissingFileError(
+                f"the report is made from the run's folder, but {self.folder} does not exist any more"
+            )
         file = Path(path).expanduser()
         try:
             write_whole(file, page(read(self.folder)).encode())
@@ -197,12 +200,13 @@ def _row(part: TrainedOperator) -> dict[str, Any]:
 
 
 def interval(values: Sequence[float]) -> Estimate | None:
-    """The 95 % interval of the mean over seeds; None where one seed or none is known."""
+    """The 95 % interval of the mean over seeds; None with fewer than two seeds."""
     return over_units(values) if len(values) > 1 else None
 
 
 class TrainingResult(RunResult):
-    """What `app.train` gives. Figures and network are those of the operator; the baseline's are in `result[name]`."""
+    """The result of `app.train`. Metrics and network are those of the operator; the baseline's are in
+    `result[name]`."""
 
     @property
     def _first(self) -> TrainedOperator:
@@ -210,7 +214,7 @@ class TrainingResult(RunResult):
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The figures of the operator: test accuracy, loss, seconds per epoch, and each epoch."""
+        """The metrics of the operator: test accuracy, loss, seconds per epoch, and each epoch."""
         return self._first.metrics
 
     @property
@@ -229,9 +233,9 @@ class TrainingResult(RunResult):
 
 
 class ComparisonResult(RunResult):
-    """What `app.compare` gives: the operators ranked, with intervals, and verdicts on how they differ."""
+    """The result of `app.compare`: ranked operators with intervals, and verdicts on how they differ."""
 
     @property
     def verdicts(self) -> list[str]:
-        """In words, how each operator differs from the first, and how that was tested."""
+        """Sentences on how each operator differs from the first, and how this was tested."""
         return list(self._data.get("verdicts", []))

@@ -12,7 +12,7 @@ from app.run.options import add_anyway, add_config, add_custom_op, add_output, a
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "train.py") -> int:
-    """Train as the command line says; gives the exit status."""
+    """Run the command; return the exit status."""
     return ending.run(lambda: _train(_parser(name).parse_intermixed_args(arguments)))
 
 

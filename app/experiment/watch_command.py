@@ -1,7 +1,8 @@
-"""`python -m app watch my_ops.py`: on every save, check the operators of a file, train with them a little, and say so.
+"""`python -m app watch my_ops.py`: on every save, check the operators of a file, train briefly with them, and print the
+results.
 
-Each version is looked at in a process of its own, forked from this one, which has imported everything but the file: so
-nothing of an earlier version is left, and no time is spent on imports.
+Each version is examined in a fork of this process, which has imported everything but the file: no state of an earlier
+version remains, and imports take no time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from app.run.config import Config
 
 CHECKS = ("gradient", "untouched", "repeatable")
-"""What is checked: the promises that training relies on. `check` holds an operator to all of them."""
+"""The checks that training relies on. `check` runs all checks."""
 _IMPORTED_ONCE = (
     "numba",
     "app.checking.checks",
@@ -37,29 +38,29 @@ _IMPORTED_ONCE = (
     "app.engine.compiled.engine",
     "app.run.training",
 )
-"""What the processes that examine a version find imported already."""
+"""The modules to import before forking."""
 _PAUSE = 0.05
-"""Seconds between two looks at the files."""
+"""Seconds between two polls of the files."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What one version of an operator comes to."""
+    """The result of one version of an operator."""
 
     operator: str
     wrong: str = ""
-    """What a check found, or an error; then nothing was trained."""
+    """The failed check or the error; if set, nothing was trained."""
     accuracy: float = 0.0
     seconds: float = 0.0
     """The median time of an epoch."""
     baseline: str = ""
     baseline_accuracy: float = 0.0
     ratio: float = 1.0
-    """The time of an epoch over that of the same epoch of the baseline."""
+    """The ratio of the epoch time to that of the same epoch of the baseline."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the command-line arguments."""
     parser.add_argument("operators", metavar="WHAT", help="my_ops.py (all operators in it) or my_ops.py:name")
     parser.add_argument("--config", default=str(CONFIGS / "quick.yaml"), help="the YAML file to train by (%(default)s)")
     add_overrides(parser)
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"Watching {escaped(str(file))}; save it to see what it does. Ctrl-C ends it.", flush=True)
     try:
         watcher.watch()
-    except KeyboardInterrupt:  # the one way to end it
+    except KeyboardInterrupt:  # the only way to end it
         print("\nEnded.")
     finally:
         watcher.stop()
@@ -94,7 +95,7 @@ def _parted(word: str) -> tuple[Path, str]:
 
 
 class Watcher:
-    """Looks at a file, and at those beside it that it imports, and has each version of them examined."""
+    """Watches a file and the neighbouring files that it imports, and examines each version."""
 
     def __init__(self, file: Path, name: str, config: Config, dataset: Dataset):
         for module in _IMPORTED_ONCE:
@@ -108,16 +109,16 @@ class Watcher:
         self._last: dict[str, Look] = {}
 
     def watch(self) -> None:
-        """Look again and again."""
+        """Poll until interrupted."""
         while True:
             self.look()
 
     def look(self) -> None:
-        """Begin with a version that is new; say what has come of the one that is examined."""
+        """Start examining a new version, or print the results of the current one."""
         stamps = _stamps(self._files)
         if stamps != self._seen and self._file.is_file():
             time.sleep(_PAUSE)
-            if stamps == _stamps(self._files):  # written to its end, as far as one can see
+            if stamps == _stamps(self._files):  # presumably written completely
                 self._begin(stamps)
             return
         if self._answers is None or not self._answers.poll(_PAUSE):
@@ -141,7 +142,7 @@ class Watcher:
             self._seen = {**_stamps(self._files), **self._seen}
 
     def stop(self) -> None:
-        """End the process that examines a version, if there is one."""
+        """End the process that examines a version, if any."""
         if self._process is not None:
             self._process.kill()
             self._process.join()
@@ -165,7 +166,7 @@ class Watcher:
 
 
 def _stamps(files: set[Path]) -> dict[Path, int]:
-    """For each file that is there the time of its last change."""
+    """Return the modification time of each existing file."""
     found = {}
     for file in sorted(files):
         try:
@@ -176,7 +177,7 @@ def _stamps(files: set[Path]) -> dict[Path, int]:
 
 
 def told(look: Look, last: Look | None) -> str:
-    """A line about a version: against the last one that was trained, and against the baseline."""
+    """Format a line about a version, compared with the last trained version and the baseline."""
     if look.wrong:
         return f"{look.operator}  {look.wrong}"
     accuracy, speed = [], f"epoch {look.seconds:.3f} s"
@@ -190,12 +191,12 @@ def told(look: Look, last: Look | None) -> str:
     return f"{look.operator}  gradient ok  accuracy {look.accuracy:.4f}{beside}  {speed}"
 
 
-# In the process of a version
+# In the child process of a version
 
 
 def _examine(file: str, name: str, config: Config, dataset: Dataset, answers: Connection) -> None:
-    """Send a Look for each operator, and the files that were imported."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher ends this process
+    """Send a Look for each operator, and the imported files."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the watcher terminated this process
     from app.checking.finding import find
 
     try:
@@ -213,7 +214,7 @@ def _examine(file: str, name: str, config: Config, dataset: Dataset, answers: Co
 
 
 def _imported(folder: Path) -> list[Path]:
-    """The files in a folder, and below it, that were imported, less those of an environment that lies there."""
+    """Return the imported files in or below a folder, except those of a virtual environment there."""
     known = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     files = [Path(file) for file in known if file is not None]
     return [file for file in files if file.is_relative_to(folder) and not {"site-packages", "app"} & {*file.parts}]

@@ -1,7 +1,7 @@
-"""What notebooks show: a picture of a Program, tables and curves of a run, findings, numbers, an operator's function.
+"""HTML displays for notebooks: Programs, runs, findings, Tensors and operators.
 
-Charts, tables and colours are those of the report. Everything stands inside one element of class `opsmith`, so that
-no style of ours reaches the rest of the notebook, and text of the user's stays text.
+Charts, tables and colours are those of the report. Everything is inside one element of class `opsmith`, so that styles
+do not affect the rest of the notebook. User text is escaped.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from app.run.network import Activation
 from app.tensor import Tensor, grad
 
 MOST_OPERATORS = 150
-"""Larger Programs are shown as text: a picture of them takes Graphviz seconds, and nobody reads it."""
+"""Larger Programs are shown as text: drawing them takes seconds, and the result is unreadable."""
 ROWS, COLUMNS = 8, 8
-"""Of a Tensor, so many rows and columns are shown."""
+"""The number of rows and columns of a Tensor that are shown."""
 PLOTTED = np.linspace(-4.0, 4.0, 161)
-"""The numbers that an operator is plotted at."""
+"""The inputs at which an operator is plotted."""
 
 
 def html_of(value: Any) -> str | None:
-    """What a notebook shows of an object; None where its text says as much."""
+    """Return the HTML of an object; None if its text is sufficient."""
     shown = _shown(value)
     return None if shown is None else f"<style>{_style()}</style>{as_html(shown)}"
 
@@ -60,7 +60,7 @@ def _program(program: Program) -> Element | None:
 
 
 def _picture(program: Program, title: str) -> Element | None:
-    """The picture that `inspect` draws; None of a large Program, or where Graphviz is not installed."""
+    """Return the picture from `inspect`; None for a large Program or without Graphviz."""
     if not 0 < sum(len(block.ops) for block in program.blocks) <= MOST_OPERATORS:
         return None
     try:
@@ -111,7 +111,7 @@ def _tensor(tensor: Tensor) -> Element | None:
 
 
 def _cells(matrix: np.ndarray) -> list[Element]:
-    """Rows of numbers, the middle ones left out where there are many."""
+    """Return rows of numbers; middle ones are elided if there are many."""
     rows, columns = (_ends(size, most) for size, most in zip(matrix.shape, (ROWS, COLUMNS), strict=True))
     return [
         tag("tr", [tag("td", "…" if r is None or c is None else _number(matrix[r, c])) for c in columns]) for r in rows
@@ -119,7 +119,7 @@ def _cells(matrix: np.ndarray) -> list[Element]:
 
 
 def _ends(size: int, most: int) -> list[int | None]:
-    """The indices of the first and the last, None between them for those that are left out."""
+    """Return the indices of the first and last elements, with None for the elided ones."""
     if size <= most:
         return list(range(size))
     return [*range(most // 2), None, *range(size - most // 2, size)]
@@ -156,7 +156,7 @@ def _operator(operator: OpDef) -> Element | None:
 
 
 def _plot(operator: OpDef) -> Chart | None:
-    """The function and its derivative, of an operator that makes a number of one number; None of others."""
+    """Plot an operator of one number and its derivative; None for other operators."""
     if len(operator.inputs) != 1 or len(operator.outputs) != 1:
         return None
     x = Tensor(PLOTTED.copy(), stop_gradient=False)
@@ -166,7 +166,7 @@ def _plot(operator: OpDef) -> Chart | None:
             if y.shape != x.shape:
                 return None
             slope = None if y.stop_gradient else grad([y], [x], allow_unused=True)[0]
-    except Exception:  # which `app.check` tells; a display has nothing to say about it
+    except Exception:  # reported by `app.check`; a display does not repeat it
         return None
     curves = {"f(x)": y.numpy()} | ({} if slope is None else {"f'(x)": slope.numpy()})
     lines = [
@@ -223,7 +223,7 @@ def _row(row: dict[str, Any], ends: tuple[float, float] | None) -> list[Element]
 
 
 def _interval(row: dict[str, Any], low: float, high: float) -> Element:
-    """A line from end to end of an interval, and a dot for the mean, on the axis that all rows share."""
+    """Draw an interval as a line with a dot at the mean, on an axis shared by all rows."""
     room = (high - low) or 1e-3
     at = {name: f"{6 + 228 * (row[name] - low) / room:.1f}" for name in ("low", "test_accuracy", "high") if name in row}
     words = f"{share(row['low'])} to {share(row['high'])}" if "low" in row else "one seed"
@@ -235,7 +235,7 @@ def _interval(row: dict[str, Any], low: float, high: float) -> Element:
 
 
 def _record(run: RunResult) -> Record:
-    """What the report's curves are drawn from, without the run's folder, which may be gone."""
+    """Return the data for the report's curves without the run's folder, which may be gone."""
     epochs = [epoch for seeds in run.epochs.values() for epochs in seeds for epoch in epochs]
     return Record(run.folder, run.config, "", epochs=epochs)  # type: ignore[arg-type]
 
@@ -246,7 +246,7 @@ def _box(*children: Child | Sequence[Child]) -> Element:
 
 @cache
 def _style() -> str:
-    """The report's colours, and what it says of charts and tables, inside our element alone; and a few rules more."""
+    """Return the report's styles for charts and tables, limited to this element, with a few more rules."""
     text = (ASSETS / "report.css").read_text(encoding="utf-8")
     light, dark = re.findall(r":root \{\s*(.*?)\s*\}", text, re.DOTALL)
     parts = re.split(r"^/\* (.+) \*/$", text, flags=re.MULTILINE)

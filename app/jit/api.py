@@ -20,8 +20,8 @@ def to_static(
     """Run a function, or the `forward` of a Layer, as a Program; it is traced again for each new kind of arguments.
 
     `if`, `while` and `for` over Tensors become operators of control flow. `backend` is "compiled", or "reference" for
-    the engine that runs one operator after the other. `build_strategy` and `full_graph` have no effect: the whole
-    function becomes one Program.
+    the engine that runs operators one by one. `build_strategy` and `full_graph` have no effect: the whole function
+    becomes one Program.
     """
 
     def make(target: Any) -> Any:
@@ -43,7 +43,7 @@ def to_static(
 
 
 def not_to_static(function: Callable[..., Any] | None = None) -> Any:
-    """Exclude a function from conversion: when a traced function calls it, its `if`s and loops are Python's."""
+    """Exclude a function from conversion: in a traced function it runs with Python's own `if`s and loops."""
     return leave(function) if function is not None else leave
 
 

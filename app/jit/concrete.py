@@ -24,7 +24,7 @@ from app.tensor.tape import Node, note_change
 
 
 class ConcreteProgram:
-    """The Program of a function for inputs of one kind, and what it has to do with the world outside."""
+    """The Program of a function for one kind of inputs, with its captured Tensors and side effects."""
 
     def __init__(
         self,
@@ -42,22 +42,22 @@ class ConcreteProgram:
         self.arguments = list(arguments)
         """The variables that are fed, in order."""
         self.captured = list(captured)
-        """The Tensors from outside, each with the persistable variable that stands for it."""
+        """The captured Tensors, each with its persistable variable."""
         self.outputs = Outputs(result)
         self.effects = effects or Effects()
         self.inputs = [*(v.name for v in self.arguments), *(c.variable.name for c in self.captured)]
-        """What the Program reads of the outside: arguments, then what was captured."""
+        """The inputs of the Program: arguments, then captured Tensors."""
         passed = {v.name for v in self.arguments}
         names = [n for n in (*self.outputs.names, *self.effects.names) if n is not None and n not in passed]
         self.fetch = list(dict.fromkeys(names))
-        """The variables that are asked for at every run."""
+        """The variables fetched in every run."""
         self._check_fetch()
         written = {n for op in self.program.global_block().ops for n in op.outputs}
         self.changed = [c for c in self.captured if c.variable.name in written]
         self._guards = [(c, *c.variable.spec, c.variable.stop_gradient) for c in self.captured]
         variables: list[Any] = [self.program.global_block().var(name) for name in self.fetch]
         self._kinds = [variable.stands_for.result_class for variable in variables]
-        """What makes Tensors of the results."""
+        """Converts results to Tensors."""
         block = self.program.global_block()
         active = active_names(block, [name for name in self.inputs if not block.var(name).stop_gradient])
         self._differentiable = not self.effects.went_back and any(name in active for name in self.fetch)
@@ -67,7 +67,7 @@ class ConcreteProgram:
 
     @property
     def label(self) -> str:
-        """How messages name the function."""
+        """The name of the function in messages."""
         return f"function {self.name} ({self.where})"
 
     @property
@@ -77,7 +77,7 @@ class ConcreteProgram:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """The Tensors from outside that it reads."""
+        """The captured Tensors that it reads."""
         return [c.tensor for c in self.captured if not c.of_gradient]
 
     def _check_fetch(self) -> None:
@@ -89,10 +89,10 @@ class ConcreteProgram:
                     "make it a variable of the function that has a value before"
                 )
 
-    # Whether it fits
+    # Reuse
 
     def fits(self, tensors: Sequence[Any]) -> bool:
-        """Whether it was traced for Tensors of these shapes, and nothing that it captured has changed its kind."""
+        """Return whether it was traced for these shapes, and no captured Tensor has changed its kind."""
         batch = -1
         for variable, tensor in zip(self.arguments, tensors, strict=True):
             shape = tensor._array.shape
@@ -113,7 +113,7 @@ class ConcreteProgram:
     # Running
 
     def __call__(self, tensors: Sequence[Any]) -> Any:
-        """The function's result on Tensors of the traced kind."""
+        """Run the function on Tensors of the traced kind."""
         holders = [*tensors, *[c.holder for c in self.captured]]
         needs: tuple[bool, ...] = ()
         if modes().on and self._differentiable:
@@ -135,14 +135,14 @@ class ConcreteProgram:
         return results
 
     def _enter(self, arrays: Sequence[np.ndarray]) -> None:
-        """Put what was captured, and the learning rates of now, where the engine finds them."""
+        """Put captured Tensors and current learning rates into the scope."""
         values = self._scope.values
         values.update(zip(self.inputs[len(self.arguments) :], arrays, strict=True))
         for name, source in self.program.schedulers.items():
             values[name] = np.asarray(source.get_lr(), self.program.global_block().var(name).dtype)
 
     def _write_back(self) -> None:
-        """Let the Tensors have what the Program changed; where it wrote into their memory, they have it."""
+        """Copy changed values back to the Tensors, unless the Program wrote into their memory."""
         for captured in self.changed:
             array, new = captured.holder._array, self._scope.values[captured.variable.name]
             if new is array:
@@ -151,7 +151,7 @@ class ConcreteProgram:
                 write(captured.holder, new)
 
     def _run_recorded(self, holders: Sequence[Tensor], needs: tuple[bool, ...]) -> dict[str, Any]:
-        """Run it as one operator on the tape."""
+        """Run the function as one operator on the tape."""
         if needs not in self._recorded:
             gradient = GradientProgram(self, needs)
             runner = Runner(gradient.forward, [*self.fetch, *gradient.saved], self.backend)

@@ -18,13 +18,13 @@ from app.tensor import Tensor
 
 
 class Outputs:
-    """A nest of values that a function gives: some are computed by its Program, the others are as they are."""
+    """The nested outputs of a function: some are computed by its Program, others are constants."""
 
     def __init__(self, nest: Any):
         self.structure = Structure.of(nest)
         self._fills: list[Callable[[dict[str, Any]], Any]] = []
         self.names: list[str | None] = []
-        """The variables that it is made of; None for a leaf that is none."""
+        """The variables of its leaves; None for constant leaves."""
         for leaf in self.structure.leaves:
             self._add(leaf)
 
@@ -39,7 +39,7 @@ class Outputs:
             self._fills.append(lambda made: leaf)
 
     def filled(self, made: dict[str, Any]) -> Any:
-        """The nest with what was computed in its places."""
+        """Return the nest filled with computed values."""
         return self.structure.filled([fill(made) for fill in self._fills])
 
 
@@ -47,14 +47,14 @@ class Effects:
     """The conditions under which a trace can be used again, and its side effects. Made while its tracer is active."""
 
     def __init__(self, tracer: Tracer | None = None, arguments: Sequence[Variable] = (), given: Sequence[str] = ()):
-        """`arguments` are what stood for the arguments, which were called `given` at the beginning."""
+        """`arguments` are the traced arguments, `given` their initial names."""
         self.went_back = tracer is not None and tracer.went_back
-        """Whether the function has run a backward pass itself: its results are at the end of their way then."""
+        """Whether the function has run a backward pass itself; its results then have no gradient."""
         self._layers: list[tuple[Any, bool]] = []
         self._read: list[tuple[Tensor, bool]] = []
         self._numbers: list[tuple[Tensor, np.ndarray]] = []
         self._left: list[tuple[Tensor, str | None]] = []
-        """Tensors whose `.grad` the function leaves behind, or forgets."""
+        """Tensors whose `.grad` the function sets or clears."""
         self._of_arguments: list[str | None] = []
         self._attributes: list[tuple[Any, str, Outputs]] = []
         self._changed = [
@@ -91,13 +91,13 @@ class Effects:
 
     @property
     def names(self) -> list[str | None]:
-        """The variables that are asked for at every run on account of this."""
+        """The variables that must be fetched in every run for the side effects."""
         of_attributes = [name for _, _, outputs in self._attributes for name in outputs.names]
         changed = [name for _, name in self._changed]
         return [*changed, *(name for _, name in self._left), *self._of_arguments, *of_attributes]
 
     def hold(self) -> bool:
-        """Whether layers are in the mode, and gradients there or not, as they were."""
+        """Return whether the modes of layers and the presence of gradients are unchanged."""
         for layer, training in self._layers:
             if layer.training is not training:
                 return False
@@ -111,7 +111,7 @@ class Effects:
         return True
 
     def leave(self, made: dict[str, Any], tensors: Sequence[Any]) -> None:
-        """Change the arguments that the function changes, and set the attributes and gradients that it sets."""
+        """Apply the side effects: changed arguments, attributes and gradients."""
         for place, variable in self._changed:
             made[variable] = tensors[place].become(made[variable])
         for layer, attribute, outputs in self._attributes:

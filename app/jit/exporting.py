@@ -1,4 +1,4 @@
-"""What `jit.save` and the export to ONNX begin with: a layer or a function, traced as it is in use or in training."""
+"""Traces a layer or a function for `jit.save` and ONNX export, in evaluation or training mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.static.inputs import InputSpec
 
 
 def static_function(target: Any, wish: str) -> StaticFunction:
-    """A layer with its hooks, or a function, as one that can be traced; `wish` names what takes it in messages."""
+    """Return a layer with its hooks, or a function, as a StaticFunction; `wish` is the caller's name in messages."""
     if isinstance(target, Layer):
         return static_layer(target)
     if isinstance(target, StaticFunction):
@@ -24,12 +24,12 @@ def static_function(target: Any, wish: str) -> StaticFunction:
 
 
 def owner_of(function: StaticFunction) -> Layer | None:
-    """The layer whose method a function is."""
+    """Return the layer that owns a method."""
     return function._instance if isinstance(function._instance, Layer) else None
 
 
 def specs_of(input_spec: Sequence[Any] | None) -> list[Any] | None:
-    """The InputSpecs of arguments, each given as one or as a Tensor like the argument."""
+    """Return the InputSpecs of arguments, each given as an InputSpec or an example Tensor."""
     return None if input_spec is None else [_spec(value) for value in input_spec]
 
 
@@ -41,7 +41,7 @@ def _spec(given: Any) -> Any:
 
 @contextmanager
 def in_mode(layer: Layer | None, training: bool) -> Iterator[None]:
-    """A layer in use or in training inside the block."""
+    """Put a layer in evaluation or training mode inside the block."""
     before = [] if layer is None else [(inner, inner.training) for inner in layer.sublayers(include_self=True)]
     for inner, _ in before:
         inner.training = training

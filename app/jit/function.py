@@ -1,5 +1,4 @@
-"""`StaticFunction`: a Python function that is traced when it is called with arguments of a new kind, and then runs as a
-Program."""
+"""`StaticFunction`: a Python function that is traced for each new kind of arguments and runs as a Program."""
 
 from __future__ import annotations
 
@@ -30,9 +29,9 @@ from app.static.inputs import InputSpec
 from app.tensor.modes import modes
 
 MOST_TRACES = 32
-"""The number of traces that a function keeps; the oldest are dropped first."""
+"""The maximum number of traces per function; the oldest are dropped first."""
 MANY = 8
-"""After this many traces for different Python values, a warning tells the reason."""
+"""After this many traces for different Python values, a warning states the reason."""
 
 enabled = {"to_static": True}
 
@@ -79,13 +78,13 @@ class StaticFunction:
 
     @property
     def label(self) -> str:
-        """How messages name the function."""
+        """The name of the function in messages."""
         return f"function {_name(self._function)} ({_where(self._function)})"
 
     # Calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if modes().tracer is not None:  # part of a function that is being traced
+        if modes().tracer is not None:  # called from a function that is being traced
             return converted(self.eager)(*args, **kwargs)
         if not enabled["to_static"]:
             return self.eager(*args, **kwargs)
@@ -117,7 +116,7 @@ class StaticFunction:
         if shapes != exact and has_source(self._function):
             try:
                 return self._traced(arguments, shapes)
-            except Exception:  # if the reason is another one than the open size, it is raised again below
+            except Exception:  # if the open size is not the reason, the error is raised again below
                 pass
         return self._traced(arguments, exact)
 
@@ -127,7 +126,7 @@ class StaticFunction:
             findings.begin()
             try:
                 return self._traced_once(filled, shapes, Tracer(converted, findings))
-            except Again:  # with what was found out about a loop
+            except Again:  # with the findings about a loop
                 continue
 
     def _traced_once(self, filled: Arguments, shapes: Sequence[tuple[int, ...]], tracer: Tracer) -> ConcreteProgram:
@@ -170,7 +169,7 @@ class StaticFunction:
 
     @property
     def code(self) -> str:
-        """The function's source after its control flow was converted."""
+        """The function's source with converted control flow."""
         return code_of(self._function)
 
     @property
@@ -235,7 +234,7 @@ def _where(function: Any) -> str:
 
 
 def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
-    """The names of the variables of the arguments: those of the parameters, if there is one for each."""
+    """Return names for the variables of the arguments: the parameter names, if each has one."""
     try:
         parameters = list(parameters_of(function))[0 if instance is None else 1 :]
     except (TypeError, ValueError):
@@ -263,7 +262,7 @@ def with_users_line(label: str) -> Iterator[None]:
 
 
 def line_of(frames: TracebackType | None) -> str:
-    """File, line and source of the innermost frame outside of this package."""
+    """Return file, line and source of the innermost frame outside this package."""
     for frame, line in reversed(list(traceback.walk_tb(frames))):
         file = frame.f_code.co_filename
         if not file.startswith(_PACKAGE):

@@ -1,6 +1,5 @@
-"""The gradient of a traced function: a Program of its own, made by the one reverse walk over the function's.
-
-What it reads of the forward pass is saved there, as an eager operator saves what its gradient needs.
+"""The gradient of a traced function: a separate Program, made by the reverse walk over the function's Program. The
+forward pass saves the values that it reads.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ARRIVED = "@ARRIVED"
 
 
 def _unpack(held: Any) -> Any:
-    return held.item() if isinstance(held, np.ndarray) and not held.ndim else held  # a loop keeps an array of them
+    return held.item() if isinstance(held, np.ndarray) and not held.ndim else held  # a loop keeps an array of objects
 
 
 unpack = OpDef("unpack", _unpack, lambda held: Spec((), "object"), inputs=["held"])
@@ -38,7 +37,7 @@ unpack = OpDef("unpack", _unpack, lambda held: Spec((), "object"), inputs=["held
 
 
 class GradientProgram:
-    """What computes the gradients of some inputs of a function from those that arrive at its outputs."""
+    """The Program that computes the gradients of some inputs from the output gradients."""
 
     def __init__(self, concrete: ConcreteProgram, needs: Sequence[bool]):
         both = concrete.program.clone()
@@ -46,7 +45,7 @@ class GradientProgram:
         wanted = [name for name, need in zip(concrete.inputs, needs, strict=True) if need]
         active = active_names(block, wanted)
         self.outputs = [name for name in concrete.fetch if name in active]
-        """The outputs at which gradients may arrive."""
+        """The differentiable outputs."""
         arrived = []
         for name in self.outputs:
             output = block.var(name)
@@ -57,18 +56,18 @@ class GradientProgram:
         with (
             names.guard(),
             names.prefixed("back."),
-        ):  # the same names whenever it is made: compiled code is kept by them
+        ):  # deterministic names, because compiled code is cached by them
             found = gradients([block.var(n) for n in self.outputs], [block.var(n) for n in wanted], arrived)
         self.fetch = [None if v is None else v.name for v in found]
         self.wanted = [place for place, need in enumerate(needs) if need]
         forward = [op for op in block.ops if op.role != BACKWARD]
         self.forward = with_operators(both, forward, self.outputs)
-        """The function's Program, whose control flow may have got to keep more for the gradient."""
+        """The function's Program, whose control flow may now keep values for the gradient."""
         self._split(concrete, both, forward)
         self.runner = Runner(self.program, [n for n in dict.fromkeys(self.fetch) if n], concrete.backend)
 
     def _split(self, concrete: ConcreteProgram, both: Program, forward: Sequence[Operator]) -> None:
-        """Take the operators of the backward pass, and find out what they read of the forward pass."""
+        """Split off the operators of the backward pass, and find the forward values that they read."""
         block = both.global_block()
         makers = {name: op for op in forward for name in op.outputs}
         own, copied = [op for op in block.ops if op.role == BACKWARD], []
@@ -107,7 +106,7 @@ class GradientProgram:
         self._held = {name: name + "@HELD" for name in unpacked}
 
     def run(self, values: dict[str, Any]) -> list[Any]:
-        """The gradients of the wanted inputs, from the arrays that it is fed."""
+        """Compute the gradients of the wanted inputs from the fed arrays."""
         feed = {self._held.get(name, name): values[name] for name in self.feeds}
         made = dict(zip(self.runner.fetch, self.runner.run(feed, Scope()), strict=True))
         return [None if name is None else made[name] for name in self.fetch]
@@ -122,7 +121,7 @@ class TracedOperator(OpDef):
         super().__init__(concrete.name, lambda *arrays: None, lambda *specs: (), inputs=[], where=concrete.where)
         self.concrete, self.of_gradient = concrete, gradient
         self.names = [*concrete.fetch, *gradient.saved]
-        """The outputs, and after them what was saved."""
+        """The outputs, followed by the saved values."""
         self.reads = Reads(())
         self.reads.inputs_from = 0
         self.reads.outputs = frozenset(i for i, name in enumerate(self.names) if name in gradient.feeds)
@@ -147,9 +146,8 @@ class TracedOperator(OpDef):
         return values
 
     def _replayed(self, call: Any, douts: Sequence[Any]) -> list[Any]:
-        """Gradients that can be differentiated again: the function's operators run eagerly, on the tape.
-
-        What was drawn at random is taken from what was saved.
+        """Compute differentiable gradients by running the function's operators eagerly on the tape. Random values are
+        taken from the saved ones.
         """
         inputs = [call.input(i) for i in range(len(self.concrete.inputs))]
         values: dict[str, Any] = dict(zip(self.concrete.inputs, inputs, strict=True))

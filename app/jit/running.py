@@ -17,7 +17,7 @@ BACKENDS = ("compiled", "reference")
 
 
 class Runner:
-    """A Program with what is fetched of it: made native when it is first run, where its engine does so."""
+    """A Program with its fetches, compiled on the first run if its engine compiles."""
 
     def __init__(self, program: Program, fetch: Sequence[str], backend: str):
         self.program, self.fetch, self.backend = program, list(fetch), backend
@@ -25,7 +25,7 @@ class Runner:
         self._reference = ReferenceEngine()
 
     def run(self, feed: dict[str, np.ndarray], scope: Scope) -> list[Any]:
-        """The fetched values, as arrays of their own."""
+        """Run the Program; return the fetched values as new arrays."""
         native = self.native
         if isinstance(native, str) or not native.fits(feed):
             return [np.array(value) for value in self._reference.run(self.program, feed, self.fetch, scope)]
@@ -33,19 +33,19 @@ class Runner:
 
     @property
     def native(self) -> Any:
-        """The compiled Program, or a text that says why it cannot be compiled."""
+        """Return the compiled Program, or the reason as text if it cannot be compiled."""
         if self._native is None:
             self._native = self._compiled() if self.backend == "compiled" else "the reference engine was asked for"
         return self._native
 
     def _compiled(self) -> Any:
-        from app.engine.compiled.engine import compile_program  # imported late, as Numba is
+        from app.engine.compiled.engine import compile_program  # imported late, like Numba
 
         return compile_program(self.program, self.fetch)
 
 
 def checked_backend(name: str | None) -> str:
-    """The name of an engine; None is the compiled one."""
+    """Return the checked name of an engine; None means the compiled one."""
     if name not in (None, *BACKENDS):
         raise ProgramError(f"to_static has no backend {name!r}; there are {', '.join(BACKENDS)}")
     return name or BACKENDS[0]

@@ -1,4 +1,4 @@
-"""`jit.save` and `jit.load`: a layer or a function in files, and as a layer again, without its Python code."""
+"""`jit.save` and `jit.load`: save a layer or a function to files, and load it as a layer without its Python code."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from app.static.saving import reduced
 
 
 def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None, **settings: Any) -> None:
-    """Write what a layer or a function computes to `path.json`, and its parameters to `path.safetensors`.
+    """Write the Program of a layer or a function to `path.json`, and its parameters to `path.safetensors`.
 
-    `input_spec` describes its inputs, by InputSpecs or by Tensors like them; what `to_static` was given, or was last
-    called with, is used where it is not given. Of a layer both is written, what it does in use and in training.
+    `input_spec` describes its inputs, by InputSpecs or example Tensors; the default is the `input_spec` or the last
+    call of `to_static`. For a layer, the Programs of evaluation and training are both written.
     """
     function = static_function(layer, "jit.save")
     owner, specs = owner_of(function), specs_of(input_spec)
@@ -40,15 +40,15 @@ def save(layer: Any, path: str, input_spec: Sequence[Any] | None = None, **setti
 
 
 def load(path: str, custom_ops: Any = (), accept_changed: Collection[str] = (), **settings: Any) -> TranslatedLayer:
-    """The layer that `save` wrote, in use, not in training; what `save_inference_model` wrote can be read, too.
+    """Load a layer written by `save`, in evaluation mode. Files of `save_inference_model` can be loaded too.
 
-    `custom_ops` and `accept_changed` name operators of the user's, as `app.static.load_inference_model` has it.
+    `custom_ops` and `accept_changed` name user operators, as in `app.static.load_inference_model`.
     """
     return TranslatedLayer(read_model(path, custom_ops, accept_changed, "jit.load"))
 
 
 class _Traced:
-    """A traced function as what a file holds of it."""
+    """A traced function in the form that is written to a file."""
 
     def __init__(self, concrete: ConcreteProgram, paths: dict[int, str], for_test: bool):
         if concrete.effects.went_back or any(captured.of_gradient for captured in concrete.captured):
@@ -66,21 +66,21 @@ class _Traced:
         }
 
     def _parameters(self, kept: Sequence[Captured], paths: dict[int, str]) -> dict[str, str]:
-        """The name of each by its path in the layer, in the layer's order; what is not the layer's comes last."""
+        """Return the name of each parameter by its path, in the layer's order; others come last."""
         places = {key: place for place, key in enumerate(paths)}
         ordered = sorted(kept, key=lambda c: places.get(id(c.tensor), len(places)))
         return {paths.get(id(c.tensor), c.variable.name): c.variable.name for c in ordered}
 
 
 class _Made:
-    """Stands for a value that the Program computes."""
+    """A placeholder for a value that the Program computes."""
 
     def __init__(self, name: str):
         self.name = name
 
 
 def _written(nest: Any, label: str) -> Any:
-    """What a function gives, a value or a nest of them, as JSON can hold it."""
+    """Convert the nested outputs of a function to JSON data."""
     if isinstance(nest, _Made):
         return {"value": nest.name}
     if isinstance(nest, dict):

@@ -1,4 +1,4 @@
-"""The arguments of a call: the Tensors among them, and the key of the trace that serves them."""
+"""The arguments of a call: its Tensors and the key of its trace."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Arguments:
-    """The arguments of one call, taken apart."""
+    """The flattened arguments of one call."""
 
     __slots__ = ("fill", "key", "tensors")
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.tensors: list[Any] = []
-        """The values among them, in order."""
+        """The Tensors and Variables among them, in order."""
         keys, fills = [], []
         for value in args:
             key, fill = self._part(value)
@@ -34,12 +34,12 @@ class Arguments:
             key, named[name] = self._part(kwargs[name])
             keys.append((name, key))
         self.key = tuple(keys)
-        """What all calls have in common that one trace may serve."""
+        """The key of the calls that can share a trace."""
         self.fill = lambda values: (
             [fill(values) for fill in fills],
             {name: fill(values) for name, fill in named.items()},
         )
-        """Positional and named arguments, with other values in the places of these."""
+        """Return positional and keyword arguments with the values replaced."""
 
     def _part(self, value: Any) -> tuple[Any, Callable[[Sequence[Any]], Any]]:
         if isinstance(value, np.ndarray):
@@ -65,7 +65,7 @@ class Arguments:
 
 
 class _Same:
-    """An object in a key: the very same one."""
+    """An object in a key, compared by identity."""
 
     __slots__ = ("value",)
 
@@ -80,9 +80,8 @@ class _Same:
 
 
 def open_shapes(tensors: Sequence[Any], others: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """The shapes to trace for: the size of the batch, which the first axis of the first value has, is left open.
-
-    `others` are the shapes of an earlier call: where these tell which sizes change together, they are followed.
+    """Return the shapes to trace for. The batch size, the first axis of the first value, is left open. `others` are the
+    shapes of an earlier call, which show which sizes change together.
     """
     shapes: list[tuple[int, ...]] = [t._array.shape for t in tensors]
     batch = next((shape[0] for shape in shapes if shape), None)
@@ -90,13 +89,13 @@ def open_shapes(tensors: Sequence[Any], others: Sequence[Sequence[int]]) -> list
     for place, shape in enumerate(shapes):
         leads = bool(shape) and shape[0] == batch
         if leads and others and len(set(others)) > 1 and others[place] == shape:
-            leads = False  # stayed as it was while others changed
+            leads = False  # unchanged while others changed
         opened.append((UNKNOWN, *shape[1:]) if leads else shape)
     return opened
 
 
 def check_specs(specs: Sequence[Any], tensors: Sequence[Any], label: str) -> list[tuple[int, ...]]:
-    """The shapes that were promised for the values of a call, which must keep to them."""
+    """Return the shapes of the InputSpecs, checked against the values of a call."""
     listed = flat_specs(specs)
     if len(listed) != len(tensors):
         raise ProgramError(f"{label} has {len(listed)} InputSpecs, but was called with {len(tensors)} values")
@@ -120,7 +119,7 @@ def flat_specs(specs: Any) -> list[InputSpec]:
 
 
 def examples_of(specs: Any) -> Any:
-    """Values that look like what InputSpecs say, in the places of these: sizes that are open are 2."""
+    """Replace InputSpecs by example values; open sizes become 2."""
     if isinstance(specs, InputSpec):
         return to_tensor(np.ones([2 if size == UNKNOWN else size for size in specs.shape]), specs.dtype)
     if isinstance(specs, Mapping):

@@ -1,7 +1,7 @@
-"""Tracing: a function is called with Variables, and all that operators meet meanwhile becomes part of a Program.
+"""Tracing: a function is called with Variables, and the operators that it applies are recorded in a Program.
 
-A Tensor from outside of the function, as a layer's parameter is, is captured: a persistable variable stands for it,
-and is given its numbers at every run. What is changed in place is changed in the Tensor's own memory.
+A Tensor from outside the function, such as a layer's parameter, is captured: it becomes a persistable variable that
+gets its value at every run. In-place changes write into the Tensor's own memory.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from app.tensor.modes import Modes, modes, set_modes
 MISSING = object()
 
 
-class Again(Exception):  # noqa: N818 - it is no error
-    """What is being traced has to be traced again, with what was found out."""
+class Again(Exception):  # noqa: N818 - not an error
+    """Raised to trace again with new findings."""
 
 
 class TracedProgram(Program):
@@ -48,13 +48,13 @@ class TracedProgram(Program):
         self.tracer: Tracer | None = tracer
 
     def captured(self, value: Any) -> Variable | None:
-        """The variable that stands for a Tensor from outside of the function."""
+        """Return the variable of a captured Tensor."""
         return self.tracer.value(value) if self.tracer is not None and isinstance(value, Tensor) else None
 
 
 @dataclass(eq=False)
 class Captured:
-    """A Tensor from outside the function, or its gradient, and the variable that stands for it."""
+    """A captured Tensor, or its gradient, and its variable."""
 
     tensor: Tensor
     variable: Variable
@@ -62,12 +62,12 @@ class Captured:
 
     @property
     def holder(self) -> Tensor:
-        """The Tensor that has the numbers now."""
+        """The Tensor that currently holds the value."""
         return self.tensor.grad if self.of_gradient else self.tensor  # type: ignore[return-value]
 
 
 class Kind(NamedTuple):
-    """What the values have in common that a branch gives, or that a loop carries from one iteration to the next."""
+    """The common type and shape of the results of branches, or of a carried variable of a loop."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -75,22 +75,22 @@ class Kind(NamedTuple):
 
 
 class Findings:
-    """What was found out about a loop when its body was traced, and about the loops inside it.
+    """What tracing a loop's body has found out about the loop and its inner loops.
 
-    A body that is traced again begins with what is known of the loops in it, so that these need not be traced again
-    and again: the work grows with the depth of loops, and not with a power of it.
+    When a body is traced again, findings about its inner loops are reused, so that the work grows linearly with the
+    depth of loops.
     """
 
     def __init__(self) -> None:
         self.kinds: list[list[Kind | None]] = []
-        """For each variable of the loop those of its leaves; None for a leaf that no iteration changes."""
+        """For each variable of the loop, the kinds of its leaves; None for a leaf that no iteration changes."""
         self.begins: dict[int, Any] = {}
-        """What stands for the value before the loop of variables that have none, by their place."""
+        """Placeholders for variables without a value before the loop, by position."""
         self.tensors: list[tuple[TracedVariable, Kind]] = []
         """The traced Tensors that an iteration changes in place."""
         self.form: Literal["", "operator", "peeled"] = ""
         """How a `for` with a `break` that depends on a Tensor is traced: as an operator, or with the first iteration
-        before it, if only that gives the variables values that can be carried."""
+        before it, if the variables can be carried only after that iteration."""
         self._inside: dict[tuple[str, int], Findings] = {}
         self._met: Counter[str] = Counter()
 
@@ -99,7 +99,7 @@ class Findings:
         self._met.clear()
 
     def of(self, where: str) -> Findings:
-        """Those about a loop inside the body, which is the next one that is met in a line of the source."""
+        """Return the findings about an inner loop: the next one in a line of the source."""
         self._met[where] += 1
         return self._inside.setdefault((where, self._met[where]), Findings())
 
@@ -114,13 +114,13 @@ class Tracer:
         self.startup = Program()
         self.captured: dict[int, Captured] = {}
         self.layers: dict[int, Any] = {}
-        """The layers that were called, whose `training` is part of what was traced."""
+        """The called layers; the trace depends on their `training`."""
         self.gradients: dict[int, tuple[Tensor, Any]] = {}
         """The Tensors whose `.grad` the function changes, each with what it was before."""
         self.gradients_read: dict[int, tuple[Tensor, bool]] = {}
-        """Those whose `.grad` at the beginning it uses, each with whether there was one."""
+        """The Tensors whose initial `.grad` it uses, each with whether there was one."""
         self.numbers: dict[int, tuple[Tensor, np.ndarray]] = {}
-        """Tensors whose numbers were read by Python, each with a copy of them."""
+        """Tensors whose values were read by Python, each with a copy."""
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         """Attributes of layers that it sets, each with what it was before."""
         self.went_back = False
@@ -131,13 +131,13 @@ class Tracer:
         self._looks_in = 0
         """The block of that branch or body."""
         self._undo: list[Callable[[], None]] | None = None
-        """What undoes the changes of Python's objects, in order, in an attempt that may have to be made again."""
+        """Functions that undo changes of Python objects, in order, for an attempt that may be repeated."""
         self.findings = findings
-        """What is known about the loops of what is traced now."""
+        """The findings about the loops of the current trace."""
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Hand all operators to this tracer inside the block; attributes are as before afterwards."""
+        """Send all operators to this tracer inside the block; attributes are restored afterwards."""
         outside = modes()
         set_modes(Modes(True, self))
         try:
@@ -187,7 +187,7 @@ class Tracer:
         return known.variable if known is not None else self._capture(tensor)
 
     def constant(self, array: np.ndarray, stop_gradient: bool) -> Any:
-        """A value that is made of numbers at each run."""
+        """Return a constant value."""
         value: Any = assign(self.program.current_block().as_variable(array))
         value.stop_gradient = stop_gradient
         return value
@@ -232,7 +232,7 @@ class Tracer:
         return new.astype(variable.dtype)
 
     def replace(self, tensor: Tensor, value: Any) -> Tensor:
-        """Give a captured Tensor other numbers, whenever the function runs."""
+        """Assign a new value to a captured Tensor in every run."""
         self.apply(assign, [self.like(value, self.value(tensor))], {}, [tensor])
         return tensor
 
@@ -247,15 +247,13 @@ class Tracer:
             self._changes[id(variable)] = variable, dict(variable.__dict__), memory, memory.version
 
     def may_change(self, variable: TracedVariable) -> bool:
-        """Whether a change in place in the current block is known to what continues behind that block."""
+        """Return whether code after the current block sees an in-place change."""
         return self.program.current_block().idx in (variable.home, self._looks_in)
 
     @contextmanager
     def changes(self) -> Iterator[dict[int, tuple[TracedVariable, TracedVariable]]]:
-        """Traced Tensors that are changed in place inside the block are afterwards what they were before.
-
-        The dictionary holds in the end, by identity, those that were there before the block, each with a copy that has
-        the value at the end of the block.
+        """Restore traced Tensors that are changed in place inside the block. The dictionary then holds, by identity,
+        those that existed before the block, each with a copy of its value at the end of the block.
         """
         outside = self._changes, self._looks_in
         self._changes, self._looks_in = {}, self.program.current_block().idx
@@ -270,36 +268,36 @@ class Tracer:
                 variable.__dict__.clear()
                 variable.__dict__.update(known)
 
-    # Changes of Python's own objects, which are undone when an attempt has to be made again
+    # Changes of Python objects, which are undone when an attempt is repeated
 
     def note_contents(self, container: Any) -> None:
-        """A container of Python's is about to be changed."""
+        """Record a Python container before it is changed."""
         if self._undo is not None and isinstance(container, CONTAINERS):
             contents = copy.copy(container)
             self._undo.append(lambda: _restore(container, contents))
 
     def note_attribute_of(self, owner: Any, name: str) -> None:
-        """An attribute of any object is about to be set or deleted."""
+        """Record an attribute of any object before it is set or deleted."""
         if self._undo is not None:
             before = getattr(owner, "__dict__", {}).get(name, MISSING)
             self._undo.append(lambda: _set_back(owner, name, before))
 
     def note_names(self, state: Any) -> None:
-        """Names of functions around, or of a module, may be given values."""
+        """Record names of enclosing functions or a module before they are assigned."""
         if self._undo is not None:
             values = state.read()
             self._undo.append(lambda: state.write(values))
 
     def with_item(self, value: Any, index: Any, item: Any) -> Variable:
-        """A value with other numbers in the part that an index names."""
+        """Return a value with the indexed part replaced."""
         arrays, items = index_items(index)
         whole: Variable = put_items([self.value(value), item, *arrays], items=items)
         return whole
 
-    # Numbers that Python asks for
+    # Values read by Python
 
     def note_numbers(self, tensor: Tensor) -> None:
-        """Python takes the numbers of a Tensor: the trace holds for as long as they are these."""
+        """Record that Python reads a Tensor's values: the trace is valid only for these values."""
         known = self.captured.get(id(tensor))
         if known is not None and any(known.variable.name in op.outputs for b in self.program.blocks for op in b.ops):
             raise ProgramError(
@@ -313,7 +311,7 @@ class Tracer:
     def grad(
         self, outputs: Sequence[Any], inputs: Sequence[Any], starts: Sequence[Any], create_graph: bool, blocked: Any
     ) -> list[Any]:
-        """Append what computes the gradients of some values with respect to others; None where there is none."""
+        """Append operators that compute the gradients of some values with respect to others; None if there is none."""
         block = self.program.current_block()
         targets, sources = [self.value(x) for x in outputs], [self.value(x) for x in inputs]
         if block.idx or any(v.block is not block for v in targets):
@@ -324,7 +322,7 @@ class Tracer:
         before = len(block.ops)
         found = self._gradients(targets, sources, starts, [self.value(x) for x in blocked])
         for op in block.ops[before:]:
-            op.role = FORWARD  # part of what the function computes, and not of its own gradient
+            op.role = FORWARD  # part of the function, not of its gradient
         return [g if g is None or create_graph else g.detach() for g in found]
 
     def _gradients(
@@ -376,7 +374,7 @@ class Tracer:
         return known.variable if known is not None else self._capture(tensor, of_gradient=True)
 
     def rate(self, optimizer: Any, factor: float, dtype: str) -> Any:
-        """The learning rate that an optimiser has at each run."""
+        """Return the variable of an optimiser's learning rate."""
         key = id(optimizer), dtype
         if key not in self._rates:
             block = self.program.global_block()
@@ -393,18 +391,18 @@ class Tracer:
         self.note_attribute_of(layer, name)
 
     def forward_of(self, layer: Any) -> Callable[..., Any]:
-        """What computes a layer's result: its `forward`, with its control flow converted."""
+        """Return a layer's `forward` with converted control flow."""
         self.layers[id(layer)] = layer
         return self.converted(layer.forward)
 
     def hooks_of(self, layer: Any) -> tuple[dict[int, Any], dict[int, Any]]:
-        """The hooks that are called before and after a layer's `forward`, with their control flow converted."""
+        """Return the hooks before and after a layer's `forward`, with converted control flow."""
         before, after = layer._forward_pre_hooks, layer._forward_post_hooks
         return ({k: self.converted(h) for k, h in before.items()}, {k: self.converted(h) for k, h in after.items()})
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Where the block raises `Again`, undo all that was done in it: operators, attributes, what containers hold."""
+        """If the block raises `Again`, undo its operators and its changes of attributes and containers."""
         block = self.program.current_block()
         blocks, operators = len(self.program.blocks), len(block.ops)
         outside, self._undo = self._undo, []
@@ -427,7 +425,7 @@ class Tracer:
 
 
 def _whole(definition: OpDef, base: Any, attributes: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-    """What makes of a view's new value that of what it is a view of; None where that is not known."""
+    """Return the function from a view's new value to its base's new value; None if unknown."""
     if definition is take_items:
         return lambda part: put_items([base, part], items=attributes["items"])
     if isinstance(definition.lowering, Alias):
@@ -436,11 +434,11 @@ def _whole(definition: OpDef, base: Any, attributes: Mapping[str, Any]) -> Calla
 
 
 CONTAINERS = (list, dict, set, bytearray, deque, np.ndarray)
-"""Python's containers that can be changed, and arrays."""
+"""Mutable Python containers, and arrays."""
 
 
 def _set_back(owner: Any, name: str, value: Any) -> None:
-    """Let an attribute be what it was."""
+    """Restore an attribute."""
     if value is not MISSING:
         setattr(owner, name, value)
     elif name in getattr(owner, "__dict__", {}):
@@ -448,7 +446,7 @@ def _set_back(owner: Any, name: str, value: Any) -> None:
 
 
 def _restore(container: Any, contents: Any) -> None:
-    """Let a container hold what it held."""
+    """Restore the contents of a container."""
     if isinstance(container, np.ndarray):
         if container.flags.writeable:
             container[...] = contents
@@ -458,7 +456,7 @@ def _restore(container: Any, contents: Any) -> None:
 
 
 def holds_variables(value: Any) -> bool:
-    """Whether a value is, or has in it, a Variable."""
+    """Return whether a value is or contains a Variable."""
     if isinstance(value, (list, tuple)):
         return any(map(holds_variables, value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A layer out of a file: its parameters, and the operators that its code once left behind."""
+"""A layer loaded from a file: its parameters and its Programs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TranslatedLayer(Layer):
         to_static(self.eval())
 
     def _add(self, program: Program, notes: dict[str, Any], model: SavedModel) -> None:
-        """Make what a Program keeps parameters and buffers, which have the paths that they had in the layer."""
+        """Register the persistable variables of a Program as parameters and buffers under their original paths."""
         known = dict(self.state_dict())
         for path, name in notes["parameters"].items():
             variable, value = program.global_block().var(name), model.values[name]
@@ -44,7 +44,7 @@ class TranslatedLayer(Layer):
                 self.register_buffer(path, Tensor(value, stop_gradient=variable.stop_gradient))
 
     def program(self, training: bool = False) -> Program:
-        """What the layer computes, in use or in training."""
+        """Return the Program for evaluation or training."""
         return self._programs.get(training, self._programs[False])[0]
 
     @not_to_static
@@ -63,7 +63,7 @@ class TranslatedLayer(Layer):
 
 
 def _notes_of(model: SavedModel) -> dict[str, Any]:
-    """What is to be known of a Program that was saved without a layer."""
+    """Return the metadata of a Program that was saved without a layer."""
     block = model.program.global_block()
     results = [{"value": name} for name in model.outputs]
     return {
@@ -74,7 +74,7 @@ def _notes_of(model: SavedModel) -> dict[str, Any]:
 
 
 def _apply(operator: Operator, values: dict[str, Any], kept: set[str]) -> None:
-    """Apply an operator of a Program to values: run it now, or append it to what is being traced."""
+    """Apply an operator of a Program to values: run it, or append it to the current trace."""
     inputs = [None if name is None else values[name] for name in operator.inputs]
     attributes, tracer = operator.attributes, modes().tracer
     if tracer is not None and operator.bodies:
@@ -86,7 +86,7 @@ def _apply(operator: Operator, values: dict[str, Any], kept: set[str]) -> None:
 
 
 def _filled(written: Any, values: dict[str, Any]) -> Any:
-    """What the layer gives, with values in their places."""
+    """Return the layer's outputs filled with values."""
     ((kind, content),) = written.items()
     if kind == "value":
         return values[content]

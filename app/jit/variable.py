@@ -1,4 +1,4 @@
-"""The values of a traced function: Variables with everything that an eager Tensor of the same dialect can do."""
+"""The values of a traced function: Variables with the methods of eager Tensors of the same dialect."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ EAGER_ONLY = "Only Tensors outside of a traced function have {name!r}: use it be
 
 
 class NumberlessError(ProgramError, AttributeError):
-    """An attribute that needs numbers, which are not known while a function is traced; `hasattr` gives False."""
+    """An attribute that needs values, which are unknown while tracing; `hasattr` returns False."""
 
 
 class Memory:
-    """The memory that an eager Tensor and its views would share. It counts the changes in place."""
+    """The memory that an eager Tensor and its views would share. It counts in-place changes."""
 
     __slots__ = ("owner", "version")
 
     def __init__(self, owner: Any = None):
         self.owner = owner
-        """The argument or the variable of a captured Tensor whose memory it is; None for a value that was computed."""
+        """The argument or captured variable that owns the memory; None for a computed value."""
         self.version = 0
 
 
 class TracedSize(OpenSize):
-    """An open size that cannot be compared either: a function that asks for it is traced again for each size."""
+    """An open size that cannot be compared: a function that compares it is traced again for each size."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class TracedVariable(ChangesInPlace, Variable):
         return tracer.apply(definition, inputs, attributes, into)
 
     def in_dialect_of(self, other: Any) -> Any:
-        """This new value, with the methods of another value or Tensor, or of a class of Tensors."""
+        """Return this new value with the methods of another value, Tensor or Tensor class."""
         base: Any = TracedParameter if isinstance(self, TracedParameter) else TracedVariable
         dialect: Any = dialect_of(other)
         kind = class_for(dialect, base)
@@ -97,7 +97,7 @@ class TracedVariable(ChangesInPlace, Variable):
         sizes = [TracedSize(*size.where) if isinstance(size, OpenSize) else size for size in self.shape]
         return sizes if type(self.shape) is tuple else type(self.shape)(sizes)
 
-    # What needs numbers is refused
+    # Methods that need values are refused
 
     def __bool__(self) -> bool:
         if self._tracer is None:
@@ -120,7 +120,7 @@ class TracedVariable(ChangesInPlace, Variable):
             raise NumberlessError(str(self._valueless(asks)))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    # What Tensors can do beside operators
+    # Methods of Tensors that are not operators
 
     def backward(self, grad_tensor: Any = None, retain_graph: bool | None = False, create_graph: bool = False) -> None:
         """Append the backward pass of this value, which adds to the `.grad` of arguments and captured Tensors."""
@@ -130,7 +130,7 @@ class TracedVariable(ChangesInPlace, Variable):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no operator of the function computed it."""
+        """Whether it was not computed by an operator of the function."""
         return self.is_data or self.persistable
 
     def dim(self) -> int:
@@ -190,7 +190,7 @@ class TracedVariable(ChangesInPlace, Variable):
         return self.block.idx if self._home is None else self._home
 
     def here(self) -> Any:
-        """Another object for the same variable, made in the current block."""
+        """Return a new object for the same variable in the current block."""
         other = copy.copy(self)
         other._home = self.program.current_block().idx
         return other
@@ -217,7 +217,7 @@ class TracedVariable(ChangesInPlace, Variable):
         return self._take(self._tracer.like(result, self, "same_kind"))
 
     def _take(self, new: Any) -> Any:
-        """Become another name for a new value, and so must the values that this one is a view of."""
+        """Take a new value, and update the values that this one is a view of."""
         self.check_current()
         changes: list[tuple[TracedVariable, Any]] = [(self, new)]
         while changes[-1][0]._base is not None:
@@ -246,7 +246,7 @@ class TracedVariable(ChangesInPlace, Variable):
         return self
 
     def change_shape(self, make: Callable[[Any], Any]) -> Any:
-        """Become the view of this value that a function makes."""
+        """Become a view of this value, made by a function."""
         if self.is_leaf:
             raise ProgramError(
                 f"{self.name} is an argument of the traced function, whose shape cannot be changed in place; "
@@ -261,7 +261,7 @@ class TracedVariable(ChangesInPlace, Variable):
         self._take(self._tracer.with_item(self, index, value))
 
     def set_value(self, value: Any) -> None:
-        """Replace the numbers by others of the same shape; no gradient flows through this."""
+        """Replace the value by another of the same shape, without gradient."""
         if not self.stop_gradient and modes().on:
             raise ProgramError(
                 f"set_value on {self.name}, which requires a gradient, in a traced function; "
@@ -271,7 +271,7 @@ class TracedVariable(ChangesInPlace, Variable):
 
 
 def settle(changes: Sequence[tuple[TracedVariable, Any]]) -> None:
-    """Give traced values what a branch or a loop has computed for them; views from before are stale."""
+    """Assign the results of a branch or a loop to traced values; earlier views become stale."""
     for tensor, new in changes:
         tensor.stand_for(new)
         tensor.memory.version += 1
@@ -284,7 +284,7 @@ class TracedParameter(TracedVariable, Parameter):
 
 
 def dialect_of(value: Any) -> type[Tensor]:
-    """The class of Tensors whose methods a value, a Tensor or that class itself has."""
+    """Return the Tensor class whose methods a value, Tensor or Tensor class has."""
     if isinstance(value, TracedVariable):
         return value.stands_for
     return value if isinstance(value, type) else type(value) if isinstance(value, Tensor) else Tensor
@@ -292,7 +292,7 @@ def dialect_of(value: Any) -> type[Tensor]:
 
 @cache
 def class_for(kind: Any, base: Any) -> type[TracedVariable]:
-    """The class of the variables that stand for Tensors of a class, with the methods of its dialect."""
+    """Return the class of variables for Tensors of a class, with the methods of its dialect."""
     own: Any = next(k for k in kind.__mro__ if not issubclass(k, EagerParameter))
     if own.dialect is None:
         return base

@@ -1,1 +1,1 @@
-"""The report of a run: one page that holds everything and opens from disk, made of what lies in the run's folder."""
+"""The report of a run: a self-contained page that opens from disk, made from the run's folder."""

@@ -1,4 +1,4 @@
-"""The axes of a chart: where its marks are, and what they say."""
+"""The axes of a chart: positions and labels of ticks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from app.report import wording
 
 _OUT_OF_SIGHT = 1e100
-"""Beyond this no axis goes, as the room between its ends must be a number too."""
+"""The limit of axes; the difference of the ends must be finite too."""
 
 UNITS = ("", "whole", "share", "seconds", "count")
 _LONG = 1e7
-"""From here on, numbers are written with an exponent."""
+"""From this value on, numbers are written with an exponent."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from one value to another, whose values are written as `unit` says: one of `UNITS`."""
+    """An axis between two values, formatted by `unit`: one of `UNITS`."""
 
     label: str
     low: float
@@ -27,13 +27,13 @@ class Axis:
     log: bool = False
 
     def place(self, value: float) -> float:
-        """Where a value is on the axis, from 0 to 1."""
+        """Return the position of a value on the axis, from 0 to 1."""
         if self.log:
             return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         return (value - self.low) / (self.high - self.low)
 
     def marks(self, most: int = 5) -> list[float]:
-        """Values in between that are easy to read, about `most` of them."""
+        """Return round tick values, about `most` of them."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             tens, more = ([f * 10.0**p for p in powers for f in factors] for factors in ((1,), (1, 2, 5)))
@@ -45,7 +45,7 @@ class Axis:
         return [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
 
     def written(self, value: float) -> str:
-        """A value as a mark says it."""
+        """Format a value as a tick label."""
         if self.unit == "share":
             return f"{round(100 * value, 6):g} %"
         if self.unit == "seconds":
@@ -59,11 +59,11 @@ class Axis:
 
 
 def around(label: str, values: Iterable[float], unit: str = "", log: bool = False, margin: float = 0.04) -> Axis:
-    """The axis that shows all values that are numbers, with a little air around them."""
+    """Return an axis that covers all finite values, with a small margin."""
     shown = [value for value in values if abs(value) < _OUT_OF_SIGHT and (value > 0 or not log)]
     low, high = (min(shown), max(shown)) if shown else (1.0, 10.0)
     if log:
         return Axis(label, low / (1 + 5 * margin), high * (1 + 5 * margin), unit, log)
     air = (high - low) * margin or abs(high) / 2 or 0.1
-    bottom = max(low - air, -air / 4) if unit == "share" else low - air  # no share is less than nothing
+    bottom = max(low - air, -air / 4) if unit == "share" else low - air  # a fraction is not negative
     return Axis(label, bottom, high + air, unit)

@@ -1,8 +1,8 @@
-"""Charts as SVG that a page can show at any width, and as data for the script that zooms into them.
+"""Charts as SVG of any width, and their data for the zooming script.
 
-The curves have a coordinate system of their own, 0 to 1000 both ways, which is stretched to the space there is. Ticks,
-their labels and the markers of points are placed by per cent, so that they keep their size. Zooming shows a part of the
-curves. Operators are told apart by colour, dashes and markers, and a click on a name shows its curves alone.
+The curves use coordinates from 0 to 1000 on both axes, stretched to the available space. Ticks, labels and markers are
+positioned in per cent, so that they keep their size. Zooming shows a part of the curves. Operators differ in colour,
+dashes and markers, and a click on a name shows only its curves.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from app.report.markup import tag
 
 SPAN = 1000
 POINTS = 400
-"""How many points a curve is drawn with at most: more are brought together."""
+"""The maximum number of points of a curve; more are averaged."""
 FEW = 40
-"""Up to how many points each has a marker, and a row of the table."""
+"""The maximum number of points with markers and table rows."""
 
 Point = tuple[float, float, float, float]
-"""x, y, and the least and the greatest y where there are several."""
+"""x, y, and the minimum and the maximum of y over runs."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve, of few enough points. `colour` is the number of the operator; a `faint` curve is drawn behind others."""
+    """A curve. `colour` is the index of the operator; a `faint` curve is drawn behind others."""
 
     name: str
     points: Sequence[Point]
@@ -55,7 +55,7 @@ class Chart:
 
 
 STYLES = 8
-"""How many combinations of colour, dashes and marker there are."""
+"""The number of combinations of colour, dashes and marker."""
 _MARKERS = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # a circle
     "M-3.6-3.6h7.2v7.2h-7.2z",  # a square
@@ -65,12 +65,12 @@ _MARKERS = (
 
 
 def style_of(colour: int) -> int:
-    """The number of the style that an operator's curves are drawn in."""
+    """Return the index of the style of an operator's curves."""
     return colour % STYLES
 
 
 def markers() -> Element:
-    """The markers, to be put into a page once."""
+    """Return the definitions of the markers, needed once per page."""
     shapes = [tag("path", id=f"marker{n}", d=d) for n, d in enumerate(_MARKERS)]
     return tag("svg", tag("defs", shapes), width="0", height="0", class_="markers", aria_hidden="true")
 
@@ -105,14 +105,14 @@ def draw(chart: Chart) -> Element:
 
 
 def axes(chart: Chart) -> tuple[Axis, Axis]:
-    """The axes on which the whole chart can be seen."""
+    """Return the axes that show the whole chart."""
     points = [point for line in chart.lines for point in line.points]
     x = around(chart.x, [point[0] for point in points], chart.x_unit, chart.log_x)
     return x, around(chart.y, [value for point in points for value in point[1:]], chart.y_unit, chart.log_y, 0.06)
 
 
 def data(chart: Chart) -> dict[str, Any]:
-    """What the script has to know of a chart."""
+    """Return the data of a chart for the script."""
     x, y = axes(chart)
     return {
         **{
@@ -134,7 +134,7 @@ def _short(points: Sequence[Point], which: int) -> list[float | None]:
 
 
 def _fewer(points: Sequence[Point]) -> list[Point]:
-    """The means of neighbours, where there are more points than can be told apart."""
+    """Average neighbouring points if there are too many."""
     together = -(-len(points) // POINTS)
     groups = (points[start : start + together] for start in range(0, len(points), max(together, 1)))
     return [
@@ -149,7 +149,7 @@ def _fewer(points: Sequence[Point]) -> list[Point]:
 
 
 def _curve(line: Line, x: Axis, y: Axis) -> list[Element]:
-    """The band that several runs fill, and the curve."""
+    """Draw the curve and the band between minimum and maximum."""
     kind = _kind(line)
     runs = _runs(line.points, x.log, y.log)
     placed = [[(_at(x, p[0]), _at(y, p[1], down=True)) for p in run] for run in runs]
@@ -170,7 +170,7 @@ def _kind(line: Line) -> str:
 
 
 def _points(line: Line, x: Axis, y: Axis) -> Element:
-    """A marker for each point, where there are few."""
+    """Draw a marker for each point, if there are few."""
     shown = [] if line.faint or len(line.points) > FEW else [p for run in _runs(line.points, x.log, y.log) for p in run]
     style = style_of(line.colour)
     places = [marker(style, _percent(x, point[0]), _percent(y, point[1], True)) for point in shown]
@@ -178,7 +178,7 @@ def _points(line: Line, x: Axis, y: Axis) -> Element:
 
 
 def _runs(points: Sequence[Point], log_x: bool, log_y: bool) -> list[list[Point]]:
-    """The points without those that cannot be drawn, where the curve is broken off."""
+    """Split the points at those that cannot be drawn."""
     runs: list[list[Point]] = [[]]
     for point in points:
         if all(map(math.isfinite, point)) and (point[0] > 0 or not log_x) and (min(point[1:]) > 0 or not log_y):
@@ -209,7 +209,7 @@ def _marks(axis: Axis, upright: bool) -> Element:
 
 
 def _across(axis: Axis) -> int:
-    """How many marks there is room for below a chart on a phone: fewer where units make their words longer."""
+    """Return the number of ticks that fit below a chart on a phone."""
     return 4 if axis.unit else 6
 
 
@@ -219,7 +219,7 @@ def _percent(axis: Axis, value: float, down: bool = False) -> str:
 
 
 def _named(lines: Sequence[Line]) -> list[Line]:
-    """The curves that the legend names: not the faint ones behind others of their colour."""
+    """Return the curves in the legend: all except faint ones of a listed colour."""
     bold = {line.colour for line in lines if not line.faint}
     return [line for line in lines if not line.faint or line.colour not in bold]
 
@@ -233,7 +233,7 @@ def _key(line: Line) -> Element:
 
 
 def _table(chart: Chart) -> Element:
-    """The values of every curve that is not faint, by x."""
+    """Return a table of the values of all curves that are not faint, by x."""
     shown = [line for line in chart.lines if not line.faint and len(line.points) <= FEW]
     columns = [{point[0]: point[1] for point in line.points} for line in shown]
     x, y = axes(chart)

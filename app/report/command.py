@@ -1,4 +1,4 @@
-"""`python -m app report`: make the report of a run again, from its folder, or an index over a folder of runs."""
+"""`python -m app report`: write the report of a run from its folder, or an index over a folder of runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.run.folder import UNCHECKED, check_sums
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the command-line arguments."""
     parser.add_argument("run", metavar="RUN", type=Path, help="the folder of a run, or one of runs: runs/")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report or the index, and say where it is."""
+    """Write the report or the index, and print its path."""
     folder: Path = options.run
     if not (folder / METRICS).exists() and (runs := runs_in(folder)):
         say(f"The index is {write_index(folder, runs)}")

@@ -1,4 +1,4 @@
-"""What a comparison found, as its run wrote it into comparison.json."""
+"""The result of a comparison, read from comparison.json."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from app.run.folder import COMPARISON
 from app.run.statistics import LEVEL
 
 _LARGEST = 10_000_000
-"""Bytes of a comparison that are read."""
+"""The maximum size of the file in bytes."""
 
 Accuracy = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Gist = Literal["same", "differs", "cannot tell"]
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A mean difference, or ratio, its interval if there are seeds enough for one, and its adjusted p-value."""
+    """A mean difference or ratio, its interval if there are enough seeds, and its adjusted p-value."""
 
     mean: float
     p: float
@@ -29,7 +29,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def gist(self) -> Gist:
-        """What can be said of it."""
+        """The conclusion: same, differs or unclear."""
         return "differs" if self.p <= LEVEL else "cannot tell"
 
 
@@ -43,12 +43,12 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def of_accuracy(self) -> Gist:
-        """What can be said of the accuracies."""
+        """The conclusion about the accuracies."""
         return "same" if self.identical else self.accuracy.gist
 
 
 class Result(msgspec.Struct, frozen=True):
-    """An operator's figures, an accuracy for each seed."""
+    """The metrics of an operator, with an accuracy per seed."""
 
     seconds_per_epoch: float | None = None
     test_accuracies: list[Accuracy] = []
@@ -61,7 +61,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """All of it."""
+    """The complete comparison."""
 
     operators: list[str]
     first: str
@@ -71,7 +71,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def read(folder: Path) -> Comparison | None:
-    """What a run's folder has of a comparison; None if it has none, or no seed was finished."""
+    """Read the comparison in a run's folder; None if there is none or no seed was finished."""
     path = folder / COMPARISON
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""The curves of a run as one picture, for where a page is too much."""
+"""The curves of a run as one image."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.report.record import Record
 from app.report.sections import curves
 
 COLOURS = ("#0063a6", "#bd4b00", "#00775a", "#a03c78", "#7a5b00", "#4a4fc4", "#a3262a", "#4d5560")
-"""Those of the page with a light background."""
+"""The page's colours for a light background."""
 DASHES: tuple[Any, ...] = ("-", (0, (4, 3)), (0, (1, 2)), (0, (6, 2, 1, 2)))
 
 
@@ -56,5 +56,5 @@ def _draw(chart: Chart, axes: Any) -> None:
 
 
 def _as_it_is(text: str) -> str:
-    """Text that matplotlib takes for no formula, and that leaves room for the curves."""
+    """Escape text for matplotlib and shorten it."""
     return (text if len(text) <= 30 else f"{text[:12]}…{text[-17:]}").replace("$", r"\$")

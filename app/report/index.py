@@ -30,12 +30,12 @@ _NOTE = (
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The runs that lie in a folder, by name."""
+    """Return the runs in a folder, by name."""
     return sorted(file.parent for file in folder.glob(f"*/{METRICS}"))
 
 
 def write_index(folder: Path, runs: Sequence[Path]) -> Path:
-    """Write the page over some runs into the folder that they lie in; gives the page."""
+    """Write the index of some runs into their folder; return the page."""
     rows, notes = [], []
     for run in runs:
         try:
@@ -97,7 +97,7 @@ def _number(words: str, value: float | None, note: str = "") -> Element:
 
 
 def _sparkline(record: Record, operator: str, number: int) -> Element | None:
-    """The accuracy after each epoch, as a small curve."""
+    """Draw the accuracy after each epoch as a small curve."""
     points = over_seeds(record.epochs_of(operator), lambda e: e.epoch, lambda e: e.test_accuracy)
     if len(points) < 2:
         return None

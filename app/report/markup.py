@@ -1,4 +1,4 @@
-"""Pieces of a page as a tree: text that is put into it stays text, whatever it holds."""
+"""HTML elements as a tree. Text is always escaped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tag(name: str, *children: Child | Iterable[Child], **attributes: object) -> 
 
 
 def put(element: Element, children: Iterable[Child]) -> None:
-    """Put children into an element, after those that it has."""
+    """Append children to an element."""
     for child in children:
         if isinstance(child, Element):
             element.append(child)
@@ -39,5 +39,5 @@ def _spelled(key: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text without what is not seen: control characters, and those that turn the direction of writing."""
+    """Remove control characters and characters that change the writing direction."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)

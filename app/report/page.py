@@ -1,4 +1,4 @@
-"""The report as one page: everything in it, nothing fetched, and no script but its own."""
+"""The report as one self-contained page: it loads nothing and runs only its own script."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from app.run.layers import told
 
 ASSETS = Path(__file__).parent / "assets"
 SECTIONS = (failures, curves, operators, costs, mistakes, units, settings)
-"""What may follow the verdict, in this order; each knows whether there is anything for it to show."""
+"""The sections after the verdict, in order; each decides whether it has content."""
 
 
 def page(record: Record) -> str:
-    """The whole page."""
+    """Return the complete page."""
     sections = [section for room in SECTIONS if (section := room.section(record)) is not None]
     title = _title(record.operators)
     links = [tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections]
@@ -36,7 +36,7 @@ def page(record: Record) -> str:
 
 
 def whole_page(title: str, heading: Sequence[Element], content: Sequence[Element], script: str, data: Any) -> str:
-    """A page of these parts, with one of the scripts and the data for it. Its policy allows that script alone."""
+    """Build a page from parts, a script and its data. Its content security policy allows only that script."""
     style, code = _asset("report.css"), _asset(script)
     parts = {
         "policy": f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(code)}'",
@@ -69,10 +69,10 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """How a policy names the one script, or style, that it allows."""
+    """Return the hash of a script or style for the content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _json(value: Any) -> str:
-    """JSON in which nothing can end the element that it stands in."""
+    """Return JSON that is escaped for use inside an HTML element."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""Arrays as pictures inside the page: digits in grey, weights in two colours that let the page's own shine through."""
+"""Arrays as inline images: digits in grey, weights in two colours on a transparent background."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 _STEPS = 15
-"""How many strengths of each colour there are: few, as the file should be small."""
+"""The number of levels of each colour; few, to keep the file small."""
 _BELOW, _ABOVE = (0, 114, 178), (213, 94, 0)
-"""The blue and the orange that most eyes tell apart."""
+"""A blue and an orange that are distinguishable with colour blindness."""
 
 
 def digit(pixels: np.ndarray) -> str:
-    """An image of bytes, as an address that holds it."""
+    """Return an image of bytes as a data URL."""
     from PIL import Image  # imported late: only the report needs it
 
     return _address(Image.fromarray(pixels, "L"))
@@ -34,7 +34,7 @@ def weights(columns: np.ndarray, shape: tuple[int, int], across: int) -> tuple[s
     greatest = np.abs(strength).max(axis=0, initial=0)
     levels = np.rint(_STEPS * strength / np.where(greatest > 0, greatest, 1)).astype(np.int16) + _STEPS
     down = -(-units // across)
-    tiles = np.full((down * across, rows + 1, width + 1), _STEPS, np.uint8)  # with a margin of nothing
+    tiles = np.full((down * across, rows + 1, width + 1), _STEPS, np.uint8)  # with a transparent margin
     tiles[:units, :rows, :width] = levels.T.reshape(units, rows, width)
     sheet = tiles.reshape(down, across, rows + 1, width + 1).swapaxes(1, 2).reshape(down * (rows + 1), -1)
     picture = Image.fromarray(np.ascontiguousarray(sheet[:-1, :-1]), "P")

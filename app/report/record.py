@@ -1,4 +1,4 @@
-"""All that is known of a run, read from its folder; nothing in there is run, or fetched."""
+"""The record of a run, read from its folder without executing code or downloading data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIRST_LAYER = "layers.0.weight"
 
 @dataclass
 class Record:
-    """A run, by what lies in its folder."""
+    """The contents of a run's folder."""
 
     folder: Path
     config: Config
@@ -41,14 +41,14 @@ class Record:
     costs: list[events.Cost] = field(default_factory=list)
     answers: Answers | None = None
     first_layers: dict[str, np.ndarray] = field(default_factory=dict)
-    """Of each operator's network the weights between the pixels (rows) and the first units (columns)."""
+    """The first-layer weights of each operator's network, from pixels (rows) to units (columns)."""
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     comparison: Comparison | None = None
-    """What `compare` found; None of a run with one seed."""
+    """The result of `compare`; None for a run with one seed."""
 
     @property
     def operators(self) -> list[str]:
-        """The operators in the order in which they were trained: the one in question first."""
+        """The operators in training order: the activation first."""
         named = (self.config.model.activation, self.config.baseline)
         seen = dict.fromkeys(
             [*(event.operator for event in self.iterations), *(event.operator for event in self.epochs)]
@@ -57,16 +57,16 @@ class Record:
 
     @property
     def tested_on(self) -> str:
-        """What to call the images that networks were tested on after every epoch: "test", or "validation"."""
+        """The name of the images that networks were tested on after every epoch: "test" or "validation"."""
         return "validation" if self.start is not None and self.start.data.validation else "test"
 
     def test_accuracies(self, operator: str) -> list[float]:
-        """The accuracies on the test images, where they were looked at once, at the end."""
+        """The accuracies on the test images, if they were measured only at the end."""
         return [event.accuracy for event in self.tested if event.operator == operator]
 
     @property
     def seeds(self) -> int:
-        """How many times each operator was trained."""
+        """The number of seeds."""
         return max(1, len({event.seed for event in self.epochs}))
 
     def epochs_of(self, operator: str) -> list[events.Epoch]:
@@ -74,12 +74,12 @@ class Record:
         return [epoch for epoch in self.epochs if epoch.operator == operator]
 
     def finished(self, operator: str) -> int:
-        """How many epochs an operator finished, with the seed that came furthest."""
+        """The number of epochs that an operator finished, for the furthest seed."""
         return max((epoch.epoch + 1 for epoch in self.epochs_of(operator)), default=0)
 
     @property
     def unfinished(self) -> bool:
-        """Whether an operator has not finished all its epochs, with the seed that came furthest."""
+        """Whether an operator has unfinished epochs, for the furthest seed."""
         return any(self.finished(operator) < self.config.train.epochs for operator in self.operators)
 
     def last(self, operator: str) -> list[events.Epoch]:
@@ -89,7 +89,7 @@ class Record:
 
 
 def read(folder: Path) -> Record:
-    """What is known of the run in a folder."""
+    """Read the record of the run in a folder."""
     record = read_events(folder)
     record.answers = answers.read(folder)
     record.first_layers = _first_layers(folder, record.config)
@@ -99,7 +99,7 @@ def read(folder: Path) -> Record:
 
 
 def read_events(folder: Path) -> Record:
-    """What the configuration and the metrics of a run tell, which is soon read."""
+    """Read only the configuration and the metrics of a run, which is fast."""
     found = list(events.read(folder))
     path = folder / CONFIG
     config = load_kept_config(path)
@@ -115,7 +115,7 @@ def read_events(folder: Path) -> Record:
     }
     for event in found:
         if isinstance(event, events.Start):
-            record.start = event  # of a run that was resumed the last one tells
+            record.start = event  # for a resumed run, the last one is valid
         else:
             lists[type(event)].append(event)
     return record
@@ -135,7 +135,7 @@ def _first_layers(folder: Path, config: Config) -> dict[str, np.ndarray]:
 def over_seeds(
     events: Iterable[Any], x: Callable[[Any], float], y: Callable[[Any], float | None]
 ) -> list[tuple[float, float, float, float]]:
-    """Return x, and the mean, minimum and maximum of y over the seeds, for each x; NaN if y is not a number."""
+    """Return x, and the mean, minimum and maximum of y over the seeds, for each x; NaN if y is NaN."""
     at: dict[float, list[float]] = defaultdict(list)
     for event in events:
         value = y(event)

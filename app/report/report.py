@@ -1,4 +1,4 @@
-"""A run's report, `report.html` and `curves.png`: written when the run has ended, and again whenever one likes."""
+"""A run's report, `report.html` and `curves.png`: written at the end of a run or on request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE, CURVES = "report.html", "curves.png"
 
 
 def write_report(folder: Path) -> Path:
-    """Make the report of what lies in a run's folder, and put it there; gives the page."""
+    """Write the report of a run into its folder; return the page."""
     record = read(folder)
     with warnings_off():
         write_whole(folder / PAGE, page(record).encode())

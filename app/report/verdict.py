@@ -1,4 +1,4 @@
-"""The outcome of a run in words: how well the networks read, which was quicker, and what went wrong."""
+"""The outcome of a run in sentences: accuracy, speed and failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.run.summary import p_value
 
 
 def sentences(record: Record) -> list[str]:
-    """What is to be said of a run, the most important first."""
+    """Return the sentences about a run, the most important first."""
     if record.comparison is not None:
         told = [headline(record.comparison, record.tested_on), *_warnings(record)]
     else:
@@ -26,7 +26,7 @@ def sentences(record: Record) -> list[str]:
 
 
 def ratios(record: Record, one: str, other: str) -> list[float]:
-    """The time of each epoch of one operator over that of the same epoch of the other."""
+    """Return the time ratio of the two operators for each epoch."""
     beside = {(epoch.seed, epoch.epoch): epoch.seconds for epoch in record.epochs_of(other)}
     pairs = [(epoch.seconds, beside.get((epoch.seed, epoch.epoch))) for epoch in record.epochs_of(one)]
     return [a / b for a, b in pairs if a and b]
@@ -61,17 +61,17 @@ def _warnings(record: Record) -> Iterator[str]:
 
 
 _GUESSING = math.log(CLASSES)
-"""The loss of a network that calls all classes equally likely."""
+"""The loss of a network that predicts all classes with equal probability."""
 
 
 def diverged(record: Record, operator: str) -> bool:
-    """Whether an operator's loss is NaN or infinite at the end, or far above that of guessing."""
+    """Return whether an operator's final loss is NaN, infinite, or far above that of guessing."""
     losses = [epoch.test_loss for epoch in record.last(operator)]
     return any(loss is None or loss > 10 * _GUESSING for loss in losses)
 
 
 def is_at_chance(record: Record, operator: str) -> bool:
-    """Whether an operator's network reads no better than one that always gives the most frequent answer."""
+    """Return whether an operator's network is no better than always predicting the most frequent class."""
     accuracies = _accuracies(record, operator)
     labels = None if record.answers is None else record.answers.labels
     share = 1 / CLASSES if labels is None else float(np.bincount(labels).max() / len(labels))
@@ -127,7 +127,7 @@ def _disagreement(record: Record) -> Iterator[str]:
 
 
 def _as_uneven(one: int, other: int) -> float:
-    """How probable it is that as many fair coins fall at least as unevenly."""
+    """Return the two-sided p-value of a sign test."""
     total = one + other
     below = sum(math.comb(total, heads) for heads in range(min(one, other) + 1))
     return min(1.0, 2 * below / 2**total)

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formatting of numbers."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def share(value: float | None, digits: int = 2) -> str:
-    """A share in per cent."""
+    """Format a fraction as a percentage."""
     return _NOTHING if value is None else f"{100 * value:.{digits}f} %"
 
 
 def spread(values: Sequence[float]) -> str:
-    """The mean of shares, and their standard deviation where there are several."""
+    """Format the mean of fractions, and their standard deviation if there are several."""
     mean = share(statistics.fmean(values))
     return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
 def number(value: float | None) -> str:
-    """A number with four digits that count."""
+    """Format a number with four significant digits."""
     return _NOTHING if value is None else f"{value:.4g}"
 
 
 def seconds(value: float | None) -> str:
-    """A time with three digits that count, in the unit that suits it."""
+    """Format a time with three significant digits in a suitable unit."""
     if value is None:
         return _NOTHING
     size, unit = next(((s, u) for s, u in _SECONDS if value >= s), _SECONDS[-1])
@@ -34,11 +34,11 @@ def seconds(value: float | None) -> str:
 
 
 def count(value: int, one: str, more: str = "") -> str:
-    """A number of things."""
+    """Format a count of things."""
     return f"{value:,} {one if value == 1 else more or one + 's'}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """Several words as one would say them."""
+    """Join words with commas and "and"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last

@@ -1,1 +1,1 @@
-"""From a YAML file to a trained, compared network: configuration, learners, the loop and who watches it."""
+"""From a YAML file to a trained, compared network: configuration, learners, the training loop and its callbacks."""

@@ -1,4 +1,5 @@
-"""What the networks answered to the test images: kept in the run's folder, with the images that the report shows."""
+"""The predictions of the networks on the test images, stored in the run's folder with the images that the report
+shows."""
 
 from __future__ import annotations
 
@@ -16,46 +17,47 @@ from app.run.folder import ANSWERS
 from app.saving import load, save
 
 SHOWN = 21
-"""How many images of a kind are shown at most."""
+"""The maximum number of images shown per kind."""
 NONE = CLASSES
-"""The answer of a network whose scores are no numbers."""
+"""The prediction of a network whose scores are NaN."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """For each test image its label, and of each operator's network the answer and how sure it was."""
+    """The label of each test image, and the prediction and confidence of each operator's network."""
 
     labels: np.ndarray
     predicted: dict[str, np.ndarray]
     sureness: dict[str, np.ndarray]
     shown: np.ndarray
-    """The numbers of the images that are kept."""
+    """The indices of the stored images."""
     images: np.ndarray
-    """Those images, (how many, rows, columns)."""
+    """The stored images, of shape (count, rows, columns)."""
 
     def right(self, operator: str) -> np.ndarray:
-        """Which images it got right."""
+        """A mask of the images that the network classified correctly."""
         return np.asarray(self.predicted[operator] == self.labels)
 
     def wrong(self, operator: str) -> np.ndarray:
-        """The images that it got wrong, those that it was most sure of first."""
+        """The indices of the misclassified images, most confident first."""
         return _surest(~self.right(operator), self.sureness[operator])
 
     def disputed(self) -> np.ndarray:
-        """The images that the operators disagree about, those that they are most sure of first."""
+        """The indices of the images on which the operators disagree, most confident first."""
         first, *others = self.predicted.values()
         differs = np.any([other != first for other in others], axis=0) if others else np.zeros(len(first), bool)
         return _surest(differs, np.sum(list(self.sureness.values()), axis=0))
 
     def confusion(self, operator: str) -> np.ndarray:
-        """How often each digit (row) was taken for each (column), of which the last is for no answer."""
+        """The confusion matrix: rows are labels, columns are predictions. The last column counts images without a
+        prediction."""
         table = np.zeros((CLASSES, CLASSES + 1), np.int64)
         np.add.at(table, (self.labels, self.predicted[operator]), 1)
         return table
 
 
 def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
-    """The answers in the scores that each operator's network gave, and the images worth showing."""
+    """Compute the predictions from the scores of each operator's network, and select the images to show."""
     predicted, sureness = {}, {}
     for operator, rows in scores.items():
         known = np.isfinite(rows).all(axis=1)
@@ -71,14 +73,14 @@ def answers(dataset: Dataset, scores: Mapping[str, np.ndarray]) -> Answers:
 
 
 def keep(found: Answers, folder: Path) -> None:
-    """Write answers into a run's folder."""
+    """Write the predictions to a run's folder."""
     save(
         {"labels": found.labels, "shown": found.shown, "images": found.images, **_by_operator(found)}, folder / ANSWERS
     )
 
 
 def read(folder: Path) -> Answers | None:
-    """The answers in a run's folder, checked; None if a run has none, as one that was killed."""
+    """Read and check the predictions in a run's folder. Returns None if there are none, as after a killed run."""
     path = folder / ANSWERS
     if not path.exists():
         return None
@@ -89,9 +91,9 @@ def read(folder: Path) -> Answers | None:
         found = Answers(kept["labels"], predicted, sureness, kept["shown"], kept["images"])
         fits = operators and _fits(found)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise FileError(f"{path} holds no answers: {type(error).__name__} {error}") from error
+        raise FileError(f"{path} holds no predictions: {type(error).__name__} {error}") from error
     if not fits:
-        raise FileError(f"{path} holds no answers: its arrays do not fit together")
+        raise FileError(f"{path} holds no predictions: its arrays do not match")
     return found
 
 
@@ -120,7 +122,7 @@ def _fits(found: Answers) -> bool:
 
 
 def alike(arrays: Mapping[str, np.ndarray]) -> list[list[str]]:
-    """The operators by groups, those together that have the same numbers."""
+    """Group the operators whose values are equal."""
     groups: list[list[str]] = []
     for operator, array in arrays.items():
         group = next((group for group in groups if np.array_equal(arrays[group[0]], array)), None)

@@ -1,4 +1,4 @@
-"""Who listens to a run: the console, the metrics, the checkpoints ... each a Callback in the list that the loop has."""
+"""Callbacks of the training loop. The console, the metrics and the checkpoints are callbacks."""
 
 from __future__ import annotations
 
@@ -19,50 +19,51 @@ class Contestant:
     learner: Learner
     epochs: list[Epoch] = field(default_factory=list)
     tested: Tested | None = None
-    """The result on the test images, where validation images were held back; None before the end."""
+    """The result on the test images if validation images were held back; None before the end."""
     activation: Activation | None = None
-    """The operator itself, where something may ask about it."""
+    """The operator object, for callbacks that need it."""
 
 
 @dataclass
 class Position:
-    """Where a run is: which operator is being trained, in which epoch, and how many of its iterations are done."""
+    """The position of a run: the operator being trained, its epoch and the number of completed iterations."""
 
     contestant: Contestant
     turn: int
-    """The contestant's number."""
+    """The index of the contestant."""
     epoch: int
     iterations: int
-    """How many an epoch has."""
+    """The number of iterations per epoch."""
     done: int = 0
     seconds: float = 0.0
     """Seconds of training in this epoch so far."""
 
 
 class Callback:
-    """Listens to a run, between the parts of it that are timed.
+    """The base of callbacks. They are called outside the timed parts of a run.
 
-    The loop calls its callbacks in the order of the list, and changes `position` as it goes on. An exception ends the
-    run. Methods that are not overridden do nothing.
+    The loop calls its callbacks in list order and updates `position`. An exception ends the run. Methods that are not
+    overridden do nothing.
     """
 
     every: int | None = None
-    """`piece` is called after this many iterations of each epoch, twice as many ... and perhaps in between."""
+    """`piece` is called at least at every multiple of this many iterations of an epoch."""
 
     def begin(self, position: Position) -> None:
-        """A contestant begins an epoch, or goes on with one."""
+        """A contestant begins or resumes an epoch."""
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
-        """The loss and the accuracy of the last iteration that was done; at iterations 0, `log_every` ..."""
+        """Called at iterations 0, `log_every`, 2 * `log_every`, ... with the loss and accuracy of the last
+        iteration."""
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        """Some more iterations are done, with these losses and accuracies. No update is half done now."""
+        """Called after some iterations, with their losses and accuracies. No update is in progress."""
 
     def test(self, position: Position) -> None:
-        """A contestant has done all iterations of an epoch, and is about to be tested."""
+        """A contestant has finished the iterations of an epoch and is about to be tested."""
 
     def epoch(self, position: Position, result: Epoch) -> None:
-        """A contestant has finished an epoch and was tested."""
+        """A contestant has finished and tested an epoch."""
 
     def end(self) -> None:
-        """The run is over, or an exception was raised."""
+        """The run has ended, normally or by an exception."""

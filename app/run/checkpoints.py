@@ -1,4 +1,4 @@
-"""Checkpoints of a run: files from which it goes on, bit for bit, whatever ended it."""
+"""Checkpoints: files from which a run resumes with bitwise identical results."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ KIND, VERSION = "opsmith.checkpoint", 1
 
 
 class Checkpoint(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A run between two iterations."""
+    """The state of a run between two iterations."""
 
     start: Start
-    """Where it goes on."""
+    """Where to resume."""
     config: dict[str, Any]
     operators: dict[str, str | None]
-    """Of each operator, the hash of its source, if it has one."""
+    """The hash of each operator's source, if it has one."""
     data: str
-    """What tells the data set from others."""
+    """The fingerprint of the data set."""
     metrics: np.ndarray
-    """The bytes of metrics.jsonl."""
+    """The size of metrics.jsonl in bytes."""
     learners: dict[str, dict[str, np.ndarray]]
     """The state of each operator's network."""
     random_state: dict[str, np.ndarray] = msgspec.field(name="elsewhere")
-    """The state of the generators of NumPy and Python, which a user's operator may draw from."""
+    """The state of the global random generators of NumPy and Python, which a user's operator may use."""
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write the file; it is there once it is whole, and on the disk."""
+    """Write the file atomically and flush it to the disk."""
     fields = {field.encode_name: getattr(checkpoint, field.name) for field in msgspec.structs.fields(Checkpoint)}
     save({"kind": KIND, "version": VERSION, **fields}, path)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """What was written so; a FileError for anything else, and another AppError for one of another release."""
+    """Read a checkpoint. Raises FileError if the file is not one, and AppError if another release wrote it."""
     if not path.is_file():
         raise FileError(f"{path} is no file")
     try:
@@ -62,7 +62,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     if kind != KIND:
         raise FileError(f"{path} is no checkpoint")
     if version != VERSION:
-        raise AppError(f"{path} has version {version} of its format, and this release reads {VERSION}")
+        raise AppError(f"{path} has format version {version}; this release reads version {VERSION}")
     try:
         return msgspec.convert(data, Checkpoint)
     except msgspec.ValidationError as error:
@@ -70,7 +70,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 class RunState:
-    """What of a run is kept in checkpoints, and how it is taken over from one."""
+    """Captures the state of a run for checkpoints and restores it."""
 
     def __init__(
         self, config: Config, dataset: Dataset, sources: dict[str, str | None], contestants: Sequence[Contestant]
@@ -81,7 +81,7 @@ class RunState:
         self._operators = sources
 
     def checkpoint(self, start: Start, metrics: bytes) -> Checkpoint:
-        """All that the run depends on now, copied."""
+        """Copy everything that the rest of the run depends on."""
         return Checkpoint(
             start=start,
             config=msgspec.to_builtins(with_absolute_paths(self._config)),
@@ -93,9 +93,9 @@ class RunState:
         )
 
     def restore(self, found: Checkpoint) -> None:
-        """Go to where the run was; an error where it would not go on as it would have then."""
+        """Restore the run to a checkpoint. Raises an error if it would not continue as it would have then."""
         if found.data != self._data:
-            raise AppError("the images are not those that the run was begun with; see data.source in its config.yaml")
+            raise AppError("the images differ from those at the start of the run; see data.source in its config.yaml")
         metrics = found.metrics.tobytes()
         try:
             for contestant in self._contestants:
@@ -109,7 +109,7 @@ class RunState:
 
 
 def data_hash(dataset: Dataset) -> str:
-    """Tells data sets apart by their labels and some of their images, as all of them would take long to read."""
+    """Hash the labels and a sample of the images; hashing all images would be slow."""
     digest = hashlib.sha256()
     for images, labels in (
         (dataset.train_images, dataset.train_labels),
@@ -121,19 +121,19 @@ def data_hash(dataset: Dataset) -> str:
 
 
 def _epochs(metrics: bytes, operator: str) -> list[Epoch]:
-    """The epochs that an operator's network has finished, from the lines that tell of them."""
+    """Return the finished epochs of an operator from the lines of the metrics."""
     found = [events.parsed(line, "the metrics of the checkpoint") for line in metrics.splitlines()]
     return [event for event in found if isinstance(event, Epoch) and event.operator == operator]
 
 
 FOLDER = "checkpoints"
 _KEPT = 3
-"""The newest, and those that stand in for it where it is damaged."""
+"""The number of checkpoints to keep: the newest, and older ones in case it is damaged."""
 _NAME = re.compile(r"(\d{6,})\.safetensors")
 
 
 class Checkpoints(Callback):
-    """Writes one after every so many iterations, after each epoch of all contestants, and where a run is stopped."""
+    """Writes checkpoints periodically, after each epoch of all contestants, and when a run is stopped."""
 
     def __init__(
         self,
@@ -161,12 +161,12 @@ class Checkpoints(Callback):
         self._number += 1
         write_checkpoint(_path(self._folder, self._number), self._make(start))
         for number in _numbers(self._folder)[:-_KEPT]:
-            with contextlib.suppress(OSError):  # one too many does no harm
+            with contextlib.suppress(OSError):  # an extra checkpoint is harmless
                 _path(self._folder, number).unlink()
 
 
 def newest(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """Return the last undamaged checkpoint of a run; None if there is none. `say` reports damaged ones."""
+    """Return the newest undamaged checkpoint of a run, or None. `say` reports damaged ones."""
     numbers = _numbers(run / FOLDER)
     for number in reversed(numbers):
         try:
@@ -174,9 +174,7 @@ def newest(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
         except FileError as error:
             say(f"note: a checkpoint cannot be used, so the one before it is: {error}")
     if numbers:
-        raise FileError(
-            f"none of the checkpoints in {run / FOLDER} can be used; remove that folder to let the run begin anew"
-        )
+        raise FileError(f"no checkpoint in {run / FOLDER} is usable; remove that folder to restart the run")
     return None
 
 
@@ -185,7 +183,7 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def _numbers(folder: Path) -> list[int]:
-    """Those of the checkpoints that are there, in order."""
+    """The numbers of the existing checkpoints, in order."""
     try:
         names = [path.name for path in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
@@ -194,7 +192,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def random_state() -> dict[str, np.ndarray]:
-    """The state of the generators of NumPy and Python that the whole process shares."""
+    """Return the state of the global random generators of NumPy and Python."""
     _, keys, place, has_spare, spare = np.random.get_state()
     _, words, gauss = random.getstate()
     return {
@@ -206,13 +204,13 @@ def random_state() -> dict[str, np.ndarray]:
 
 
 def restore_random_state(found: Mapping[str, np.ndarray]) -> None:
-    """Set the generators to such a state."""
+    """Restore the global random generators."""
     try:
         place, has_spare, spare = found["numpy.rest"].tolist()
         if not 0 <= place <= len(found["numpy"]):
-            raise ValueError(f"place {place}")  # NumPy believes it
+            raise ValueError(f"place {place}")  # NumPy does not validate it
         gauss = found["python.rest"].tolist()
         np.random.set_state(("MT19937", found["numpy"], int(place), int(has_spare), spare))
         random.setstate((3, tuple(found["python"].tolist()), gauss[0] if gauss else None))
     except (KeyError, ValueError, TypeError) as error:
-        raise FileError(f"the state of random numbers cannot be taken over: {error}") from error
+        raise FileError(f"cannot restore the state of the random generators: {error}") from error

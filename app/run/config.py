@@ -1,7 +1,7 @@
-"""Everything that a training run can be told, with its defaults, limits and the two ways to say it.
+"""The configuration of a training run: options, defaults, limits, YAML files and overrides.
 
-A YAML file is laid over the defaults, then each `key=value` of the command line over that; after every layer
-the whole is checked, so that an error can name the layer that brought it in.
+A YAML file overrides the defaults, and each `key=value` of the command line overrides the file. The configuration is
+validated after every layer, so that an error can name the layer that caused it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from app.run.layers import Count, Dense, Dropout, LayerConfig, Share
 from app.run.options import CONFIGS
 from app.run.yaml_text import Document
 
-# What each description says is what an error tells the user to expect.
+# Errors quote these descriptions as what is expected.
 Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
 Bytes = Annotated[int, Meta(ge=0, description="a whole number of bytes, of at least 0")]
 Held = Annotated[int, Meta(ge=0, description="a whole number of images, of at least 0")]
@@ -39,7 +39,7 @@ Layers = Annotated[
     tuple[LayerConfig, ...],
     Meta(description="a list of layers, such as [{type: conv, channels: 6, kernel: 5}, {type: dense, units: 84}]"),
 ]
-Interval = Annotated[  # of a variable length, as msgspec.inspect may crash on tuple[float, float]
+Interval = Annotated[  # variable length, because msgspec.inspect may crash on tuple[float, float]
     tuple[Number, ...],
     Meta(min_length=2, max_length=2, description="two numbers in a list, the lower first, such as [-1, 1]"),
 ]
@@ -63,7 +63,7 @@ Operators = Annotated[tuple[Activation, ...], Meta(description="a list of operat
 
 
 class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which images are trained on and how their pixels are scaled."""
+    """The training images and the scaling of their pixels."""
 
     source: Source = "auto"
     sources: Origins = SOURCES
@@ -73,7 +73,7 @@ class DataConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The layers between the pixels and the ten classes: dense ones by their widths, or layers of any kind."""
+    """The layers between the pixels and the ten classes: widths of dense layers, or a list of layers of any kind."""
 
     hidden: Widths = (100,)
     layers: Layers | None = None
@@ -83,7 +83,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     @property
     def all_layers(self) -> tuple[LayerConfig, ...]:
-        """The layers that are listed; else for each width a dense one, followed by dropout where that is wanted."""
+        """Return the listed layers, or else a dense layer for each width, followed by dropout if enabled."""
         if self.layers is not None:
             return self.layers
         dropout = (Dropout(share=self.dropout),) if self.dropout else ()
@@ -91,7 +91,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the weights are improved, and how often that is reported."""
+    """The optimiser, its schedule and the reporting interval."""
 
     epochs: Count = 5
     batch_size: Count = 256
@@ -108,7 +108,7 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the ranks that mpiexec started share the work."""
+    """How the ranks started by mpiexec share the work."""
 
     shape: Literal["none", "allreduce", "pserver"] = "none"
     bucket: Bytes = 65536
@@ -116,7 +116,7 @@ class DistConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One training run."""
+    """The configuration of one training run."""
 
     seed: Seed = 0
     data: DataConfig = DataConfig()
@@ -126,7 +126,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     sparse: Literal["auto", "off"] = "auto"
     baseline: Activation | None = "relu"
     check: Check = True
-    """Whether a wrong gradient of a custom operator ends the run before training; it is said alone with "warn"."""
+    """Whether a wrong gradient of a custom operator ends the run before training. "warn" only prints a warning."""
     costs: Switch = True
     report: Switch = True
     dist: DistConfig = DistConfig()
@@ -134,10 +134,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class CompareConfig(Config, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A comparison: which operators are trained, with how many seeds, and how."""
+    """The configuration of a comparison: operators, number of seeds and training options."""
 
     operators: Operators | None = None
-    """The others are held against the first; None stands for the baseline and the activation."""
+    """The others are compared with the first; None means the baseline and the activation."""
     seeds: Count = 5
 
 
@@ -145,12 +145,12 @@ C = TypeVar("C", bound=Config)
 
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
-    """The configuration in a YAML file, changed by overrides such as `train.epochs=3`."""
+    """Load the configuration in a YAML file and apply overrides such as `train.epochs=3`."""
     return _load(Config(), path, overrides)
 
 
 def load_compare_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> CompareConfig:
-    """The configuration of a comparison. The YAML file need not have operators and seeds of its own."""
+    """Load the configuration of a comparison. Operators and seeds are optional in the YAML file."""
     return _load(CompareConfig(), path, overrides)
 
 
@@ -165,9 +165,10 @@ def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) ->
 def load_kept_config(
     path: Path, overrides: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
 ) -> Config:
-    """The configuration that a run kept in its folder: its paths are absolute, or those of the command that ran it.
+    """Load the configuration stored in a run's folder. Its paths are absolute or relative to the original working
+    folder.
 
-    An earlier release may have written it. `say` reports settings that no longer exist.
+    It may come from an earlier release; `say` reports settings that no longer exist.
     """
     document = _read(str(path))
     if former := former_settings(document.data):
@@ -181,7 +182,7 @@ def load_kept_config(
 
 
 def with_settings(config: C, settings: Mapping[str, Any], where: str) -> C:
-    """A configuration changed by keyword arguments: a key may stand without its section, as `epochs` does."""
+    """Apply keyword arguments to a configuration. A key such as `epochs` may omit its section."""
     home = {
         inner.name: field.name
         for field in msgspec.structs.fields(Config)
@@ -202,14 +203,14 @@ def _overridden(config: C, overrides: Sequence[str]) -> C:
 
 
 def dump_config(config: Config) -> str:
-    """The YAML that `load_config` reads back to an equal configuration."""
+    """Return YAML that `load_config` reads back as an equal configuration."""
     return yaml_text.write(msgspec.to_builtins(config))
 
 
 def with_absolute_paths(config: Config) -> Config:
-    """The same configuration, as it is kept in the folder of a run: it means the same wherever it is read from.
+    """Return the configuration with absolute paths, for storing in the folder of a run.
 
-    Operators in files keep their names, as these are what the run's metrics and tables call them.
+    Operators in files keep their names, because the run's metrics and tables use them.
     """
     data = config.data
     source = data.source if data.source in _NO_FOLDERS else _absolute(data.source)
@@ -227,7 +228,7 @@ def _absolute(path: str) -> str:
 
 
 def _found_from(data: Any, folder: Path) -> Any:
-    """The data of a YAML file, with the paths in it, which start from the file's folder, as paths from here."""
+    """Resolve the paths in the data of a YAML file, which are relative to the file's folder."""
     if not isinstance(data, dict):
         return data
     model, images = data.get("model"), data.get("data")
@@ -244,7 +245,7 @@ def _found_from(data: Any, folder: Path) -> Any:
 
 
 def _from(path: Any, folder: Path, must_exist: bool = False) -> Any:
-    """Return a path relative to `folder` as one from here; other values are left to later checks."""
+    """Convert a path relative to `folder` to one relative to the working folder; later checks reject other values."""
     if not isinstance(path, str) or not path.strip() or path in _NO_FOLDERS or path.startswith("~"):
         return path
     if os.path.isabs(path) or folder in (Path(), Path.cwd()):
@@ -252,8 +253,8 @@ def _from(path: Any, folder: Path, must_exist: bool = False) -> Any:
     found = os.path.abspath(folder / path)
     if must_exist and not os.path.exists(found) and os.path.exists(path):
         raise ConfigError(
-            f"the path {path} in a YAML file in {folder} starts from that folder, where there is no such file. "
-            f"For the one in the working folder, write {os.path.relpath(path, folder)}"
+            f"the path {path} in a YAML file in {folder} is relative to that folder, where the file does not exist. "
+            f"For the file in the working folder, write {os.path.relpath(path, folder)}"
         )
     here = os.path.relpath(found)
     return found if here.startswith(os.pardir) else here
@@ -267,12 +268,12 @@ def _operator_from(name: Any, folder: Path) -> Any:
 
 
 def operators_of(config: Config) -> list[str]:
-    """The operators that a run compares: the configuration's own, and the baseline if that is another."""
+    """Return the operators that a run compares: the activation, and the baseline if it differs."""
     return list(dict.fromkeys(operator for operator in (config.model.activation, config.baseline) if operator))
 
 
 def operators_typed(overrides: Sequence[str]) -> list[str]:
-    """The operators that overrides name: these alone are the word of who typed them."""
+    """Return the operators that overrides name. Only these were typed by the user."""
     found: list[Any] = []
     for override in overrides:
         data = _read_override(override).data
@@ -284,7 +285,7 @@ def operators_typed(overrides: Sequence[str]) -> list[str]:
 
 
 def config_name(path: str | os.PathLike[str]) -> str:
-    """What a run of this file is called: its stem, less anything that could lead out of a folder."""
+    """Return the name of a run of this file: its stem without path separators."""
     return re.sub(r"[^\w.-]+", "-", Path(path).stem).strip(".-") or "run"
 
 
@@ -314,7 +315,7 @@ def _read_override(override: str) -> Document:
 
 
 def _changed(config: C, change: Document) -> C:
-    """`config` with one layer of plain data laid over it, checked."""
+    """Apply one layer of plain data to `config` and validate the result."""
     change, kind = without_former(change), type(config)
     data = _laid_over(msgspec.to_builtins(config), change.data)
     for section, key in _NONE_IS_NULL:
@@ -330,7 +331,7 @@ def _changed(config: C, change: Document) -> C:
         problem_at, reason = _lost_in_float32(changed)
         if not problem_at:
             return changed
-    from app.run import config_errors  # costs time, and is needed only now
+    from app.run import config_errors  # slow to compute, needed only for errors
 
     unknown = config_errors.unknown_key(change.data, kind)
     if unknown is not None:
@@ -345,11 +346,11 @@ _NONE_IS_NULL = (
     ("train", "checkpoint_every"),
     ("train", "clip_norm"),
 )
-"""Settings that may be null and can be no text, so that `none` is taken for it."""
+"""Settings that may be null and are never text; `none` means null there."""
 
 
 def _lost_in_float32(config: Config) -> tuple[str, str]:
-    """The path of a number that networks, which compute in float32, could not use, and why; two empty texts if none."""
+    """Return the path of a number outside the range of float32 and the reason, or two empty strings."""
     train, (low, high) = config.train, config.data.pixel_range
     shares = {"$.model.dropout": config.model.dropout}
     for number, layer in enumerate(config.model.layers or ()):
@@ -370,7 +371,7 @@ def _lost_in_float32(config: Config) -> tuple[str, str]:
             used = np.float32(value)
             if not used < most or (used == 0) != (value == 0):
                 return f"$.train.{name}", f"; in float32, in which it is used, it is {used:g}"
-        # As a network scales its pixels
+        # as the network scales its pixels
         grey = np.arange(256, dtype=np.float32) * np.float32((high - low) / 255) + np.float32(low)
         if not np.isfinite(grey).all():
             return "$.data.pixel_range", "; in float32, in which pixels are scaled, it is too wide"
@@ -381,14 +382,14 @@ def _lost_in_float32(config: Config) -> tuple[str, str]:
 
 def _laid_over(base: Any, change: Any) -> Any:
     if isinstance(base, dict) and change is None:
-        return base  # a section whose every line is commented out
+        return base  # a section with all lines commented out
     if isinstance(base, dict) and isinstance(change, dict):
         return base | {key: _laid_over(base.get(key), value) for key, value in change.items()}
     return change
 
 
 def _path_in(message: str) -> str:
-    """msgspec says "Expected `int`, got `str` - at `$.train.epochs`", and no path when it is the root."""
+    """Extract the path from msgspec's "Expected `int`, got `str` - at `$.train.epochs`"; the root has no path."""
     path = re.search(r" - at `(\$[^`]*)`$", message)
     return path[1] if path else "$"
 

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in its author's words: where, what was found, what is allowed."""
+"""Error messages for configurations: where the error is, what was found, and what is allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.run import layers
 
 
 def unknown_key(data: Any, struct: type[msgspec.Struct], path: str = "$") -> tuple[str, str] | None:
-    """The path of the first key in `data` that `struct` and the structs in it do not have, and a description."""
+    """Return the path of the first key in `data` that is unknown to `struct` or a nested struct, and a description."""
     if not isinstance(data, dict):
         return None
     fields = {field.name: field.type for field in msgspec.structs.fields(struct)}
@@ -39,7 +39,7 @@ def unknown_key(data: Any, struct: type[msgspec.Struct], path: str = "$") -> tup
 
 
 def wrong_value(data: Any, struct: type[msgspec.Struct], path: str) -> str:
-    """Describes the value at `path` (such as `$.model.hidden[0]`) and what `struct` allows there."""
+    """Describe the value at `path` (such as `$.model.hidden[0]`) and what `struct` allows there."""
     allowed: Any = inspect.type_info(struct)
     for step in path.replace("[", ".").replace("]", "").split(".")[1:]:
         allowed = _inner(_meant(allowed, data), step)
@@ -54,12 +54,12 @@ def wrong_value(data: Any, struct: type[msgspec.Struct], path: str) -> str:
 
 
 def _as_written(path: str) -> str:
-    """`train.epochs`, as on a command line, for `$.train.epochs`."""
+    """Convert `$.train.epochs` to `train.epochs`, as on a command line."""
     return path.removeprefix("$.")
 
 
 def found(value: Any) -> str:
-    """A value as its author knows it."""
+    """Format a value as it is written in YAML."""
     if value is None:
         return "nothing (null)"
     if isinstance(value, bool):
@@ -70,13 +70,13 @@ def found(value: Any) -> str:
 
 
 def nearest_of(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was probably meant to be."""
+    """Return the known word closest to `word`."""
     matches = difflib.get_close_matches(word[:60].lower(), list(known), n=1)
     return matches[0] if matches else None
 
 
 def _in_a_section(key: str, fields: dict[str, Any]) -> str | None:
-    """`train.epochs` for a plain `epochs`."""
+    """Return `train.epochs` for a plain `epochs`."""
     dotted = {
         inner.name: f"{name}.{inner.name}"
         for name, kind in fields.items()
@@ -96,12 +96,12 @@ def _shown_key(key: str) -> str:
 
 
 def _inner(kind: Any, step: str) -> Any:
-    """The type one step further down the path."""
+    """Return the type one step further down the path."""
     if isinstance(kind, inspect.Metadata):
         kind = kind.type
     if isinstance(kind, inspect.StructType):
         return next(field.type for field in kind.fields if field.name == step)
-    if isinstance(kind, inspect.UnionType):  # of the types that are listed one alone has parts, but for layers
+    if isinstance(kind, inspect.UnionType):  # only one of the types in a union has parts, except for layers
         if step == "type":
             return inspect.LiteralType(tuple(layers.KINDS))
         kinds = [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
@@ -110,7 +110,7 @@ def _inner(kind: Any, step: str) -> Any:
 
 
 def _meant(kind: Any, data: Any) -> Any:
-    """Of a union of layers the one that the data names; any other type as it is."""
+    """Return the member of a union of layers that the data names; return any other type unchanged."""
     if isinstance(kind, inspect.UnionType) and isinstance(data, dict):
         for one in kind.types:
             if isinstance(one, inspect.StructType) and one.tag == data.get("type"):
@@ -119,7 +119,7 @@ def _meant(kind: Any, data: Any) -> Any:
 
 
 def _of_layer(data: Any, kind: Any) -> str | None:
-    """What is wrong with a layer as a whole; None where it is something else that is wrong."""
+    """Describe an error in a layer as a whole; None if the error is elsewhere."""
     if not isinstance(kind, inspect.UnionType) or not any(isinstance(one, inspect.StructType) for one in kind.types):
         return None
     if not isinstance(data, dict) or "type" not in data:

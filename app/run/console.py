@@ -1,4 +1,4 @@
-"""What a run says: lines for people, with live ones on a terminal; the end alone; or JSON for programs."""
+"""Console output of a run: text with live lines on a terminal, only the result (`Quiet`), or JSON."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from app.run.live import LiveLines, Progress, can_draw, columns_of
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 COMPILING = "Compiling (first time, kept in .cache):"
 _PATIENCE = 1.5
-"""Seconds that something may take before it is said what takes so long."""
+"""Seconds before the console prints what it is waiting for."""
 
 
 class Console(Callback):
-    """Lines on standard output. On a terminal a live line for each operator takes the place of the reports."""
+    """Prints lines to standard output. On a terminal, a live line per operator replaces the periodic reports."""
 
     def __init__(self) -> None:
         self._live = LiveLines() if _can_show_live_lines() else None
@@ -39,23 +39,23 @@ class Console(Callback):
         self._wait: _Wait | None = None
 
     def say(self, text: str) -> None:
-        """Lines of their own, above the live ones; broken between words where a terminal is narrow."""
+        """Print lines above the live ones, wrapped to the width of the terminal."""
         columns = self.columns
         lines = escaped(text).split("\n")
         print("\n".join(lines if columns is None else [part for line in lines for part in _broken(line, columns)]))
         sys.stdout.flush()
 
     def warn(self, text: str) -> None:
-        """Something went wrong that does not end the run."""
+        """Print a warning. The run continues."""
         self.say(text)
 
     def alarm(self, text: str) -> None:
-        """Something is wrong that nobody should miss."""
+        """Print a prominent warning."""
         alarm(text, sys.stdout)
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Say what is done in the block if it takes more than a second, and then how long it took."""
+        """Print what the block does if it takes more than a second, and then its duration."""
         wait = _Wait(self, what)
         try:
             yield
@@ -65,7 +65,7 @@ class Console(Callback):
     def start_training(
         self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "", tested_on: str = "test"
     ) -> None:
-        """These operators begin to train. With a title it is one seed of several, of which each epoch is not said."""
+        """Training of these operators begins. With a title it is one seed of several, and epochs are not printed."""
         self._width, self._epochs = max(map(len, operators)), epochs
         self._progress = {operator: Progress(epochs, batch_size) for operator in operators}
         self._every_epoch = not title
@@ -74,7 +74,7 @@ class Console(Callback):
             self.say(title)
 
     def end_seed(self, entered: Sequence[Contestant], tested_on: str = "test") -> None:
-        """All operators were trained with one seed of several."""
+        """All operators have been trained with one of several seeds."""
         width = max(len(contestant.operator) for contestant in entered)
         for contestant in entered:
             seconds = statistics.median(epoch.seconds for epoch in contestant.epochs)
@@ -82,15 +82,15 @@ class Console(Callback):
             self.say(f"  {contestant.operator:{width}}  {accuracy}  {seconds:.3f} s per epoch")
 
     def record(self, event: Event) -> None:
-        """An event was written to the metrics."""
+        """Print an event that was written to the metrics."""
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
-        """Say how the run ended, as words and as data, and where it is kept."""
+        """Print the outcome, given as text and as data, and the folder of the run."""
         self.say(f"\n{text}\n\nThe run is in {folder}/")
 
     @property
     def columns(self) -> int | None:
-        """How wide the terminal is, if it is one."""
+        """The width of the terminal, or None."""
         return columns_of(sys.stdout)
 
     # As a callback
@@ -150,7 +150,7 @@ class Console(Callback):
 
 
 class _Wait:
-    """Says what is being waited for, once it has taken a second, and in the end how long it took."""
+    """Prints what is being waited for after a second, and its duration at the end."""
 
     def __init__(self, console: Console, what: str):
         self._console, self._what = console, what
@@ -161,7 +161,7 @@ class _Wait:
 
     def _say(self) -> None:
         self._said.set()
-        with suppress(OSError, ValueError):  # the next line, which is printed in the main thread, meets the same
+        with suppress(OSError, ValueError):  # the next line printed in the main thread raises the same error
             self._console.say(f"{self._what} ...")
 
     def end(self) -> None:
@@ -172,7 +172,7 @@ class _Wait:
 
 
 class Quiet(Console):
-    """The end of a run alone, and what goes wrong."""
+    """Prints only the outcome of a run and warnings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,14 +195,14 @@ class Quiet(Console):
 
 
 class Silent(Quiet):
-    """What goes wrong alone: for a program, which is given the result."""
+    """Prints only warnings, for calls from Python, which return the result."""
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
-        """The result says it."""
+        """Print nothing: the caller has the result."""
 
 
 class Json(Quiet):
-    """An object a line: those of metrics.jsonl as they are written, then one for the end of the run."""
+    """Prints a JSON object per line: each line of metrics.jsonl, then one for the outcome."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ class Json(Quiet):
 
 @contextmanager
 def console(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
-    """The console that the command line asks for. Beside JSON, whatever else is printed goes to standard error."""
+    """Return the console for the command line's options. With JSON, all other output goes to standard error."""
     if not as_json:
         yield Quiet() if quiet else Console()
         return
@@ -227,17 +227,18 @@ def console(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
 
 
 def _can_show_live_lines() -> bool:
-    """Whether standard error can, and standard output does not come to the same screen by a way of its own."""
+    """Return whether standard error supports live lines and standard output does not share its screen through a
+    pipe."""
     if not can_draw(sys.stderr):
         return False
     try:
         return not stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
-    except (OSError, ValueError):  # what is no file of the system's
+    except (OSError, ValueError):  # not a file of the operating system
         return True
 
 
 def _broken(line: str, columns: int) -> list[str]:
-    """A line as those that a terminal has room for; those after the first are indented."""
+    """Wrap a line to the width of the terminal; continuation lines are indented."""
     if len(line) <= columns:
         return [line]
     return textwrap.wrap(line, columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

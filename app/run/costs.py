@@ -1,4 +1,4 @@
-"""What operators cost alone: the time of a call, forward and backward, against the size of the array."""
+"""The time of one forward and backward call of an operator by itself, as a function of the array size."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from app.static import data
 from app.tensor import Tensor
 
 Go = Callable[[], tuple[float, float]]
-"""Runs both passes once; gives the seconds of each."""
+"""Runs both passes once and returns the seconds of each."""
 
 Calls = Sequence[Callable[[], Any]]
 
 
 class TimedOperator:
-    """An operator between two layers of a width, without the layers."""
+    """An operator with inputs as between two layers, without the layers."""
 
     def __init__(self, activation: Activation, engine: str, width: int):
         self.name = activation.name
@@ -38,7 +38,7 @@ class TimedOperator:
             self._prepare = _InPrograms(activation, width, native=engine == "compiled").on
 
     def on(self, x: np.ndarray, dy: np.ndarray) -> Go:
-        """Both passes on these numbers, with everything compiled. Others may be put into x between its runs."""
+        """Return a function that runs both compiled passes on these values. `x` may be overwritten between runs."""
         return self._prepare(x, dy)
 
 
@@ -62,7 +62,7 @@ def _eagerly(activation: Activation) -> Callable[[np.ndarray, np.ndarray], Go]:
 
 
 class _InPrograms:
-    """The forward pass and the backward pass as a Program each, cut apart where a network would have more layers."""
+    """The forward and backward passes as separate Programs, split where a network would have more layers."""
 
     def __init__(self, activation: Activation, width: int, native: bool):
         whole, startup = Program(), Program()
@@ -102,7 +102,7 @@ class _InPrograms:
 
 
 def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) -> tuple[Program, list[str]]:
-    """Some operators of a Program as one of their own, and the names of what these take from the others."""
+    """Extract some operators of a Program into a new one, and return the names of its inputs."""
     program = whole.clone_without_operators()
     block = program.global_block()
     block.ops = [op.copied_into(block) for op in operators]
@@ -115,14 +115,14 @@ def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) ->
 
 
 class _Way:
-    """A Program on its way through an engine."""
+    """A Program prepared for an engine."""
 
     def __init__(self, program: Program, fetch: Sequence[str], native: bool):
         self._program, self._fetch = program, fetch
         self._native = _compiled(program, fetch) if native else None
 
     def calls(self, feed: dict[str, Any], scope: Scope) -> tuple[Calls, dict[str, Any]]:
-        """The calls that a run is, and the values that one left."""
+        """Return the calls of one run, and the values that a run produced."""
         data = [name for name, v in self._program.global_block().vars.items() if v.is_data]
         fed = {name: feed[name] for name in data if name in feed}
         if self._native is not None:
@@ -140,8 +140,8 @@ def _call(op: Operator, values: Values) -> Callable[[], None]:
 
 
 def _compiled(program: Program, fetch: Sequence[str]) -> Any:
-    """The native form of a Program, in parts; None where it has none, and the reference engine runs it."""
-    from numba.core import config  # imported late, as Numba takes a while
+    """Return the native steps of a Program; None if it must run on the reference engine."""
+    from numba.core import config  # imported late because Numba is slow to import
 
     from app.engine.compiled.program import CompiledProgram
     from app.engine.compiled.shapes import UnknownSizeError
@@ -157,7 +157,7 @@ SIZES = (1_000, 4_000, 16_000, 64_000, 250_000)
 SECONDS = 0.1
 COMPARED_SIZES, COMPARED_SECONDS = (*SIZES, 1_000_000), 0.3
 LEAST, MOST = 3, 50
-"""How often each operator is run on each array, whatever time there is."""
+"""The minimum number of runs per operator and array, regardless of the time limit."""
 
 
 def operator_costs(
@@ -168,10 +168,10 @@ def operator_costs(
     seconds: float = SECONDS,
     check: Callable[[], None] = lambda: None,
 ) -> Iterator[Cost]:
-    """Time operators through an engine, on one thread and in turns, in about so many seconds each.
+    """Time operators through an engine, on one thread and in turns, for about the given number of seconds each.
 
-    The arrays have rows of `width` numbers and about as many numbers as `sizes` says. An operator that would take too
-    long for the larger ones is left out there. `check` is called wherever one may stop.
+    The arrays have rows of `width` elements and about `sizes` elements in total. An operator that would take too long
+    on the larger arrays is skipped there. `check` is called where the measurement may be interrupted.
     """
     subjects = [TimedOperator(activation, engine, width) for activation in activations]
     numbers = np.random.default_rng(0).standard_normal((max(1, round(max(sizes) / width)), width), np.float32)
@@ -188,9 +188,8 @@ def operator_costs(
 def _taken(
     subjects: Sequence[TimedOperator], numbers: np.ndarray, rows: int, seconds: float, check: Callable[[], None]
 ) -> list[list[tuple[float, float]]]:
-    """The seconds that both passes took each time, of each operator.
-
-    They are given other numbers each time, as in training: a processor learns how a function branches on the same ones.
+    """Return the seconds of both passes in each run of each operator. Each run gets new values, as in training: with
+    the same values, branch prediction would make the calls faster.
     """
     x, dy = np.array(numbers[:rows]), np.array(numbers[-rows:])
     goes = [subject.on(x, dy) for subject in subjects]
@@ -216,9 +215,9 @@ def measure_costs(
     sizes: Sequence[int] = SIZES,
     seconds: float = SECONDS,
 ) -> list[Cost]:
-    """What the operators of a run cost alone, at the width of its first hidden layer; an event is recorded of each.
+    """Measure the cost of each operator of a run at the width of its first hidden layer, and record an event for each.
 
-    The run has ended well by then: what a user's operator raises now is told, and no reason to call it a failure.
+    The run has already succeeded: an error raised by a user's operator is reported, but does not fail the run.
     """
     costs: list[Cost] = []
     width = width_of(config.model.all_layers)

@@ -1,4 +1,4 @@
-"""The events of a run, each a line of metrics.jsonl: written and read as the same types."""
+"""The events of a run: types for writing and reading the lines of metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from app.files import open_file
 METRICS = "metrics.jsonl"
 
 Number = float | None
-"""A figure that may be NaN or infinite; JSON has neither, so it is written, and read again, as None."""
+"""A number that is written to JSON, and read back, as None if it is NaN or infinite."""
 Index = Annotated[int, Meta(ge=0, le=10**12)]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event"):
-    """What is recorded while a run goes on. Its kind is the key `event` of its line."""
+    """The base of events recorded during a run. The key `event` of a line holds its kind."""
 
 
 class Data(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a run was trained and tested on."""
+    """The training and test data of a run."""
 
     origin: str
     verified: bool
@@ -35,11 +35,11 @@ class Data(msgspec.Struct, frozen=True, omit_defaults=True):
     test: Index
     shape: list[Index]
     validation: Index = 0
-    """How many training images were held back, on which networks were tested after every epoch."""
+    """The number of training images held back for validation after every epoch."""
 
 
 class Start(Event, frozen=True, tag="start"):
-    """On what machine and data a run began, and how the engine runs each operator's network."""
+    """The machine and the data of a run, and how the engine runs each operator's network."""
 
     at: str
     machine: dict[str, str]
@@ -48,7 +48,7 @@ class Start(Event, frozen=True, tag="start"):
 
 
 class Checked(Event, frozen=True, tag="checked"):
-    """What was found about the gradient of an operator before training; see `app.checking.before_training`."""
+    """The result of checking an operator's gradient before training; see `app.checking.before_training`."""
 
     operator: str
     state: str
@@ -69,7 +69,7 @@ class Iteration(Event, frozen=True, tag="iteration"):
 class Epoch(Event, frozen=True, tag="epoch"):
     """The training time of an epoch, and the accuracy and loss of the network after it.
 
-    They are over the test images, or over the validation images where some were held back.
+    They are measured on the test images, or on the validation images if some were held back.
     """
 
     operator: str
@@ -86,7 +86,7 @@ class Epoch(Event, frozen=True, tag="epoch"):
 
 
 class Tested(Event, frozen=True, tag="tested"):
-    """The test accuracy and loss of a trained network, whose epochs were tested on validation images."""
+    """The test accuracy and loss of a trained network whose epochs were tested on validation images."""
 
     operator: str
     accuracy: float
@@ -95,7 +95,7 @@ class Tested(Event, frozen=True, tag="tested"):
 
 
 class Activations(Event, frozen=True, tag="activations"):
-    """What the units of a hidden layer did on the test images after an epoch."""
+    """The activity of a hidden layer's units on the test images after an epoch."""
 
     operator: str
     epoch: Index
@@ -107,7 +107,7 @@ class Activations(Event, frozen=True, tag="activations"):
 
 
 class Nonfinite(Event, frozen=True, tag="nonfinite"):
-    """A step after which the loss or the weights were NaN or infinite, and what was done about it."""
+    """A step after which the loss or the weights were NaN or infinite, and the action taken."""
 
     operator: str
     epoch: Index
@@ -119,7 +119,7 @@ class Nonfinite(Event, frozen=True, tag="nonfinite"):
 
 
 class Cost(Event, frozen=True, tag="cost"):
-    """The seconds of a call of an operator alone on an array of so many elements: the quickest of several calls."""
+    """The time of a call of an operator by itself on an array of this size: the minimum of several calls."""
 
     operator: str
     size: Index
@@ -132,23 +132,23 @@ KINDS: dict[str, type[Event]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (Start, Checked, Iteration, Epoch, Tested, Activations, Nonfinite, Cost)
 }
-"""The kinds of events. A line of another kind, as a later release may write it, is passed over."""
+"""The kinds of events. Lines of unknown kinds, as from a later release, are skipped."""
 
 _Some = TypeVar("_Some", bound=Event)
 
 
 def with_seed(event: _Some, seed: int) -> _Some:
-    """The event of a run that has several seeds."""
+    """Add the seed to an event of a run with several seeds."""
     return msgspec.structs.replace(event, seed=seed) if "seed" in event.__struct_fields__ else event
 
 
 def line(event: Event) -> str:
-    """An event as a line of JSON."""
+    """Format an event as a line of JSON."""
     return json_line(msgspec.to_builtins(event))
 
 
 def json_line(data: dict[str, Any]) -> str:
-    """Data as JSON, which has no infinity and no NaN: they become null."""
+    """Format data as JSON; NaN and infinity become null."""
     return json.dumps({key: _finite(value) for key, value in data.items()}, allow_nan=False)
 
 
@@ -161,7 +161,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 def read(folder: Path) -> Iterator[Event]:
-    """The events of the run in a folder. The last line is left out if it is not whole, as in a run that was killed."""
+    """Read the events of the run in a folder. An incomplete last line, as after a killed run, is ignored."""
     path = folder / METRICS
     try:
         with open_file(path) as lines:
@@ -176,7 +176,7 @@ def read(folder: Path) -> Iterator[Event]:
 
 
 def parsed(line: bytes, where: str) -> Event | None:
-    """The event of a line; None for one of a kind that this release does not know."""
+    """Parse a line; return None for an unknown kind of event."""
     try:
         kind = KINDS.get(msgspec.json.decode(line, type=_Kind).event)
         return None if kind is None else msgspec.json.decode(line, type=kind)

@@ -1,4 +1,4 @@
-"""Steps whose numbers stay finite: what is done about a bad one, and which operator is to blame for it."""
+"""Handling of steps that produce NaN or inf: stop or skip, and find the operator that caused it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ADVICE = "\nThe weights kept are those from before it. train.on_nonfinite=skip 
 
 
 def steps_for(on_nonfinite: str, record: Record, say: Callable[[str], None]) -> Steps:
-    """What takes steps as `train.on_nonfinite` says."""
+    """Return the class of steps for the setting `train.on_nonfinite`."""
     return Steps() if on_nonfinite == "ignore" else FiniteSteps(on_nonfinite == "skip", record, say)
 
 
 class FiniteSteps(Steps):
-    """Takes the steps of a piece, and stops at the first bad one, or with `skip` leaves all bad ones out."""
+    """Runs training steps. It stops at the first non-finite step, or with `skip` undoes every non-finite step."""
 
     def __init__(self, skip: bool, record: Record, say: Callable[[str], None]):
         self._skip, self._record, self._say = skip, record, say
@@ -35,14 +35,14 @@ class FiniteSteps(Steps):
 
     def train(self, position: Position, batches: Batches) -> PerIteration:
         before = position.contestant.learner.state()
-        with warnings_off():  # what NumPy would warn of is told below, and better
+        with warnings_off():  # replaces NumPy's warnings by the message below
             done = self.attempt(position, batches, before)
         if _all_finite(done, position.contestant.learner.state()):
             return done
         return self._one_by_one(position, batches, before)
 
     def _one_by_one(self, position: Position, batches: Batches, state: State) -> PerIteration:
-        """The same steps again, each looked at; a bad one leaves the state as it was before it."""
+        """Replay the steps one by one with a check after each; a non-finite step is undone."""
         learner = position.contestant.learner
         rows, bad = [], False
         learner.restore(state)
@@ -67,13 +67,13 @@ class FiniteSteps(Steps):
         return losses, accuracies
 
     def _bad_step(self, position: Position, number: int, loss: float, at: str, batch: Batches) -> None:
-        told = not (self._skip and self._skipped)  # of many that are left out, the first is looked into
+        told = not (self._skip and self._skipped)  # only the first skipped step is examined
         what = self._blame(position, batch, training=True) if told else ""
         self._happened(position, number, "skip", f"{_became(loss)} in {at}", what)
         self._skipped += 1
 
     def _happened(self, position: Position, number: int, did: str, where: str, what: str) -> None:
-        """Write down what happened, and end with it, or say it if it was looked into."""
+        """Record the event, and raise an error or print a warning."""
         operator, done = position.contestant.operator, did if self._skip else "stop"
         self._record(Nonfinite(operator, position.epoch, number, done, where, what))
         told = f"{position.contestant.operator}: {where}.\n{what}"
@@ -85,15 +85,15 @@ class FiniteSteps(Steps):
             )
 
     def _blame(self, position: Position, batch: Batches, training: bool) -> str:
-        """The step once more, operator by operator; the learner stands before it, and does so afterwards."""
+        """Replay the step operator by operator. The learner is in the state before the step, and is restored to it."""
         learner = position.contestant.learner
         before = learner.state()
         try:
             with warnings_off():
                 looks = learner.looks(batch, training)
-                # before the update changes what it got
+                # before the update changes its inputs
                 told = blame(first_nonfinite(looks), position.contestant.operator, position.contestant.activation)
-                for _ in looks:  # to the end, where other ranks may wait for this one
+                for _ in looks:  # run to the end, because other ranks may wait for this one
                     pass
                 return told
         except AppError as error:
@@ -111,7 +111,7 @@ class FiniteSteps(Steps):
             self._happened(position, position.done, "stop", f"{where}, after epoch {position.epoch + 1}", what)
         return losses, accuracies
 
-    # As a callback, of epochs
+    # Callback for epochs
 
     def begin(self, position: Position) -> None:
         self._skipped = 0
@@ -125,7 +125,7 @@ class FiniteSteps(Steps):
 
 
 def _all_finite(done: PerIteration, state: State) -> bool:
-    """Whether all numbers are finite, at every rank."""
+    """Return whether all values are finite on every rank."""
     finite = is_finite(done[0]) and all(map(is_finite, state.values()))
     return all(current().gather(finite))
 
@@ -135,13 +135,13 @@ def _became(loss: float) -> str:
 
 
 CAME_ONCE = "Taken again, from the same weights, they were finite: an operator remembers something."
-"""What there is to say where the same steps, taken again, went well."""
+"""The message if replaying the steps gave finite values."""
 _LARGE = 1e12
-"""Numbers beyond this are on their way out of float32."""
+"""Values above this are close to overflowing float32."""
 
 
 def blame(look: OperatorRun | None, operator: str, activation: Activation | None = None) -> str:
-    """What the first operator to make bad numbers was given and made; `operator` is that of the network."""
+    """Return the inputs and outputs of the first operator that produced NaN or inf; `operator` is the network's."""
     if look is None:
         return CAME_ONCE
     lines = [f"Replaying the step, {look.operator} is the first operator that turns finite inputs into NaN or inf:"]
@@ -157,7 +157,7 @@ def blame(look: OperatorRun | None, operator: str, activation: Activation | None
 
 
 def statistics(array: np.ndarray) -> str:
-    """Type, shape, and what the numbers of an array are like."""
+    """Describe the type, the shape and the range of an array."""
     about = f"{array.dtype.name}{list(array.shape)}"
     if not array.size:
         return about

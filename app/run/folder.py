@@ -33,16 +33,16 @@ from app.static.model_file import SavedModel, write_model
 CONFIG, SUMMARY = "config.yaml", "summary.txt"
 COMPARISON, ANSWERS, PROFILES = "comparison.json", "answers.safetensors", "operators.json"
 MODEL = "model"
-"""What the names of the files of the network for use begin with."""
+"""The prefix of the files of an exported network."""
 
 
 def source_file(operator: str) -> str:
-    """The file for the source of an operator that no name leads to, such as one of a notebook's cell."""
+    """Return the file for the source of an operator that cannot be imported, such as one from a notebook's cell."""
     return f"operator-{operator}.py"
 
 
 class RunFolder:
-    """Writes what a run leaves behind; metrics are on disk as soon as they are known."""
+    """Writes the files of a run. Metrics are flushed immediately."""
 
     def __init__(self, path: Path, metrics: TextIO):
         self.path = path
@@ -50,11 +50,12 @@ class RunFolder:
         self._weights: list[Path] = []
         if not lock(metrics):
             metrics.close()
-            raise AppError(f"another process is at work on {path}; wait for it, or end it")
+            raise AppError(f"another process is using {path}; wait for it, or end it")
 
     @classmethod
     def new(cls, config: Config, name: str) -> RunFolder:
-        """The folder of a run that begins; the metrics come last, so that where they are, all else is."""
+        """Create the folder of a new run. The metrics are created last, so their presence means the folder is
+        complete."""
         with _writing(Path(config.output or "runs")):
             path = _chosen(config.output) if config.output else _new(Path("runs") / f"{name}-{_now()}")
         with _writing(path):
@@ -67,20 +68,20 @@ class RunFolder:
                 return cls(path, (path / METRICS).open("x", encoding="utf-8"))
             except FileExistsError:
                 raise AppError(
-                    f"{path} holds a run already; choose another output=, go on with it (--resume) or remove it first"
+                    f"{path} already holds a run; choose another output=, resume it (--resume) or remove it first"
                 ) from None
 
     @classmethod
     def again(cls, path: Path) -> RunFolder:
-        """The folder of a run that goes on, which nobody else is at work on."""
+        """Open the folder of a run to resume it, and lock it."""
         if not (path / METRICS).is_file() or not (path / CONFIG).is_file():
             others = f"; the newest runs near it: {near}" if (near := ", ".join(_runs_near(path))) else ""
-            raise AppError(f"{path} holds no run that could go on: it has no {METRICS} or no {CONFIG}{others}")
+            raise AppError(f"{path} holds no run that can be resumed: it has no {METRICS} or no {CONFIG}{others}")
         with _writing(path / METRICS):
             return cls(path, (path / METRICS).open("a", encoding="utf-8"))
 
     def go_on(self, config: Config, metrics: bytes) -> None:
-        """Take up a run that was interrupted, when this was its configuration, and these were its metrics."""
+        """Restore the configuration and the metrics of an interrupted run."""
         write_whole(self.path / CONFIG, dump_config(with_absolute_paths(config)).encode())
         with _writing(self.path / METRICS):
             if not self.metrics().startswith(metrics):
@@ -89,7 +90,7 @@ class RunFolder:
             self._metrics.truncate(len(metrics))
 
     def metrics(self) -> bytes:
-        """What metrics.jsonl holds."""
+        """Return the contents of metrics.jsonl."""
         self._metrics.flush()
         return read_file(self.path / METRICS)
 
@@ -97,7 +98,7 @@ class RunFolder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with _writing(self.path / METRICS):  # where the disk was full, a line may still be waiting
+        with _writing(self.path / METRICS):  # after a full disk, a line may still be buffered
             self._metrics.close()
 
     def record(self, event: Event) -> None:
@@ -115,7 +116,7 @@ class RunFolder:
         self._weights.append(file)
 
     def save_model(self, model: SavedModel) -> None:
-        """Write a network for use, as `python -m app predict` reads it."""
+        """Write an exported network, as read by `python -m app predict`."""
         write_model(self.path / MODEL, model)
 
     def save_summary(self, text: str) -> None:
@@ -123,13 +124,13 @@ class RunFolder:
         self.save_text(SUMMARY, text + "\n")
 
     def save_text(self, name: str, text: str) -> None:
-        """Write a file of text under a name."""
+        """Write a text file."""
         write_whole(self.path / name, text.encode())
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """What the operating system refuses, as an error that names the file."""
+    """Convert an OSError into an error that names the file."""
     try:
         yield
     except OSError as error:
@@ -141,18 +142,18 @@ def _now() -> str:
 
 
 def _endings() -> Iterator[str]:
-    """What tells names apart that would be the same: nothing, -2, -3 …"""
+    """Suffixes that make names unique: nothing, -2, -3 …"""
     return ("" if number == 1 else f"-{number}" for number in itertools.count(1))
 
 
 def _runs_near(path: Path) -> list[str]:
-    """The newest runs in a folder, or beside it."""
+    """Return the newest runs in a folder or beside it."""
     found = {file.parent for near in (path, path.parent) for file in near.glob(f"*/{METRICS}")}
     return [str(run) for run in sorted(found, key=lambda run: (run / METRICS).stat().st_mtime)[:-4:-1]]
 
 
 def _chosen(output: str) -> Path:
-    """The folder that the user asked for, which may be there."""
+    """Return the folder that the user chose, which may exist."""
     path = Path(output).expanduser()
     if path.exists() and not path.is_dir():
         raise AppError(f"{path} is a file, and output= names a folder")
@@ -161,10 +162,10 @@ def _chosen(output: str) -> Path:
 
 
 def _check_empty(path: Path, config: bytes) -> None:
-    """Refuse a folder that holds files which a run could replace, or could be taken for its own."""
+    """Refuse a folder with files that a run could overwrite or that look like those of a run."""
     others = sorted(name for name in os.listdir(path) if not is_leftover(name, CONFIG))
     if others == [CONFIG] and read_file(path / CONFIG, MAX_BYTES) == config:
-        return  # of a run with these settings that was killed before its metrics began
+        return  # left by a run with the same settings that was killed before it created its metrics
     if others:
         named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
         raise AppError(
@@ -174,7 +175,7 @@ def _check_empty(path: Path, config: bytes) -> None:
 
 
 def _new(path: Path) -> Path:
-    """A folder of its own: the path, or with a number after it when two runs begin in one second."""
+    """Create a new folder: the path, with a number appended if it exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for ending in _endings():
         candidate = path.with_name(path.name + ending)
@@ -184,16 +185,16 @@ def _new(path: Path) -> Path:
             continue
         sync_folder(path.parent)
         return candidate
-    raise AssertionError("the endings never end")
+    raise AssertionError("unreachable: the suffixes are unlimited")
 
 
 WEIGHTS = "weights-*.safetensors"
-"""What such files are called; the star stands for the operator's name."""
+"""The pattern of these files; the star stands for the operator's name."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A network's weights by their names, and the file that they lie in."""
+    """A network's weights by name, and the file that holds them."""
 
     file: Path
     arrays: Mapping[str, np.ndarray]
@@ -205,9 +206,9 @@ def write_weights(file: Path, operator: str, arrays: Mapping[str, np.ndarray]) -
 
 
 def read_weights(folder: Path) -> dict[str, Weights]:
-    """For each operator of a run the weights of its network."""
+    """Read the network weights of each operator of a run."""
     from safetensors import SafetensorError
-    from safetensors.numpy import load  # imported late: few commands need it
+    from safetensors.numpy import load  # imported late: only a few commands need it
 
     found: dict[str, Weights] = {}
     for file in sorted(folder.glob(WEIGHTS)):
@@ -218,7 +219,7 @@ def read_weights(folder: Path) -> dict[str, Weights]:
         except FileError:
             raise
         except (SafetensorError, OSError, *DAMAGE_ERRORS) as error:
-            raise FileError(f"{file} is no file of a run's weights, or is damaged: {error}") from error
+            raise FileError(f"{file} is not a weights file of a run, or is damaged: {error}") from error
         found[operator] = Weights(file, arrays)
     return found
 
@@ -227,20 +228,20 @@ SUMS = "SHA256SUMS"
 UNCHECKED = (
     f"it has no {SUMS}, as the run has not ended or is of an earlier release, so its files cannot be checked for damage"
 )
-"""What there is to say of the folder of a run that `check` gives False for."""
+"""The message for the folder of a run for which `check` returns False."""
 _KEPT = (CONFIG, METRICS, SUMMARY, COMPARISON, ANSWERS, PROFILES, MODEL + MODEL_ENDING, MODEL + VALUES_ENDING)
 _LARGEST = 1_000_000
 
 
 def write_sums(folder: Path) -> None:
-    """Write down the hashes of what a run keeps; its report, which is made from that, is not among it."""
+    """Write the hashes of a run's files, except the report, which is generated from them."""
     files = [*(file for name in _KEPT if (file := folder / name).is_file()), *folder.glob(WEIGHTS)]
     lines = [f"{_hash(file)}  {file.name}\n" for file in sorted(files)]
     write_whole(folder / SUMS, "".join(lines).encode())
 
 
 def remove_sums(folder: Path) -> None:
-    """Forget the hashes of a run that goes on."""
+    """Remove the hashes of a run that is resumed."""
     try:
         (folder / SUMS).unlink(missing_ok=True)
     except OSError as error:
@@ -248,7 +249,7 @@ def remove_sums(folder: Path) -> None:
 
 
 def check_sums(folder: Path) -> bool:
-    """Whether all that a run kept is as it wrote it: an error if not, and False where nothing tells."""
+    """Verify the hashes of a run's files. Raises an error if a file differs; returns False if there are no hashes."""
     sums = folder / SUMS
     try:
         lines = read_file(sums, _LARGEST).decode(errors="replace").splitlines()
@@ -268,7 +269,8 @@ def check_sums(folder: Path) -> bool:
         found = _hash(folder / name)
         if found != digest:
             raise FileError(
-                f"{folder / name} is not as the run wrote it: its SHA-256 is {found}, and {SUMS} has {digest}. It was "
+                f"{folder / name} differs from what the run wrote: its SHA-256 is {found}, and {SUMS} has {digest}. "
+                "It was "
                 f"damaged or edited since. If you know why and want to use it, remove {sums}"
             )
     return True
@@ -279,7 +281,7 @@ def _hash(file: Path) -> str:
         return hashlib.sha256(read_file(file)).hexdigest()
     except FileNotFoundError:
         raise FileError(
-            f"{file} is missing, and the run kept it. If you removed it, remove {file.with_name(SUMS)} as well"
+            f"{file} is missing, but the run wrote it. If you removed it, remove {file.with_name(SUMS)} as well"
         ) from None
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""Settings that configurations of earlier releases have: dropped where they have no effect, refused otherwise."""
+"""Settings of earlier releases: ignored if they have no effect, refused otherwise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from app.run.yaml_text import Document
 
 _WITHOUT_EFFECT = {"pieces": None, "latency": 0, "bandwidth": None}
-"""Settings of `dist` that are gone, with the value by which each had no effect."""
+"""Removed settings of `dist`, with the value at which each had no effect."""
 _INSTEAD = {
     "pieces": "remove it: results are the same on any number of ranks, to rounding",
     "latency": "remove it: slower networks are not simulated any more",
@@ -17,7 +17,7 @@ _INSTEAD = {
 
 
 def without_former(layer: Document) -> Document:
-    """A layer of plain data without settings that are gone; refuse those that had an effect."""
+    """Drop removed settings from a layer of plain data; refuse those that had an effect."""
     data = layer.data
     if not isinstance(data, dict) or not isinstance(dist := data.get("dist"), dict):
         return layer
@@ -35,7 +35,7 @@ def without_former(layer: Document) -> Document:
 
 
 def updated(data: Any) -> Any:
-    """The configuration of a run of an earlier release, in today's settings: `rows` becomes `allreduce`."""
+    """Convert the configuration of an earlier release to current settings: `rows` becomes `allreduce`."""
     if not isinstance(data, dict) or not isinstance(dist := data.get("dist"), dict):
         return data
     kept = {name: value for name, value in dist.items() if name not in _WITHOUT_EFFECT}
@@ -43,7 +43,7 @@ def updated(data: Any) -> Any:
 
 
 def former_settings(data: Any) -> str:
-    """What `updated` changes that had an effect, such as 'dist.shape=rows'; '' if nothing."""
+    """Return the settings with an effect that `updated` changes, such as 'dist.shape=rows'; '' if none."""
     dist = data.get("dist") if isinstance(data, dict) else None
     if not isinstance(dist, dict):
         return ""

@@ -1,4 +1,4 @@
-"""The gradients of a run's custom operators, held against finite differences before anything is trained."""
+"""Checks the gradients of a run's custom operators against finite differences before training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADVICE = (
 
 
 def check_gradients(config: Config, activations: Sequence[Activation], world: World, console: Console) -> list[Checked]:
-    """Check each custom operator as `check` says. Rank 0 checks, and all ranks go by what it found."""
+    """Check each custom operator as `check` says. Rank 0 checks and sends the result to all ranks."""
     if config.check is False:
         return []
     found = world.gather(_found(config, activations, console) if world.rank == 0 else [])[0]
@@ -48,7 +48,7 @@ def _found(config: Config, activations: Sequence[Activation], console: Console) 
 
 
 def gradients_told(checked: Sequence[Checked]) -> list[str]:
-    """What was found, in a line for those of which the same is to be said. Wrong gradients were announced before."""
+    """Format the results, one line per group of equal results. Wrong gradients have already been reported."""
     by_words: dict[str, list[str]] = {}
     for one in checked:
         if one.state != "wrong":

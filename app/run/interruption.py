@@ -1,8 +1,8 @@
-"""Ctrl-C in two steps: the first stops where stopping is clean, the second at once. SIGTERM does the same.
+"""Ctrl-C in two steps: the first stops at the next safe point, the second immediately. SIGTERM does the same.
 
-The exception that Python raises by itself strikes anywhere: halfway through an update of the weights, or in a
-callback of Numba's compiler, where it is printed and forgotten. `app.signals` sees to it that a command ends even
-where native code keeps Python from raising anything.
+Python's own KeyboardInterrupt can be raised anywhere: during an update of the weights, or in a callback of Numba's
+compiler, where it is printed and ignored. `app.signals` ends a command even while native code prevents Python from
+raising the exception.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _BY_DEFAULT: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_hand
 
 
 class Interruption(Callback):
-    """Inside its block the first signal is only noted; `check` then raises the KeyboardInterrupt.
+    """Inside its block the first signal is only recorded; `check` raises the KeyboardInterrupt.
 
-    In the list of callbacks it stands last, so that a run stops when all others know how far it came.
+    It is the last callback, so that all others have processed the position before the run stops.
     """
 
     def __init__(self) -> None:
         self._noted: int | None = None
         self._heard = 0
         self.struck = False
-        """Whether a second signal came, and all is to end at once."""
+        """Whether a second signal arrived, which ends everything immediately."""
         self._alone = True
         self._on_terminal = can_draw(sys.stderr)
-        # Whoever ignores a signal, or handles it otherwise, goes on doing so.
+        # Keep existing handlers, and ignored signals ignored.
         here = threading.current_thread() is threading.main_thread()
         self._mine = [number for number, usual in _BY_DEFAULT.items() if here and signal.getsignal(number) is usual]
 
@@ -67,12 +67,12 @@ class Interruption(Callback):
             self.check()
 
     def wait_for_others(self) -> None:
-        """Many ranks run together, so that only what all of them know counts as noted: who asks them says so."""
+        """Stop only on a signal that all ranks know of; the caller exchanges it between the ranks."""
         self._alone = False
 
     @property
     def heard(self) -> int:
-        """The signal that this process got; 0 if none."""
+        """The signal that this process received; 0 if none."""
         return self._heard
 
     def note(self, number: int) -> None:
@@ -81,11 +81,11 @@ class Interruption(Callback):
 
     @property
     def noted(self) -> bool:
-        """Whether a signal asked for a stop."""
+        """Whether a signal requested a stop."""
         return self._noted is not None
 
     def check(self) -> None:
-        """Stop here if that was asked for."""
+        """Raise KeyboardInterrupt if a stop was requested."""
         if self._noted is not None:
             raise _asked_for(self._noted)
 
@@ -103,10 +103,10 @@ class Interruption(Callback):
         if self._alone:
             self.note(number)
         if place()[0]:
-            return  # rank 0 has told
+            return  # rank 0 prints it
         told = _STOPPING[signal.Signals(number)]
-        told = CLEAR.encode() + told.lstrip() if self._on_terminal else told  # where live lines may be
-        os.write(2, told)  # not `print`, which the signal may have interrupted
+        told = CLEAR.encode() + told.lstrip() if self._on_terminal else told  # live lines may be on standard error
+        os.write(2, told)  # not `print`: the signal may have interrupted a call of it
 
 
 def _asked_for(number: int) -> KeyboardInterrupt:

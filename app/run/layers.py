@@ -10,7 +10,7 @@ from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="a number of at least 0 and less than 1")]
-Two = Meta(min_length=2, max_length=2)  # as msgspec.inspect may crash on tuple[int, int]
+Two = Meta(min_length=2, max_length=2)  # because msgspec.inspect may crash on tuple[int, int]
 Sizes = Annotated[
     Count | Annotated[tuple[Count, ...], Two],
     Meta(description="a whole number of at least 1, or two in a list: [height, width]"),
@@ -32,12 +32,12 @@ OwnActivation = Annotated[
 class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
     @property
     def kind(self) -> str:
-        """Its type, as the configuration names it."""
+        """The layer's `type` in the configuration."""
         return str(self.__struct_config__.tag)
 
 
 class Dense(_Layer, frozen=True, kw_only=True, tag="dense"):
-    """Sums of products of all values with a weight."""
+    """A dense (fully connected) layer."""
 
     units: Count
     activation: OwnActivation = True
@@ -56,7 +56,7 @@ class Conv(_Layer, frozen=True, kw_only=True, tag="conv"):
 
 
 class MaxPool(_Layer, frozen=True, kw_only=True, tag="max_pool"):
-    """The greatest number of each window."""
+    """Max pooling."""
 
     size: Sizes
     stride: Sizes | None = None
@@ -64,7 +64,7 @@ class MaxPool(_Layer, frozen=True, kw_only=True, tag="max_pool"):
 
 
 class AvgPool(_Layer, frozen=True, kw_only=True, tag="avg_pool"):
-    """The mean of each window."""
+    """Average pooling."""
 
     size: Sizes
     stride: Sizes | None = None
@@ -72,7 +72,7 @@ class AvgPool(_Layer, frozen=True, kw_only=True, tag="avg_pool"):
 
 
 class BatchNorm(_Layer, frozen=True, kw_only=True, tag="batch_norm"):
-    """Batch normalisation of each channel, or of each unit behind a dense layer."""
+    """Batch normalisation of each channel, or of each unit after a dense layer."""
 
     momentum: Share = 0.9
     epsilon: Annotated[float, Meta(gt=0, description="a number greater than 0")] = 1e-5
@@ -80,7 +80,7 @@ class BatchNorm(_Layer, frozen=True, kw_only=True, tag="batch_norm"):
 
 
 class Dropout(_Layer, frozen=True, kw_only=True, tag="dropout"):
-    """In training, a share of the values set to zero."""
+    """Dropout."""
 
     share: Share
 
@@ -89,22 +89,22 @@ LayerConfig = Dense | Conv | MaxPool | AvgPool | BatchNorm | Dropout
 KINDS: dict[str, type[_Layer]] = {
     str(kind.__struct_config__.tag): kind for kind in (Dense, Conv, MaxPool, AvgPool, BatchNorm, Dropout)
 }
-"""The layers by the `type` that names them."""
+"""The layers by their `type`."""
 OF_IMAGES = (Conv, MaxPool, AvgPool)
 
 
 def activation_of(layer: LayerConfig) -> bool | str:
-    """True for the operators that are compared, the name of the layer's own one, or False."""
+    """Return True for the compared operators, the name of the layer's own activation, or False."""
     return getattr(layer, "activation", False)
 
 
 def has_operator(layers: Sequence[LayerConfig]) -> bool:
-    """Whether any layer has the operators that are compared."""
+    """Return whether any layer uses the compared operators."""
     return any(activation_of(layer) is True for layer in layers)
 
 
 def width_of(layers: Sequence[LayerConfig]) -> int | None:
-    """How wide the values are on which operators work: the units, or channels, of the first layer that has them."""
+    """Return the width of the operators' inputs: the units or channels of the first layer that uses them."""
     sizes = [
         layer.units if isinstance(layer, Dense) else layer.channels
         for layer in layers
@@ -114,7 +114,7 @@ def width_of(layers: Sequence[LayerConfig]) -> int | None:
 
 
 def told(layers: Sequence[LayerConfig]) -> list[str]:
-    """The layers in short, such as conv6, max_pool2 and 120, without those that do not change the shape."""
+    """Return a short form of the layers, such as conv6, max_pool2 and 120, without those that keep the shape."""
     names = []
     for layer in layers:
         if isinstance(layer, Dense):

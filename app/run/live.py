@@ -1,4 +1,4 @@
-"""Lines at the bottom of a terminal that change in place, and how far an operator's network is, in such a line."""
+"""Live lines at the bottom of a terminal, and the progress of an operator in such a line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from app.printing import cells, figure
 from app.run.callbacks import Position
 
 CLEAR = "\r\x1b[J"
-"""Erases the lines. The cursor waits at the beginning of the first, so what else writes there begins with this."""
+"""Erases the lines. The cursor rests at the beginning of the first, so other output starts with this."""
 
 
 def can_draw(stream: TextIO) -> bool:
-    """Whether a stream is a terminal that knows how to move its cursor."""
+    """Return whether a stream is a terminal that supports cursor movement."""
     return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
 def columns_of(stream: TextIO) -> int | None:
-    """How many characters fit into a line of a terminal; None of what is no terminal, or does not say."""
+    """Return the width of a terminal in characters; None if the stream is not a terminal or the width is unknown."""
     return _size(stream)[0] if stream.isatty() else None
 
 
@@ -44,14 +44,14 @@ class LiveLines:
         self._lines: Sequence[str] = ()
 
     def begin(self) -> None:
-        """From now on, what is printed by whomever goes above the lines."""
+        """Show all later output above the lines."""
         if self._streams is None:
             self._streams = sys.stdout, sys.stderr
             above: Any = [_Above(self, stream) for stream in self._streams]
             sys.stdout, sys.stderr = above
 
     def end(self) -> None:
-        """Erase the lines; printing is as it was."""
+        """Erase the lines and restore normal output."""
         if self._streams is not None:
             above = sys.stdout, sys.stderr
             sys.stdout, sys.stderr = self._streams
@@ -62,12 +62,12 @@ class LiveLines:
                     stream.finish()
 
     def room(self) -> tuple[int, int]:
-        """How many characters a line may have, and how many lines there may be."""
+        """The maximum number of characters per line, and of lines."""
         columns, rows = _size(self._terminal)
         return (columns or 80) - 1, max((rows or 24) - 1, 1)
 
     def draw(self, lines: Sequence[str]) -> None:
-        """Show these lines in the place of those before."""
+        """Replace the lines."""
         self._lines = lines
         up = f"\x1b[{len(lines) - 1}A" if len(lines) > 1 else ""
         self._terminal.write(CLEAR + "\n".join(lines) + up + "\r")
@@ -83,7 +83,7 @@ class LiveLines:
 
 
 class _Above:
-    """A stream whose lines are printed above the live ones, as soon as they are whole."""
+    """A stream whose complete lines are printed above the live ones."""
 
     def __init__(self, live: LiveLines, stream: TextIO):
         self._live, self._stream, self._begun = live, stream, ""
@@ -95,10 +95,10 @@ class _Above:
         return len(text)
 
     def flush(self) -> None:
-        """A line that is not whole has to wait, or the live ones would be drawn behind it."""
+        """Incomplete lines stay buffered; otherwise the live lines would be drawn after them."""
 
     def finish(self) -> None:
-        """Print what was begun, when there are no live lines any more."""
+        """Print an incomplete line after the live lines have ended."""
         self._stream.write(self._begun)
         self._stream.flush()
 
@@ -107,7 +107,7 @@ class _Above:
 
 
 def fitted(parts: Sequence[tuple[str, int]], columns: int) -> str:
-    """Parts in a line, two spaces between them; where there is no room, those of the highest number are left out."""
+    """Join parts by two spaces; if they do not fit, drop those with the highest number."""
     kept = list(parts)
     while len(kept) > 1 and cells(_joined(kept)) > columns:
         kept.remove(max(kept, key=lambda part: part[1]))
@@ -122,7 +122,7 @@ def _joined(parts: Sequence[tuple[str, int]]) -> str:
 
 
 class Progress:
-    """What the live line of one operator shows."""
+    """The live line of one operator."""
 
     def __init__(self, epochs: int, batch_size: int, clock: Callable[[], float] = time.monotonic):
         self._epochs, self._batch_size, self._clock = epochs, batch_size, clock
@@ -133,13 +133,13 @@ class Progress:
         self._speed = self._loss = self._accuracy = 0.0
 
     def begin(self, position: Position) -> None:
-        """The operator begins an epoch; how long the whole takes is reckoned from the first that it begins."""
+        """The operator begins an epoch. The time left is estimated from the first epoch that it begins."""
         if self._begun_at is None:
             self._begun_at, self._begun_with = self._clock(), self._share_at(position)
         self._epoch = position.epoch
 
     def piece(self, position: Position, losses: np.ndarray, accuracies: np.ndarray) -> None:
-        """Some iterations more."""
+        """Some more iterations are done."""
         self._share, self._done = self._share_at(position), position.done
         self._speed = position.done * self._batch_size / position.seconds if position.seconds else 0.0
         self._loss, self._accuracy = float(losses.mean()), float(accuracies.mean())
@@ -148,7 +148,7 @@ class Progress:
         return (position.epoch + position.done / position.iterations) / self._epochs
 
     def line(self, name: str, columns: int) -> str:
-        """As much as there is room for; what matters least goes first."""
+        """Format the line for the available width, dropping the least important parts first."""
         if not self._done:
             return fitted([(name, 0), ("waits for its turn", 1)], columns)
         parts = [
@@ -163,7 +163,7 @@ class Progress:
         return fitted(parts, columns)
 
     def _left(self) -> str:
-        """The time until the operator has done its last iteration, all that goes on beside it included."""
+        """Estimate the time until the operator's last iteration, including the training of other operators."""
         came = self._share - self._begun_with
         if self._share >= 1:
             return "done"
@@ -176,7 +176,7 @@ class Progress:
 
 
 def _short(number: float) -> str:
-    """1234567 as 1.23M."""
+    """Format 1234567 as 1.23M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{letter}"

@@ -1,7 +1,7 @@
 """The training loop: networks that differ in one operator, trained in alternation, epoch by epoch.
 
-They start from the same weights and see the same batches, so their accuracies can be compared; and as each
-epoch of one stands beside the same epoch of the other, so can their times, on a machine whose speed drifts.
+They start from the same weights and see the same batches, so their accuracies can be compared. Epochs alternate between
+the networks, so their times can be compared on a machine whose speed drifts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from app.run.events import Epoch
 from app.run.steps import Steps
 
 _PIECE_SECONDS = 0.5
-"""How long, about, the bar and Ctrl-C may have to wait for the learner."""
+"""The approximate maximum delay of the progress bar and of Ctrl-C, in seconds."""
 
 
 class Start(NamedTuple):
-    """Where a run begins, or goes on: an epoch, whose turn it is, and how much of that epoch is done."""
+    """Where a run begins or resumes: the epoch, the contestant and the number of finished iterations."""
 
     epoch: int = 0
     turn: int = 0
@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 @dataclass
 class TrainingLoop:
-    """Trains contestants epoch by epoch, and tells the callbacks."""
+    """Trains contestants epoch by epoch and calls the callbacks."""
 
     config: Config
     dataset: Dataset
@@ -66,10 +66,8 @@ class TrainingLoop:
             self._test(position)
 
     def _train(self, position: Position, batches: Batches) -> None:
-        """The rest of an epoch; only training itself is timed.
-
-        It goes in pieces, which end where a report or a callback is due. Reports are at iterations 0, `log_every`,
-        2 * `log_every` …
+        """Train the rest of an epoch; only training itself is timed. The epoch is split where a report or a callback is
+        due. Reports are at iterations 0, `log_every`, 2 * `log_every` …
         """
         learner, log_every = position.contestant.learner, self.config.train.log_every
         for callback in self.callbacks:
@@ -88,7 +86,7 @@ class TrainingLoop:
         learner.end_epoch()
 
     def _next_stop(self, position: Position) -> int:
-        """Where a piece ends at the latest, reports aside."""
+        """Return the end of a piece, apart from reports."""
         quick = int(_PIECE_SECONDS * position.done / position.seconds) + 1 if position.seconds else 1
         due = [(position.done // c.every + 1) * c.every for c in self.callbacks if c.every]
         return min(position.done + quick, position.iterations, *due)
@@ -106,8 +104,8 @@ class TrainingLoop:
 
 
 def overall(losses: np.ndarray, accuracies: np.ndarray, tests: Batches) -> tuple[float, float]:
-    """Loss and accuracy over all images, from those of the batches, of which the last may be smaller."""
+    """Combine the losses and accuracies of batches; the last batch may be smaller."""
     sizes = np.full(len(tests), tests.batch_size, dtype=np.float64)
     sizes[-1] = tests.count - tests.batch_size * (len(tests) - 1)
-    right = np.rint(accuracies * sizes).sum()  # whole images, so that the share is exact
+    right = np.rint(accuracies * sizes).sum()  # a whole number of images, so that the accuracy is exact
     return float(np.average(losses, weights=sizes)), float(right / tests.count)

@@ -1,4 +1,4 @@
-"""The machine and the versions that a run's figures were measured with."""
+"""The machine and the package versions of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PACKAGES = ("numpy", "numba")
 
 
 def describe() -> dict[str, str]:
-    """What is worth knowing of it, by name. Of packages only those that are in use are asked."""
+    """Return the properties of the machine and the versions of the imported packages."""
     modules = {name: sys.modules.get(name) for name in PACKAGES}
     return {
         "processor": processor(),
@@ -23,7 +23,7 @@ def describe() -> dict[str, str]:
 
 
 def processor() -> str:
-    """The name that its maker gave it."""
+    """Return the model name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(errors="replace").splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -31,5 +31,5 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What a run writes into its metrics: how it began, its reports and epochs, and what its hidden units did."""
+"""Records the metrics of a run: its start, reports, epochs and hidden units."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.run.events import Activations, Data, Epoch, Iteration, Record, Start
 
 
 def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> Start:
-    """On what machine and data a run began, and how the engine runs each network."""
+    """Return the first event of a run: machine, data, and how the engine runs each network."""
     data = Data(
-        origin=dataset.origin.replace(f"{Path.cwd()}{os.sep}", ""),  # reports are passed on
+        origin=dataset.origin.replace(f"{Path.cwd()}{os.sep}", ""),  # reports are forwarded
         verified=dataset.verified,
         sample=dataset.is_sample,
         training=len(dataset.train_images),
@@ -29,7 +29,7 @@ def start_event(dataset: Dataset, entered: Sequence[Contestant]) -> Start:
 
 
 class Metrics(Callback):
-    """Records every report and every epoch, and after each epoch what the units of each hidden layer did."""
+    """Records every report and epoch, and the activity of the hidden units after each epoch."""
 
     def __init__(self, record: Record):
         self._record = record

@@ -39,18 +39,18 @@ _HINT = "; a function on NumPy arrays becomes an operator with @app.custom_op"
 
 @dataclass(frozen=True)
 class Activation:
-    """An operator between layers. It may be the user's own, so what it raises and returns is checked."""
+    """An operator between layers. Its results and exceptions are checked, as it may be the user's own."""
 
     name: str
     operator: Callable[..., Any]
     home: str = ""
-    """The file of the user's that it was found in, as the user named it."""
+    """The user's file that defines it, as the user named it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What the name sets, as in `custom.leaky_relu(slope=0.2)`."""
+    """The settings in the name, as in `custom.leaky_relu(slope=0.2)`."""
 
     @property
     def has_name(self) -> bool:
-        """Whether another process finds the operator by its name, or in its file."""
+        """Whether another process can find the operator by its name or file."""
         name = split_settings(self.name)[0]
         return bool(self.home) or name.startswith("custom.") or self.operator is REGISTRY.get(name)
 
@@ -65,7 +65,7 @@ class Activation:
             return ""
 
     def for_one_layer(self) -> Activation:
-        """The same for one hidden layer alone: of a class of Layers a new one, so that it has its own parameters."""
+        """Return the operator for one hidden layer: a new instance of a Layer class, with its own parameters."""
         if isinstance(self.operator, type):
             return replace(self, operator=self._run(self.operator, **self.settings), settings={})
         if isinstance(self.operator, Layer) and self.operator.parameters():
@@ -78,7 +78,7 @@ class Activation:
 
     @property
     def layer(self) -> Layer | None:
-        """What holds the operator's parameters, if it is a Layer."""
+        """The Layer that holds the operator's parameters, if any."""
         return self.operator if isinstance(self.operator, Layer) else None
 
     def __call__(self, x: Any) -> Any:
@@ -101,14 +101,14 @@ class Activation:
         except (AppError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            words = str(error).partition("\n")[0]  # Numba's go on for a page
+            words = str(error).partition("\n")[0]  # Numba's messages are a page long
             misused = isinstance(error, TypeError) or type(error).__module__.startswith("numba")
             raise OperatorError(
                 f"{self.name} raised {type(error).__name__}: {words}{_HINT if misused else ''}"
             ) from error
 
     def require_gradients(self, untrained: Sequence[str]) -> None:
-        """Refuse to leave parameters untrained because no gradient comes back through the operator."""
+        """Raise an error if parameters get no gradient through the operator."""
         if untrained:
             raise OperatorError(
                 f"no gradient comes back through {self.name}, so {', '.join(untrained)} would never be trained; "
@@ -117,12 +117,12 @@ class Activation:
 
 
 def find_activation(name: str, trust: Trust = NOBODY) -> Activation:
-    """The operator that a configuration calls `name`. Files of the user's are run only as far as they are trusted."""
+    """Find the operator that a configuration calls `name`. User files are executed only if trusted."""
     return find_activations([name], trust)[0]
 
 
 def find_activations(names: Sequence[str], trust: Trust) -> list[Activation]:
-    """The operators of these names; no file is run unless all that are needed are trusted."""
+    """Find the operators of these names. No file is executed unless all required files are trusted."""
     parts = [split_settings(name) for name in names]
     homes = trust.homes([operator for operator, _ in parts])
     found = [_found(operator, homes.get(operator, "")) for operator, _ in parts]
@@ -147,7 +147,7 @@ INITIALIZERS: dict[str, type[Initializer]] = {"xavier": XavierUniform, "kaiming"
 
 
 ImageShape = int | tuple[int, ...]
-"""The rows and columns of each image, or the number of its pixels, which is enough for dense layers."""
+"""The rows and columns of each image; the number of pixels is enough for dense layers."""
 
 
 def pixels_of(image: ImageShape) -> int:
@@ -158,7 +158,7 @@ def pixels_of(image: ImageShape) -> int:
 class Network(Layer):
     """The layers of a configuration over uint8 images, with a custom or built-in operator that may have parameters.
 
-    Images come as rows of pixels. Layers that work on images get them as [images, channels, rows, columns].
+    Images come as rows of pixels. Image layers get them as [images, channels, rows, columns].
     """
 
     def __init__(self, config: ModelConfig, activation: Activation, image: ImageShape, pixel_range: tuple[float, ...]):
@@ -179,12 +179,12 @@ class Network(Layer):
         return self.outputs(image)[-1]
 
     def outputs(self, image: Any) -> list[Any]:
-        """What each layer with an operator gives, after that, and then the scores of the classes."""
+        """Return the output of each layer with an operator, and the class scores."""
         applied, scores = self.applied(image)
         return [*(made for _, made in applied), scores]
 
     def applied(self, image: Any) -> tuple[list[tuple[Any, Any]], Any]:
-        """What each operator between layers is given and makes, and the scores of the classes."""
+        """Return the input and the output of each operator between layers, and the class scores."""
         x = image.astype("float32") * self.scale + self.shift
         if len(self.first_shape) > 1:
             x = reshape(x, [-1, *self.first_shape])
@@ -198,41 +198,41 @@ class Network(Layer):
 
 
 def _operator(wanted: bool | str, compared: Activation) -> Activation | None:
-    """The operator after a layer: the one that is compared, or one by its name."""
+    """Return the operator after a layer: the compared one, or the one named in the layer."""
     if not wanted:
         return None
     return (compared if wanted is True else find_activation(wanted)).for_one_layer()
 
 
 Compute = Callable[[Any], Any]
-"""What a layer does to the values of a batch."""
+"""The function of a layer on a batch."""
 
 
 class _Builder:
-    """Makes the layers of a network one after the other, each for the shape that the one before gives."""
+    """Builds the layers of a network in order, each for the output shape of the previous one."""
 
     def __init__(self, config: ModelConfig, image: ImageShape):
         self.layers: list[Layer] = []
-        """Those with parameters, in order; the weights of a run are named by their numbers."""
+        """The layers with parameters, in order; weights are named by their index."""
         self.others: list[Layer] = []
-        """Those that do in training what they do not do in use."""
+        """The layers that behave differently in training and evaluation."""
         self._attr = ParamAttr(initializer=INITIALIZERS[config.initializer]())
         self.shape: tuple[int, ...] = (pixels_of(image),)
-        """What the next layer is given of each image: a number of units, or channels, rows and columns."""
+        """The input shape of the next layer per image: units, or channels, rows and columns."""
         if any(isinstance(layer, OF_IMAGES) for layer in config.all_layers):
             if isinstance(image, int) or len(image) != 2:
                 raise ConfigError(f"layers for images need their rows and columns, found {image} pixels")
             self.shape = (1, *image)
 
     def step(self, layer: LayerConfig, number: int) -> Compute:
-        """One of the layers that the configuration lists."""
+        """Build a layer that the configuration lists."""
         try:
             return _MAKERS[type(layer)](self, layer)
         except (ConfigError, ShapeError) as error:
             raise ConfigError(f"model.layers[{number}], {layer.kind}: {error}") from error
 
     def dense(self, units: int) -> Compute:
-        """A dense layer. Images are made rows of numbers first."""
+        """Build a dense layer. Images are flattened first."""
         given, self.shape = self.shape, (units,)
         layer = self.kept(Linear(math.prod(given), units, weight_attr=self._attr))
         return layer if len(given) == 1 else lambda x: layer(flatten(x, 1))
@@ -278,12 +278,12 @@ class _Builder:
         return self.shape[0]
 
     def windows(self, channels: int, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)) -> None:
-        """Note the shape after a layer that has a number for each window."""
+        """Record the output shape of a layer with windows."""
         counts = counts_of((0, *self.shape), kernel, stride, padding, dilation)
         self.shape = (channels, *map(int, counts))
 
     def kept(self, layer: Layer) -> Layer:
-        """A layer with parameters, noted."""
+        """Register a layer with parameters."""
         self.layers.append(layer)
         return layer
 
@@ -301,7 +301,7 @@ _MAKERS: dict[type, Callable[[_Builder, Any], Compute]] = {
 def model_for_use(
     config: Config, activation: Activation, image_shape: ImageShape, weights: Mapping[str, np.ndarray]
 ) -> SavedModel:
-    """The network of a configuration with these weights, which are named by their paths in it."""
+    """Build the network of a configuration with these weights, named by their paths in it."""
     main, scope = Program(), Scope()
     with names.guard(), program_guard(main, Program()), static_mode():
         image = data("image", [None, pixels_of(image_shape)], "uint8")

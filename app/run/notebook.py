@@ -1,4 +1,4 @@
-"""Progress in a notebook: one display that changes in place, and no line that stays but warnings."""
+"""Progress in a notebook: one display that is updated in place. Only warnings stay."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from app.run.console import Console
 from app.run.events import Epoch
 
 COLUMNS, LINES = 110, 12
-"""How many characters a line has, and how many lines are shown."""
+"""The characters per line, and the number of lines shown."""
 
 Show = Callable[[str], None]
-"""Shows a text in the place of the one before."""
+"""Replaces the displayed text."""
 
 
 def kernel() -> Any:
-    """The IPython that runs the cells of a notebook; None elsewhere, in an IPython of a terminal too."""
+    """Return the IPython of a notebook; None elsewhere, also for IPython on a terminal."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell if getattr(shell, "kernel", None) is not None else None
 
 
 def is_interactive() -> bool:
-    """Whether somebody types statements here, one after the other."""
+    """Return whether this is an interactive session."""
     return hasattr(sys, "ps1") or bool(sys.flags.interactive) or kernel() is not None
 
 
 class Display:
-    """A text in the output of a cell, which is updated."""
+    """A text in the output of a cell that is updated in place."""
 
     def __init__(self) -> None:
         self._handle: Any = None
 
     def __call__(self, text: str) -> None:
-        """Show a text in the place of the one before."""
-        from IPython.display import display  # it runs, as there is a kernel
+        """Replace the text."""
+        from IPython.display import display  # IPython is running: there is a kernel
 
         content = {"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}
         if self._handle is None:
@@ -49,7 +49,7 @@ class Display:
 
 
 class NotebookConsole(Console):
-    """What a run says as one text that changes: what it does now, and a line for each operator."""
+    """The console of a notebook: one updated text with the current activity and a line per operator."""
 
     def __init__(self, show: Show | None = None):
         super().__init__()
@@ -64,7 +64,7 @@ class NotebookConsole(Console):
         self._update()
 
     def warn(self, text: str) -> None:
-        """A warning stays when the display has changed."""
+        """Print a warning that stays below the display."""
         print(escaped(text), file=sys.stderr)
 
     def start_training(
@@ -75,10 +75,10 @@ class NotebookConsole(Console):
         self._doing = title or "Training"
 
     def end_seed(self, entered: Sequence[Contestant], tested_on: str = "test") -> None:
-        """The lines of the operators say it already."""
+        """Print nothing: the lines of the operators show it."""
 
     def conclude(self, text: str, outcome: Mapping[str, Any], folder: str) -> None:
-        """The result is shown by itself, so only its folder is named."""
+        """Print only the folder: the notebook displays the result."""
         self._progress = {}
         resume = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(("Stopped", "Go on with")))
         self.say(f"{resume}The run is in {folder}/")
@@ -90,7 +90,7 @@ class NotebookConsole(Console):
         self._progress[position.contestant.operator].begin(position)
 
     def report(self, position: Position, loss: float, accuracy: float) -> None:
-        """The live lines say it."""
+        """Print nothing: the live lines show it."""
 
     def piece(self, position: Position, losses: Any, accuracies: Any) -> None:
         self._progress[position.contestant.operator].piece(position, losses, accuracies)

@@ -1,4 +1,4 @@
-"""What several commands take on their command lines: a configuration and its settings, operator files, the output."""
+"""Command-line options that several commands share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 _CHECKOUT, _PACKAGE = Path(__file__).resolve().parents[2], Path(__file__).resolve().parents[1]
 CONFIGS = (_CHECKOUT if (_CHECKOUT / "configs" / "default.yaml").is_file() else _PACKAGE) / "configs"
-"""The shipped configurations: those of the checkout, or those in the installed package."""
+"""The shipped configurations, in the checkout or in the installed package."""
 DEFAULT = CONFIGS / "default.yaml"
 
 
@@ -17,12 +17,12 @@ def add_config(parser: argparse._ActionsContainer) -> None:
 
 
 def add_overrides(parser: argparse._ActionsContainer) -> None:
-    """Declare the words `key=value`."""
+    """Declare `key=value` arguments."""
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="change a setting, such as train.epochs=3")
 
 
 def add_custom_op(parser: argparse._ActionsContainer) -> None:
-    """Declare how a user says which operator files may run; see `app.run.trust`."""
+    """Declare `--custom-op`, which names trusted operator files; see `app.run.trust`."""
     about = (
         "a file of your operators, such as my_ops.py or my_ops.py:swish, that the run or the configuration needs; "
         "it is run, so name only what you trust"
@@ -31,12 +31,12 @@ def add_custom_op(parser: argparse._ActionsContainer) -> None:
 
 
 def add_anyway(parser: argparse.ArgumentParser) -> None:
-    """Declare how a user trains in spite of a wrong gradient."""
+    """Declare the option that trains despite a wrong gradient."""
     parser.add_argument("--anyway", action="store_true", help="train although a gradient is wrong, as check=warn does")
 
 
 def add_output(parser: argparse._ActionsContainer) -> None:
-    """Declare how a user chooses what is printed; see `app.run.console`."""
+    """Declare the options for the console output; see `app.run.console`."""
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--quiet", action="store_true", help="print only the end of the run: its summary and folder")
     choice.add_argument("--json", action="store_true", help="print the metrics as they come, one JSON object a line")

@@ -1,6 +1,5 @@
-"""What is known of each operator of a run when it has ended: its source, what it was given in the network, its curve.
-
-Kept in the run's folder, so that the report needs neither the operator's file nor the data.
+"""Profiles of a run's operators: source, distribution of inputs and curve. They are stored in the run's folder, so that
+the report needs neither the operator's file nor the data.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ from app.run.network import Activation
 from app.tensor import Tensor, grad
 
 IMAGES = 1000
-"""On how many images it is looked at what an operator is given."""
+"""The number of images for the distribution of an operator's inputs."""
 BINS, PLACES = 60, (7, 23)
-"""How many bars a histogram has; how many points a curve has, as rows and columns."""
+"""The bars of a histogram; the points of a curve, as rows and columns."""
 _STEP = 1e-6
 _PATIENCE = 10.0
 _LONGEST = 20_000
-"""Characters of a source."""
+"""The maximum number of characters of a source."""
 _LARGEST = 5_000_000
 
 Numbers = list[float | None]
 
 
 class Histogram(msgspec.Struct, frozen=True):
-    """How the inputs of an operator are distributed, over all images and hidden layers."""
+    """The distribution of an operator's inputs over all images and hidden layers."""
 
     low: float
     high: float
@@ -53,35 +52,35 @@ class Histogram(msgspec.Struct, frozen=True):
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """An elementwise operator over its inputs; a number that is NaN or infinite is None."""
+    """An elementwise operator as a function of its input; NaN and infinity are None."""
 
     x: list[float]
     y: Numbers
     slope: Numbers
-    """The derivative that backward gives."""
+    """The derivative from backward."""
     differences: Numbers
     """The derivative by finite differences."""
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """What is known of an operator."""
+    """The profile of an operator."""
 
     operator: str
     sources: dict[str, str] = {}
-    """The operator's functions as they were written, by what they are; none of a built-in operator."""
+    """The source of the operator's functions, by role; empty for a built-in operator."""
     histogram: Histogram | None = None
     curve: Curve | None = None
-    """None of an operator that does not work element by element."""
+    """None if the operator is not elementwise."""
 
 
 def profile(contestant: Contestant, dataset: Dataset) -> Profile | None:
-    """What is known of the operator of a trained network; None where the operator itself is not at hand."""
+    """Profile the operator of a trained network; None if the operator is not available."""
     activation = contestant.activation
     if activation is None:
         return None
     try:
         return _profile(contestant, activation, dataset)
-    except Exception:  # a user's operator may raise whatever it likes, and the run has ended well
+    except Exception:  # a user's operator may raise anything, and the run has already succeeded
         return Profile(contestant.operator)
 
 
@@ -95,7 +94,7 @@ def _profile(contestant: Contestant, activation: Activation, dataset: Dataset) -
 
 
 def histogram_of(arrays: Sequence[np.ndarray]) -> Histogram | None:
-    """How the numbers of arrays are distributed; None where no number is finite."""
+    """Return the distribution of the values of arrays; None if no value is finite."""
     numbers = np.concatenate([np.asarray(array, np.float64).ravel() for array in arrays])
     finite = numbers[np.isfinite(numbers)]
     if not finite.size:
@@ -108,10 +107,10 @@ def histogram_of(arrays: Sequence[np.ndarray]) -> Histogram | None:
 
 
 def curve_of(activation: Activation, low: float, high: float) -> Curve | None:
-    """The operator and its derivative from `low` to `high`; None if it does not work element by element."""
+    """Return the operator and its derivative from `low` to `high`; None if it is not elementwise."""
     operator = activation.for_one_layer()
     if operator.layer is not None and operator.layer.parameters():
-        return None  # each hidden layer has other parameters
+        return None  # each hidden layer has its own parameters
     for compiled in (False, True):
         answer = undisturbed(lambda: msgspec.json.encode(_curve(operator, low, high)), _PATIENCE, compiled)
         if answer:
@@ -131,7 +130,7 @@ def _curve(operator: Activation, low: float, high: float) -> Curve | None:
 
 
 def _both(operator: Activation, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What an operator makes of an array, and its derivative."""
+    """Return an operator's output for an array, and its derivative."""
     x = Tensor(array, stop_gradient=False)
     y = operator(x)
     (slope,) = grad([y], [x], allow_unused=True)
@@ -143,7 +142,7 @@ def _plain(array: np.ndarray) -> Numbers:
 
 
 def sources_of(activation: Activation) -> dict[str, str]:
-    """The source of an operator's functions, by what they are; what cannot be read is left out."""
+    """Return the source of an operator's functions, by role; unreadable sources are omitted."""
     thing = as_written(activation.operator)
     if isinstance(thing, OpDef) and not thing.custom:
         return {}
@@ -167,12 +166,12 @@ def _sources(thing: Any, activation: Activation) -> dict[str, str]:
 
 
 def _applied(thing: Any, activation: Activation) -> Sequence[CustomOperator]:
-    """The custom operator that a thing is, or the one that a function applies."""
+    """Return the custom operator that an object is, or that a function applies."""
     if isinstance(thing, CustomOperator):
         return [thing]
     try:
         applied = between_layers(found(thing, activation.name), dict(activation.settings), None).definitions()
-    except Exception:  # a user's function may raise whatever it likes
+    except Exception:  # a user's function may raise anything
         return []
     return applied if len(applied) == 1 else []
 
@@ -185,12 +184,12 @@ def _source(part: Any) -> str:
 
 
 def keep(profiles: Sequence[Profile], folder: Path) -> None:
-    """Write profiles into a run's folder."""
+    """Write profiles to a run's folder."""
     write_whole(folder / PROFILES, msgspec.json.encode(list(profiles)))
 
 
 def read(folder: Path) -> Mapping[str, Profile]:
-    """The profiles in a run's folder, by the operators' names; none of a run that kept none."""
+    """Read the profiles in a run's folder, by operator name; empty if there are none."""
     path = folder / PROFILES
     if not path.exists():
         return {}

@@ -1,7 +1,7 @@
-"""A run on many ranks: they begin alike, cut epochs into the same pieces, and stop at the same one.
+"""A run on several ranks: all ranks check that they start equal, split epochs alike, and stop at the same iteration.
 
-Rank 0 alone writes the run's folder. That it alone is heard, and that all end if one fails, is not seen to here, but
-where commands begin: see `app.ranks.ending`.
+Only rank 0 writes the run's folder. Muting the other ranks, and ending all ranks if one fails, are done where commands
+start: see `app.ranks.ending`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from app.run.resume import sources_of
 
 
 def _of_one_process(config: Config) -> str:
-    """The first setting that would have other results with many ranks; '' if there is none."""
+    """Return the first setting whose results would differ on several ranks; '' if there is none."""
     if config.train.clip_norm is not None:
         return "train.clip_norm"
     if config.model.layers is None:
@@ -36,7 +36,7 @@ def _of_one_process(config: Config) -> str:
 
 
 def ranks_of(config: Config) -> World:
-    """The ranks that work on a run, which wait for each other for as long as its configuration says."""
+    """Return the ranks of a run, with the timeout from its configuration."""
     world, settings = current(), config.dist
     if world.size > 1 and settings.shape == "none":
         raise ConfigError(
@@ -60,7 +60,7 @@ def ranks_of(config: Config) -> World:
 def begin_alike(
     world: World, config: Config, dataset: Dataset, activations: Sequence[Activation], found: Checkpoint | None
 ) -> None:
-    """Refuse ranks that would not work on the same run."""
+    """Raise an error if the ranks would not work on the same run."""
     if world.size == 1:
         return
     sources = {f"source of {name}": source or "built-in" for name, source in sources_of(activations).items()}
@@ -79,17 +79,17 @@ def begin_alike(
 
 
 def ranks_told(world: World, config: Config) -> str:
-    """A line about the ranks of a run that may have many; '' for one that is not to."""
+    """Return a line about the ranks of a run; '' if it is not distributed."""
     if world.size == 1 and config.dist.shape != "none":
         return f"Ranks: 1, so dist.shape={config.dist.shape} shares nothing; mpiexec -n 2 (mpi4py's own) starts two"
     return world.said
 
 
 class InStep(Callback):
-    """Stands first among the callbacks, so that all that the others do is done, or not done, at every rank."""
+    """The first callback, so that the other callbacks run on every rank or on none."""
 
     def __init__(self, world: World, config: Config, interruption: Interruption):
-        self.every = config.train.checkpoint_every  # where rank 0, which writes checkpoints, ends a piece
+        self.every = config.train.checkpoint_every  # the piece ends where rank 0, which writes checkpoints, ends it
         self._world, self._interruption = world, interruption
         interruption.wait_for_others()
 

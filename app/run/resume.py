@@ -1,4 +1,4 @@
-"""Resuming a run that was interrupted: its checkpoint, and what must not have changed since."""
+"""Resumes an interrupted run: finds its checkpoint and checks that nothing relevant has changed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ from app.run.loop import Start
 from app.run.network import Activation
 
 _FREE = {"check", "data.folder", "data.sources", "train.checkpoint_every"}
-"""Where data is found, as the images themselves are compared; how often a checkpoint is written; the check, which is
-done by then.
-"""
+"""Settings that may change: the data source (the images are compared), the checkpoint interval, the finished check."""
 
 
 def check_config(before: Mapping[str, Any], now: Config) -> None:
-    """Refuse to go on under a configuration that gives other results than the one that the run was begun with."""
+    """Refuse to resume with a configuration that would change the results."""
     try:
-        begun_with = msgspec.convert(updated(before), Config)  # with the defaults of keys that are newer than the run
+        begun_with = msgspec.convert(updated(before), Config)  # with defaults for keys newer than the run
     except msgspec.ValidationError as error:
         raise ConfigError(f"the run was begun with a configuration that this release does not know: {error}") from error
     begun, here = (msgspec.to_builtins(with_absolute_paths(config)) for config in (begun_with, now))
@@ -36,7 +34,7 @@ def check_config(before: Mapping[str, Any], now: Config) -> None:
     changes = {key: pair for key, *pair in pairs if key not in _FREE and not key.startswith("dist.")}
     constant = begun_with.train.schedule == "constant"
     if constant and now.train.epochs > begun_with.train.epochs:
-        del changes["train.epochs"]  # more of them change none of those that were done
+        del changes["train.epochs"]  # more of them do not change the finished ones
     if changes:
         told = ", ".join(f"{key} was {_shown(old)} and is {_shown(new)}" for key, (old, new) in changes.items())
         may = (
@@ -55,7 +53,7 @@ def _shown(value: Any) -> str:
 
 
 def _changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Each setting that differs, by its path, with both of its values."""
+    """Return each setting that differs, by path, with both values."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in now:
             yield from _changes(before[key], now[key], f"{path}.{key}" if path else key)
@@ -66,7 +64,7 @@ def _changes(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, 
 def interrupted_run(
     run: Path, overrides: Sequence[str], say: Callable[[str], None]
 ) -> tuple[Config, Checkpoint | None]:
-    """The configuration under which a run goes on, and the checkpoint that it goes on from, if there is one."""
+    """Return the configuration of a resumed run and its checkpoint, if there is one."""
     config = load_kept_config(run / CONFIG, overrides, say)
     found = newest(run, say)
     if found is None:
@@ -79,7 +77,7 @@ def interrupted_run(
 
 
 def where_it_goes_on(config: Config, start: Start | None) -> str:
-    """A line that says from where."""
+    """Return a line with the position where the run resumes."""
     if start is None:
         return "No checkpoint was written yet, so the run begins from its beginning."
     if start.epoch >= config.train.epochs:
@@ -89,12 +87,12 @@ def where_it_goes_on(config: Config, start: Start | None) -> str:
 
 
 def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:
-    """The hash of each operator's source; None for those of the framework's own."""
+    """Return the hash of each operator's source; None for built-in operators."""
     return {activation.name: _source_of(activation.operator) for activation in activations}
 
 
 def _source_of(operator: Callable[..., Any]) -> str | None:
-    thing: Any = getattr(operator, "__self__", operator)  # a PyLayer is used through its apply
+    thing: Any = getattr(operator, "__self__", operator)  # a PyLayer is called through its apply
     try:
         return source_hash(type(thing) if isinstance(thing, Layer) else thing)
     except OperatorError:
@@ -102,7 +100,7 @@ def _source_of(operator: Callable[..., Any]) -> str | None:
 
 
 def check_sources(before: dict[str, str | None], now: dict[str, str | None]) -> None:
-    """Refuse to go on with operators that are others now."""
+    """Refuse to resume with operators that have changed."""
     changed = [name for name, source in now.items() if before.get(name, source) != source]
     if changed:
         raise OperatorError(

@@ -1,7 +1,7 @@
-"""A run: N operators over M seeds. `train.py` is the case of one seed, `compare` that of several.
+"""A run: N operators over M seeds. `train.py` trains one seed, `compare` several.
 
-All operators start from the same weights and see the same batches, so that only the operators differ. However a run
-ends, it keeps and says what it has.
+All operators start from the same weights and see the same batches, so that only the operators differ. A run that ends
+early stores and prints its partial results.
 """
 
 from __future__ import annotations
@@ -49,35 +49,35 @@ from app.run.training import Job, Trained, scores_of, test_at_end, train_one, tr
 from app.run.workers import OpenExecutor, died, run_all
 
 ReportWriter = Callable[[Path], Path]
-"""Makes the report of what lies in a run's folder; gives the page."""
+"""Writes the report of a run's folder; returns the page."""
 
 
 @dataclass
 class Result:
-    """What a run gives its caller."""
+    """The result of a run."""
 
     config: Config
     folder: Path | None
-    """Where it is kept; None at all ranks but the first."""
+    """The folder of the run; None on all ranks but the first."""
     epochs: dict[str, list[list[Epoch]]]
-    """For each operator, and each seed that was finished, its epochs."""
+    """The epochs of each operator for each finished seed."""
     weights: dict[str, dict[str, np.ndarray]]
-    """For each operator the weights of its network, by their paths; those of the first seed."""
+    """The network weights of each operator, by path; those of the first seed."""
     differences: list[Difference] = field(default_factory=list)
-    """How the operators differ from the first one. Only a comparison tests this."""
+    """How the operators differ from the first one; only for comparisons."""
     text: str = ""
-    """The tables and verdicts that end the run, as its summary.txt has them."""
+    """The tables and verdicts in summary.txt."""
     data: dict[str, Any] = field(default_factory=dict)
     """The same as plain data."""
     tested: dict[str, list[float]] = field(default_factory=dict)
-    """For each operator its accuracies on the test images, where its epochs were tested on validation images."""
+    """The test accuracies of each operator, if its epochs were tested on validation images."""
     image: tuple[int, int] = (28, 28)
     """The rows and columns of the images."""
     interrupted: bool = False
 
 
 class Run:
-    """What is trained on what, at one rank. Nothing is trained, and no folder is made, before `go`."""
+    """A run on one rank. `go` creates the folder and trains; the constructor does neither."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class Run:
     ):
         self._config, self._activations, self._console = config, activations, console
         self._workers = workers
-        """Where the trainings of a comparison run side by side; without, they run here."""
+        """Runs the trainings of a comparison in parallel; without an executor they run in this process."""
         self._keep_interrupted = keep_interrupted
-        """Whether a run that Ctrl-C ends gives what it has, rather than raise KeyboardInterrupt."""
+        """Whether Ctrl-C returns partial results instead of raising KeyboardInterrupt."""
         self._compared = seeds is not None
-        """Whether differences are tested; without, it is one run by the configuration's own seed."""
+        """Whether differences are tested; otherwise the run has only the configuration's seed."""
         self._seeds = [config.seed] if seeds is None else seeds
         self._found, self._write_report = found, write_report
         self._sources = sources_of(activations)
@@ -105,17 +105,17 @@ class Run:
             check_sources(found.operators, self._sources)
         self._world = ranks_of(config)
         self._checked = [] if found is not None else check_gradients(config, activations, self._world, console)
-        """What was found about the operators' gradients. A run that goes on was checked when it began."""
+        """The results of the gradient checks. A resumed run was checked when it began."""
         self._dataset = self._data_set()
         begin_alike(self._world, config, self._dataset, activations, found)
         self._trained: dict[int, dict[str, Trained]] = {}
-        """Of a comparison, the results with each seed by the operators' names."""
+        """The results of a comparison, by seed and operator name."""
         self._timed: dict[int, dict[str, list[Epoch]]] = {}
-        """For each seed the epochs whose times count, where trainings run side by side."""
+        """The timed epochs of each seed, if trainings run in parallel."""
         self._costs: list[Cost] = []
 
     def _data_set(self) -> Dataset:
-        """The data set, with validation images held back: a twelfth of a comparison's, if that is not configured."""
+        """Load the data set and hold back validation images: by default a twelfth for a comparison."""
         data = self._config.data
         dataset, held = load(data.source, data.sources, data.folder), data.validation
         if held is None and self._compared:
@@ -125,7 +125,7 @@ class Run:
         return dataset.hold_back(held, self._config.seed) if held else dataset
 
     def go(self, open_folder: Callable[[Config], RunFolder], note: str = "") -> Result:
-        """Train from the beginning, or from the checkpoint. Only rank 0 opens and writes the folder."""
+        """Train from the beginning or from the checkpoint. Only rank 0 opens and writes the folder."""
         folder, interrupted = None, False
         try:
             with Interruption() as self._interruption:
@@ -150,7 +150,7 @@ class Run:
         return self._result(first, folder, interrupted)
 
     def _enter(self, seed: int) -> list[Contestant]:
-        """The operators in their networks, with the first weights that a seed gives."""
+        """Build the operators' networks with the initial weights of a seed."""
         config, image = self._with(seed), self._dataset.image_shape
         return [Contestant(a.name, make_learner(config, a, image), activation=a) for a in self._activations]
 
@@ -163,7 +163,7 @@ class Run:
         self._console.say(told + (f"{note}\n" if note else ""))
 
     def _warm_up(self, entered: Sequence[Contestant]) -> None:
-        """Let what is compiled at first use be compiled."""
+        """Compile before training."""
         data = self._dataset
         batches = Batches(data.train_images, data.train_labels, None, self._config.train.batch_size)
         what = COMPILING if self._config.engine == "compiled" else "Trying"
@@ -224,20 +224,21 @@ class Run:
 
     @staticmethod
     def _turns(entered: Sequence[Contestant], number: int) -> list[Contestant]:
-        """Each seed begins with another operator, as the first one may have it easier."""
+        """Rotate the order of operators with the seed, because the first position may be faster."""
         turn = number % len(entered)
         return [*entered[turn:], *entered[:turn]]
 
     @property
     def _finished(self) -> int:
-        """How many seeds were finished with all operators."""
+        """Return the number of seeds finished by all operators."""
         return len(self._finished_seeds())
 
     def _finished_seeds(self) -> list[int]:
         return [seed for seed in self._seeds if len(self._trained.get(seed, {})) == len(self._activations)]
 
     def _train_side_by_side(self, first: list[Contestant], record: Record) -> None:
-        """Train every operator with every seed on the workers, after an epoch of each was timed here, one at a time."""
+        """Time an epoch of each operator in this process, one at a time, then train all operators and seeds on the
+        workers."""
         width = max(len(activation.name) for activation in self._activations)
         for number, seed in enumerate(self._seeds):
             entered = first if not number else self._enter(seed)
@@ -309,7 +310,7 @@ class Run:
         return Checkpoints(folder.path, make, len(self._activations), every, lambda: self._interruption.noted)
 
     def _outcomes(self) -> list[Outcome]:
-        """Every operator's results, with those seeds that were finished with all of them."""
+        """Return the results of every operator for the seeds that all operators finished."""
         outcomes = []
         for activation in self._activations:
             results = [(seed, self._trained[seed][activation.name]) for seed in self._finished_seeds()]
@@ -330,24 +331,24 @@ class Run:
 
     @contextmanager
     def _ending(self, entered: Sequence[Contestant], folder: RunFolder) -> Iterator[None]:
-        """End the run that is made in the block. If an exception ends it, that is raised whatever goes wrong later."""
+        """End the run in the block. An exception that ends it takes precedence over errors raised while ending."""
         try:
             yield
         except BaseException as error:
-            with suppress(AppError, OSError):  # the disk that ended the run is still full
+            with suppress(AppError, OSError):  # the disk may still be full
                 self._end(entered, folder, can_go_on=not self._compared and not isinstance(error, OperatorError))
             raise
         self._end(entered, folder, can_go_on=False)
 
     def _end(self, entered: Sequence[Contestant], folder: RunFolder, can_go_on: bool) -> None:
-        at_once = self._interruption.struck  # a second signal: what is kept now may be half changed, and takes time
+        at_once = self._interruption.struck  # a second signal: the state may be inconsistent, and storing it takes time
         text, data = self._told(entered, None)
         notes: list[str] = []
         try:
             if not at_once:
                 notes = self._keep(entered, folder, text, data)
         except FileError:
-            can_go_on = not self._compared  # as soon as there is room for what could not be written
+            can_go_on = not self._compared  # once there is space for what could not be written
             raise
         finally:
             text, data = self._told(entered, self._console.columns)
@@ -367,7 +368,7 @@ class Run:
             self._console.warn(note)
 
     def _told(self, entered: Sequence[Contestant], columns: int | None) -> tuple[str, dict[str, Any]]:
-        """What is said of the run at its end: for people, who have so many columns, and as data."""
+        """Return the outcome of the run: as text of this width, and as data."""
         if not self._compared:
             return summary(self._config, self._dataset, entered, columns), outcome(self._config, entered)
         outcomes, found, tested_on = self._outcomes(), self._differences(), self._dataset.tested_on
@@ -380,7 +381,7 @@ class Run:
         return differences(self._outcomes()) if self._compared and self._finished else []
 
     def _keep(self, entered: Sequence[Contestant], folder: RunFolder, text: str, data: dict[str, Any]) -> list[str]:
-        """Write what the run leaves behind; gives what there is to say about it at the very end."""
+        """Write the files of the run; return the final messages."""
         folder.save_summary(text)
         for operator, weights in self._weights(entered).items():
             folder.save_weights(operator, weights)

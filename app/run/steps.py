@@ -1,4 +1,4 @@
-"""Taking the steps of training, and telling what goes wrong in one: in which iteration, and through which operator."""
+"""Runs training steps and locates errors: the iteration and the operator."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from app.run.learners.learner import State
 
 
 class Steps(Callback):
-    """Takes the steps of a piece, whatever becomes of the numbers."""
+    """Runs training steps. NaN and inf are not errors."""
 
     def train(self, position: Position, batches: Batches) -> PerIteration:
-        """Take a step for each batch; gives the loss and the accuracy before each step."""
+        """Take a step for each batch; return the loss and the accuracy before each step."""
         return self.attempt(position, batches, position.contestant.learner.state())
 
     def measure(self, position: Position, tests: Batches) -> PerIteration:
-        """The loss and the accuracy of each batch."""
+        """Return the loss and the accuracy of each batch."""
         return position.contestant.learner.measure(tests)
 
     def attempt(self, position: Position, batches: Batches, before: State) -> PerIteration:
-        """Take the steps; an error tells where it came from, and leaves the state as it was before that step."""
+        """Take the steps. An error names its origin and leaves the state as before the failing step."""
         try:
             return position.contestant.learner.train(batches)
         except Exception as error:
             known = _known(error, position.contestant)
-            if current().size > 1:  # no step can be taken again without the other ranks
+            if current().size > 1:  # a step cannot be replayed without the other ranks
                 raise known  # noqa: B904 - which may be the same
             position.contestant.learner.restore(before)
             raise _located(known, position, batches, before) from error
 
 
 def warm_up(contestant: Contestant, batches: Batches) -> None:
-    """Let a learner warm up, and meet those faults of an operator that its first step shows."""
+    """Warm up a learner. This raises the errors of an operator that appear in its first step."""
     try:
         with inputs_watched(), warnings_off():
             contestant.learner.warm_up(batches)
@@ -49,17 +49,18 @@ def warm_up(contestant: Contestant, batches: Batches) -> None:
 
 
 def warnings_off() -> Any:
-    """NumPy's warnings of numbers that are not finite are not given inside; errors, where a user set them, are."""
+    """Suppress NumPy's floating-point warnings inside the block; errors that the user enabled are still raised."""
     return np.errstate(**{kind: "ignore" for kind, does in np.geterr().items() if does == "warn"})  # type: ignore[arg-type]
 
 
 def iteration(position: Position, index: int) -> str:
-    """What an iteration is called that comes so many after those that are done."""
+    """Return the name of the iteration at this offset from the current position."""
     return f"iteration {position.done + index} of epoch {position.epoch + 1}"
 
 
 def _known(error: Exception, contestant: Contestant) -> AppError:
-    """An error as one of ours: a user's function over Tensors may raise anything, with a note that names it."""
+    """Convert an exception to an AppError. A user's function may raise any exception, with a note that names the
+    function."""
     if isinstance(error, AppError):
         return error
     told = "; ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
@@ -67,7 +68,7 @@ def _known(error: Exception, contestant: Contestant) -> AppError:
 
 
 def _located(error: AppError, position: Position, batches: Batches, before: State) -> AppError:
-    """The error with the iteration that it came from, found by taking the steps again, one by one."""
+    """Add the failing iteration to an error by replaying the steps one by one."""
     learner = position.contestant.learner
     for index in range(len(batches)):
         state, batch = learner.state(), batches[index : index + 1]
@@ -87,13 +88,13 @@ def _located(error: AppError, position: Position, batches: Batches, before: Stat
 
 
 def _looked_into(error: AppError, learner: Learner, batches: Batches) -> AppError:
-    """The error of the same steps taken operator by operator, which knows more of where it came from."""
+    """Replay the steps operator by operator, and return that error, which locates its origin better."""
     try:
         for _ in learner.looks(batches, training=True):
             pass
     except AppError as found:
         return found
-    except Exception:  # the one that is known already
+    except Exception:  # the error that is already known
         return error
     return error
 

@@ -1,4 +1,4 @@
-"""What a run says before it begins and when it has ended: tables, and in words what differs and what does not."""
+"""The text printed at the beginning and the end of a run: settings, tables and verdicts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def introduction(
     seeds: Sequence[int] = (),
     gradients: Sequence[str] = (),
 ) -> str:
-    """What is trained, on what, with which seeds if there are several.
+    """Return the lines that describe the run: network, data and seeds.
 
     `ranks` is a line about the ranks that share the work, if there are many; `gradients` are lines about the operators'
     gradients.
@@ -60,7 +60,7 @@ def introduction(
 
 
 def without_effect(config: Config, images: int) -> list[str]:
-    """Settings that were changed and have no effect on a run with so many training images, in a line each."""
+    """Return a line for each changed setting that has no effect on this run."""
     train, default = config.train, Config()
     notes = []
     if train.momentum != default.train.momentum and train.optimizer != "momentum":
@@ -88,7 +88,7 @@ def _many(count: int, noun: str) -> str:
 
 
 def summary(config: Config, dataset: Dataset, entered: Sequence[Contestant], columns: int | None = None) -> str:
-    """The table that ends a run with one seed: the accuracy and the time of each operator."""
+    """Return the final table of a run with one seed: the accuracy and the time of each operator."""
     notes = _sample_note(dataset)
     if any(len(contestant.epochs) < config.train.epochs for contestant in entered):
         finished = ", ".join(f"{contestant.operator} {len(contestant.epochs)}" for contestant in entered)
@@ -117,7 +117,7 @@ def _of_one_seed(entered: Sequence[Contestant], tested_on: str, columns: int | N
 
 
 def _ratio_told(contestant: Contestant, baseline: Contestant) -> str:
-    """The ratio of the times, with the interval that it is known to; one epoch alone gives none."""
+    """Format the ratio of the times and its interval; a single epoch has no interval."""
     found = _time_ratio(contestant, baseline)
     return f"{ratio(contestant, baseline):.2f}{_between(found, '.2f') or ' (one epoch)'}"
 
@@ -128,13 +128,13 @@ def _time_ratio(one: Contestant, other: Contestant) -> Estimate:
 
 
 def ratio(one: Contestant, other: Contestant) -> float:
-    """The median over epochs of the time of one over the time of the other in the same epoch."""
+    """Return the median over epochs of the ratio of the two times in the same epoch."""
     pairs = zip(one.epochs, other.epochs, strict=False)
     return statistics.median(a.seconds / b.seconds for a, b in pairs)
 
 
 def outcome(config: Config, entered: Sequence[Contestant]) -> dict[str, Any]:
-    """What the summary of one seed says, as data."""
+    """Return the summary of one seed as data."""
     finished = all(len(contestant.epochs) == config.train.epochs for contestant in entered)
     return {"event": "summary", "finished": finished, "operators": [_figures(c, entered[-1]) for c in entered]}
 
@@ -168,7 +168,7 @@ def _sample_note(dataset: Dataset) -> list[str]:
 
 
 class Verdict(NamedTuple):
-    """A sentence about two operators, and its gist: same, differs or unclear; '' for how that was found."""
+    """A sentence about two operators and its gist: same, differs or unclear; '' for a sentence about the method."""
 
     gist: str
     sentence: str
@@ -182,7 +182,7 @@ def comparison(
     seeds: int,
     columns: int | None = None,
 ) -> str:
-    """The tables and verdicts that end a comparison over so many seeds, of which some may not have been finished."""
+    """Return the tables and verdicts of a comparison, some of whose seeds may be unfinished."""
     finished = len(outcomes[0].epochs)
     if not finished:
         return "No seed was finished, so there is nothing to compare."
@@ -195,7 +195,7 @@ def comparison(
 
 
 def results_table(outcomes: Sequence[Outcome], found: Sequence[Difference], columns: int | None = None) -> list[str]:
-    """A line for each operator: its accuracy, and the time of its epochs."""
+    """Return a table with the accuracy and the epoch time of each operator."""
     rows = [["operator", "test accuracy", "seconds per epoch", f"ratio to {outcomes[0].operator}"]]
     ratios = ["1.00", *(f"{d.speed.mean:.2f}{_between(d.speed, '.2f')}" for d in found)]
     for result, ratio in zip(outcomes, ratios, strict=True):
@@ -208,7 +208,7 @@ def results_table(outcomes: Sequence[Outcome], found: Sequence[Difference], colu
 
 
 def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
-    """A line for each size of array, with the time of a call of each operator."""
+    """Return a table with a row per array size and the call time of each operator."""
     if not costs:
         return []
     taken = {(c.operator, c.size): f"{_micro(c.forward)} + {_micro(c.backward)}" for c in costs}
@@ -220,7 +220,7 @@ def costs_table(costs: Sequence[Cost], columns: int | None = None) -> list[str]:
 
 
 def verdicts(found: Sequence[Difference], seeds: int, tested_on: str = "test") -> list[Verdict]:
-    """In words, how each operator differs from the first, and how that was decided."""
+    """Return sentences on how each operator differs from the first, and how this was tested."""
     if not seeds:
         return []
     told = [verdict for d in found for verdict in (_of_accuracy(d, seeds, tested_on), _of_speed(d, seeds))]
@@ -259,12 +259,12 @@ def _cannot(seeds: int) -> str:
 
 
 def printed(told: Sequence[Verdict]) -> list[str]:
-    """Verdicts as lines, with their gists in a column."""
+    """Format verdicts as lines with their gists in a column."""
     return [f"{gist:7}  {sentence}" if gist else sentence for gist, sentence in told]
 
 
 def plain(told: Sequence[Verdict]) -> list[str]:
-    """Verdicts as sentences that stand by themselves."""
+    """Format verdicts as self-contained sentences."""
     return [f"{gist.capitalize()}: {sentence}." if gist else sentence for gist, sentence in told]
 
 
@@ -278,7 +278,7 @@ def _between(estimate: Estimate, form: str) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value in words; never zero."""
+    """Format a p-value; never as zero."""
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
 
 

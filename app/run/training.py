@@ -1,4 +1,4 @@
-"""One training of a comparison: an operator with a seed, as a worker of any executor runs it, and what it gives."""
+"""One training of a comparison (an operator with a seed), run by a worker of an executor."""
 
 from __future__ import annotations
 
@@ -34,45 +34,44 @@ class Trained:
 
     operator: str
     how: str
-    """How the engine runs the network."""
+    """A description of how the engine runs the network."""
     epochs: list[Epoch]
     tested: Tested | None
     right: np.ndarray
-    """Whether the network named each test image, or each validation image, correctly."""
+    """Whether each test image, or each validation image, was classified correctly."""
     fingerprint: str
-    """Of the trained weights."""
+    """The hash of the trained weights."""
     weights: dict[str, np.ndarray]
-    """The trained weights, and the scores of the images below; empty unless they are to be kept."""
+    """The trained weights, and the scores of the images below; empty unless requested."""
     scores: np.ndarray | None
     profile: Profile | None = None
-    """What is known of the operator, where the weights are kept."""
+    """The report data of the operator, if the weights are stored."""
     events: list[Event] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker has to know of a training. Names stand for operators, which the worker finds by itself."""
+    """The description of a training for a worker. Operators are given by name, and the worker imports them."""
 
     config: Config
-    """With the seed of the training, and absolute paths."""
+    """The configuration with this training's seed and absolute paths."""
     operator: str
     home: str
-    """The file of the user's that the operator lies in; '' for an operator of the framework."""
+    """The user's file that defines the operator; '' for a built-in operator."""
     sources: dict[str, str | None]
     """The hash of the operator's source."""
     held_by: int
-    """The seed by which validation images are held back: that of the whole comparison."""
+    """The seed that selects validation images: that of the whole comparison."""
     data: str
     """The hash of the data set."""
     keep: bool
-    """Whether the weights and the scores are to be returned."""
+    """Whether to return the weights and the scores."""
 
 
 def train_one(job: Job) -> Trained:
-    """Train an operator's network from its first weights to its last epoch.
-
-    On one thread, as results depend on the number of threads in their last bits: so all workers give the same.
+    """Train an operator's network from initialisation to its last epoch. It runs on one thread, because the number of
+    threads changes the last bits of results and all workers must agree.
     """
     with threadpool_limits(1, user_api="blas"):
         return _train_one(job)
@@ -83,8 +82,8 @@ def _train_one(job: Job) -> Trained:
     dataset = _data_set(config.data, job.held_by)
     if data_hash(dataset) != job.data:
         raise DataError(
-            f"the images of a worker ({dataset.origin}) differ from those of the comparison: name a folder that all "
-            "workers read, data.source=FOLDER"
+            f"the images of a worker ({dataset.origin}) differ from those of the comparison: use a folder that all "
+            "workers can read, data.source=FOLDER"
         )
     activations = find_activations([job.operator], Trust([job.home] if job.home else []))
     check_sources(job.sources, sources_of(activations))
@@ -105,7 +104,7 @@ def _train_one(job: Job) -> Trained:
 
 
 class _TestedElsewhere(Steps):
-    """Steps of learners whose networks are tested by others, which take over their weights."""
+    """Training steps of learners whose networks are tested by other learners with the same weights."""
 
     def __init__(self, testers: Mapping[str, Learner]):
         self._testers = testers
@@ -117,9 +116,8 @@ class _TestedElsewhere(Steps):
 
 
 def train_in_turns(config: Config, activations: Sequence[Activation], dataset: Dataset) -> list[list[Epoch]]:
-    """Train several operators, epoch by epoch in turns, and keep nothing; gives the epochs of each.
-
-    They are tested on the reference engine: a test pass that runs a few times is not worth compiling.
+    """Train several operators in turns, epoch by epoch, without storing anything; return the epochs of each. They are
+    tested on the reference engine: compiling a test pass that runs a few times is not worthwhile.
     """
     shape, train = dataset.image_shape, config.train
     entered = [Contestant(a.name, make_learner(config, a, shape), activation=a) for a in activations]
@@ -133,13 +131,13 @@ def train_in_turns(config: Config, activations: Sequence[Activation], dataset: D
 
 @lru_cache(maxsize=1)  # for the next training of this worker
 def _data_set(data: DataConfig, seed: int) -> Dataset:
-    """The data set of a configuration, with its validation images held back."""
+    """Return the data set of a configuration, with its validation images held back."""
     dataset = load(data.source, data.sources, data.folder)
     return dataset.hold_back(data.validation, seed) if data.validation else dataset
 
 
 def test_at_end(contestant: Contestant, dataset: Dataset, config: Config, record: Record) -> None:
-    """Test a trained network on the test images, if its epochs were tested on validation images."""
+    """Test a trained network on the test images if its epochs were tested on validation images."""
     if dataset.final_images is None or dataset.final_labels is None:
         return
     tests = Batches(dataset.final_images, dataset.final_labels, None, config.train.eval_batch_size)
@@ -150,7 +148,7 @@ def test_at_end(contestant: Contestant, dataset: Dataset, config: Config, record
 
 
 def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool) -> Trained:
-    """What a network that was trained is worth."""
+    """Return the result of a trained network."""
     scores, weights = scores_of(contestant, dataset, config), contestant.learner.weights()
     return Trained(
         contestant.operator,
@@ -166,14 +164,14 @@ def trained(contestant: Contestant, dataset: Dataset, config: Config, keep: bool
 
 
 def scores_of(contestant: Contestant, dataset: Dataset, config: Config) -> np.ndarray:
-    """What a network answers to each test image, or to each validation image."""
+    """Return the scores of a network for each test image, or for each validation image."""
     tests = Batches(dataset.test_images, dataset.test_labels, None, config.train.eval_batch_size)
     with warnings_off():
         return contestant.learner.scores(tests)
 
 
 def fingerprint(weights: Mapping[str, np.ndarray]) -> str:
-    """The hash of a network's weights."""
+    """Return the hash of a network's weights."""
     digest = hashlib.sha256()
     for path, array in sorted(weights.items()):
         digest.update(f"{path} {array.dtype} {array.shape}\n".encode())

@@ -1,7 +1,7 @@
-"""Whose operator files a command may run: those that the user named on its command line, or agrees to when asked.
+"""Which operator files a command may execute: those named on its command line, or confirmed by the user.
 
-A configuration, or the folder of a run, may come from anybody, and importing a file runs it. So that one of them names
-a file is no reason to import it.
+A configuration or the folder of a run may come from an untrusted source, and importing a file executes it. Therefore
+files that are named only there are not imported without confirmation.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from app.ranks.launch import launched
 
 @dataclass(frozen=True)
 class Trust:
-    """What the user named, and what else names operators."""
+    """The operators that the user named, and the source of the other names."""
 
     custom_ops: Sequence[str] = ()
-    """Files, or operators in files, that may be run: --custom-op."""
+    """Trusted files, or operators in files, from --custom-op."""
     operators: Sequence[str] = ()
-    """Operators that the user typed, as in model.activation=my_ops.py:swish."""
+    """Operators typed on the command line, as in model.activation=my_ops.py:swish."""
     by: str = "the configuration"
-    """What names the other operators, for messages."""
+    """The source of the other operators' names, for messages."""
 
     def homes(self, names: Sequence[str]) -> dict[str, str]:
-        """The files to run for operators that lie in files, by the operators' names; an error before any is run."""
+        """Return the file of each operator that is defined in one, by operator name. Raises an error before executing
+        any."""
         in_files = [name for name in names if ":" in name]
         found = {name: self._home(name) for name in in_files}
         unnamed = [name for name, home in found.items() if home is None]
@@ -40,13 +41,13 @@ class Trust:
             needed = dict.fromkeys(_file(name) for name in unnamed)
             words = " ".join(f"--custom-op {shlex.quote(file)}" for file in needed)
             raise AppError(
-                f"{self.by} names {', '.join(unnamed)}: Python code, which is run only if you name it yourself. "
+                f"{self.by} names {', '.join(unnamed)}: Python code, which is executed only if you name it yourself. "
                 f"If you trust it, add {words}"
             )
         return {name: home or _file(name) for name, home in found.items()}
 
     def _home(self, name: str) -> str | None:
-        """The file that the user named for an operator; a file of the same name may lie elsewhere today."""
+        """Return the file that the user named for an operator; it may have moved since the run."""
         file, function = _file(name), name.rpartition(":")[2]
         if any(_same(file, _file(operator)) for operator in self.operators if ":" in operator):
             return file
@@ -56,7 +57,7 @@ class Trust:
         return next(iter([*same, *alike]), None)
 
     def _agreed(self, names: Sequence[str]) -> bool:
-        """Ask on a terminal whether files may be run. Where nobody can be asked, they may not."""
+        """Ask on a terminal whether files may be executed. Without a terminal, the answer is no."""
         if launched() is not None or not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
         lines = [f"{self.by} names {', '.join(names)}. That is Python code, which can do anything once it is run:"]
@@ -71,7 +72,7 @@ class Trust:
 
 
 NOBODY = Trust()
-"""Where nothing was named."""
+"""No file is trusted."""
 
 
 def _file(name: str) -> str:

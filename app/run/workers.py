@@ -1,6 +1,5 @@
-"""Workers for the trainings of a comparison: processes of this machine, ranks of MPI, or any executor of the caller's.
-
-A training that is lost with its worker is run once more; if it is lost again, its seed counts for no operator.
+"""Workers for the trainings of a comparison: local processes, MPI ranks, or any executor. A training whose worker dies
+is retried once; if that fails too, its seed is excluded for all operators.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from app.ranks.current import using
 from app.ranks.world import World
 
 OpenExecutor = Callable[[], AbstractContextManager[Executor | None]]
-"""Starts workers; the context manager ends them."""
+"""Starts workers; the context manager shuts them down."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _LOOK = 0.2
-"""Seconds between two looks for a signal."""
+"""Seconds between two checks for a signal."""
 
 
 def run_all(
@@ -38,10 +37,9 @@ def run_all(
     lost: Callable[[T, BaseException, bool], None],
     check: Callable[[], None],
 ) -> None:
-    """Do all jobs on an executor's workers, and call `done` for each as it ends.
-
-    An error of ours ends them all. For any other, such as a worker that died, `lost` is called, with whether the job is
-    run once more. `check` is called now and then, and may raise.
+    """Do all jobs on an executor's workers, and call `done` as each one completes. An AppError ends all jobs. For any
+    other error, such as a dead worker, `lost` is called with whether the job will be retried. `check` is called
+    periodically and may raise.
     """
     waiting = {executor.submit(work, job): (job, 1) for job in jobs}
     try:
@@ -66,7 +64,7 @@ def run_all(
 
 
 class Processes(Executor):
-    """So many processes of this machine. One that dies costs its own job alone.
+    """A pool of local processes. A process that dies loses only its own job.
 
     (The processes of one ProcessPoolExecutor end together when one of them dies.)
     """
@@ -77,11 +75,11 @@ class Processes(Executor):
         self._all = list(self._idle)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Call a function in one of the processes, when one is idle."""
+        """Call a function in the next idle process."""
         return self._threads.submit(self._run, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes, at once if they are not to be waited for."""
+        """End the processes, immediately if `wait` is false."""
         if not wait:
             for pool in self._all:
                 for process in list((pool._processes or {}).values()):
@@ -95,11 +93,11 @@ class Processes(Executor):
         return None
 
     def _started(self) -> ProcessPoolExecutor:
-        spawn = multiprocessing.get_context("spawn")  # a fork would copy locks that threads of Numba and BLAS hold
+        spawn = multiprocessing.get_context("spawn")  # fork would copy locks held by threads of Numba and BLAS
         return ProcessPoolExecutor(1, spawn, _begin)
 
     def _run(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        pool = self._idle.pop()  # there is one for each thread
+        pool = self._idle.pop()  # one per thread
         try:
             return pool.submit(fn, *args, **kwargs).result()
         except BrokenProcessPool:
@@ -111,14 +109,14 @@ class Processes(Executor):
 
 
 def _begin() -> None:
-    """Begin a worker, before it loads NumPy or Numba."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
+    """Initialise a worker before it imports NumPy or Numba."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     cores.limit(1)
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it has ended, however it did."""
+    """End this process when its parent has ended for any reason."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -126,7 +124,7 @@ def _end_with_parent() -> None:
 
 
 def executor_of(workers: str) -> OpenExecutor | None:
-    """The workers that `--workers` names: a number of processes, or mpi; None for this process alone."""
+    """Return the executor for `--workers`: a number of processes, or mpi; None for this process alone."""
     if workers == "mpi":
         return ranks
     if not workers.isdecimal() or int(workers) < 1:
@@ -137,16 +135,17 @@ def executor_of(workers: str) -> OpenExecutor | None:
 
 @contextmanager
 def ranks() -> Iterator[Executor | None]:
-    """The executor of all ranks, at rank 0. The others work in the block until rank 0 leaves it, and have None."""
-    from mpi4py import MPI  # imported late: an extra
+    """Yield the executor over all ranks on rank 0. The other ranks run jobs until rank 0 leaves the block; they yield
+    None."""
+    from mpi4py import MPI  # imported late: an optional dependency
     from mpi4py.futures import MPICommExecutor
 
     pool: Any = MPICommExecutor(MPI.COMM_WORLD, root=0)
-    with using(World()), pool as executor:  # each training is of one rank
+    with using(World()), pool as executor:  # each training runs on one rank
         yield executor
 
 
 def died(error: BaseException) -> str:
-    """Why a training was lost, in a few words."""
+    """Return a short reason why a training was lost."""
     words = str(error).strip().partition("\n")[0]
     return "its worker died" if isinstance(error, BrokenProcessPool) else f"{type(error).__name__}: {words}"

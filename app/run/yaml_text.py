@@ -1,7 +1,7 @@
-"""Strict YAML 1.2: text to plain data and back, so that a file means what it seems to mean and can do no harm.
+"""Strict YAML 1.2: conversion between text and plain data, without surprising types or unsafe features.
 
 Keys are text and occur once, numbers are finite and fit in 64 bits. Tags, aliases, merges, deep nesting and big files
-have no use in a configuration and are refused. Every error names the line and the column.
+are not needed in a configuration and are refused. Every error names the line and the column.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from app.files import read_file
 MAX_BYTES = 1_000_000
 MAX_LINE = 10_000
 MAX_DEPTH = 16
-MAX_VALUES = 10_000  # a value takes hundreds of times the memory of its text
+MAX_VALUES = 10_000  # a parsed value takes hundreds of times the memory of its text
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -57,24 +57,24 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Document:
-    """The plain data of a text, and where each value of it stands."""
+    """The plain data of a text, and the position of each value."""
 
     where: str
-    """What an error calls the origin of the text."""
+    """The name of the text in errors."""
     data: Any
     keys: dict[str, Place] = field(default_factory=dict)
-    """The place of each key, by its path, such as `$.model.hidden`."""
+    """The position of each key, by its path, such as `$.model.hidden`."""
     values: dict[str, Place] = field(default_factory=dict)
-    """The place of each value, by its path, such as `$.model.hidden[0]`."""
+    """The position of each value, by its path, such as `$.model.hidden[0]`."""
 
     def error(self, path: str, problem: str, of_key: bool = False) -> ConfigError:
-        """A mistake at a path, with its line and column where the text has them."""
+        """Return an error at a path, with its line and column if known."""
         place = (self.keys if of_key else self.values).get(path)
         return ConfigError(f"{self.where}: {problem}") if place is None else _error(self.where, *place, problem)
 
 
 def read(path: str) -> Document:
-    """The data in a file. What the operating system refuses stays an OSError."""
+    """Read the data in a file. Errors of the operating system are raised as OSError."""
     try:
         raw = read_file(path, MAX_BYTES)
     except FileError as error:
@@ -88,11 +88,11 @@ def read(path: str) -> Document:
 
 
 def parse(text: str, where: str) -> Document:
-    """The data that `text` holds; `where` is what an error calls its origin."""
+    """Parse `text`; errors name it `where`."""
     if len(text) > MAX_BYTES:
         raise ConfigError(f"{where}: longer than {MAX_BYTES:,} characters, which no configuration needs")
     for number, content in enumerate(text.split("\n")):
-        if len(content) > MAX_LINE:  # the library's time grows with the square of it
+        if len(content) > MAX_LINE:  # the library's time grows quadratically with the length of a line
             raise _error(where, number, MAX_LINE, f"a line of more than {MAX_LINE:,} characters")
     try:
         return _Reader(text, where).document()
@@ -110,7 +110,7 @@ def parse(text: str, where: str) -> Document:
 
 
 def write(data: Any) -> str:
-    """The YAML that `parse` reads back to `data`."""
+    """Return YAML that `parse` reads back as `data`."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
     yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False  # type: ignore[assignment]
@@ -121,7 +121,7 @@ def write(data: Any) -> str:
 
 
 class _Reader:
-    """Builds data from the parser's events, so that no constructor of the library ever runs."""
+    """Builds data from the parser's events; the library's constructors never run."""
 
     def __init__(self, text: str, where: str):
         yaml = YAML(typ="safe", pure=True)
@@ -144,7 +144,7 @@ class _Reader:
     def _next(self) -> Event | None:
         try:
             return self._parser.get_event() if self._parser.check_event() else None
-        except (ValueError, OverflowError):  # the library itself stumbles, such as over "\\U99999999"
+        except (ValueError, OverflowError):  # the library itself fails on this, such as on "\\U99999999"
             problem = "a character code or a version that is out of range"
             raise MarkedYAMLError(problem=problem, problem_mark=self._library.reader.get_mark()) from None
 
@@ -191,7 +191,7 @@ class _Reader:
 
 
 class _Representer(SafeRepresenter):
-    """Quotes what `_scalar` would otherwise take for another type; lists of numbers stay on one line."""
+    """Quotes text that `_scalar` would read as another type; lists of numbers stay on one line."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -235,7 +235,7 @@ def _integer(text: str) -> int:
 
 
 def _finite(text: str) -> float:
-    number = float(text)  # which does not know `.inf` and `.nan`: a ValueError too
+    number = float(text)  # which does not know `.inf` and `.nan`: also a ValueError
     if math.isinf(number):
         raise ValueError(text)
     return number

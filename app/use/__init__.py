@@ -1,1 +1,1 @@
-"""A trained network put to use: as a saved model, as an ONNX file, as an answer to pictures."""
+"""Use of trained networks: prediction, export and the demo."""

@@ -1,4 +1,4 @@
-"""`python -m app export`: a trained network as a file that other programs run."""
+"""`python -m app export`: write a trained network to a file for other programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMATS = ("onnx",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the command-line arguments."""
     parser.add_argument("model", help="a run's folder, or a saved model (the name that its files begin with)")
     parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
     parser.add_argument("--output", metavar="FILE", help="the file to write (model.onnx in the folder)")
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file, and say what it takes and gives."""
+    """Write the file, and print its inputs and outputs."""
     network, name = read_named_model(options)
     file = Path(options.output or Path(name).with_suffix(""))
     if file.suffix != SUFFIX:
@@ -40,15 +40,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_free(file: Path) -> None:
-    """Refuse to replace a file that this program did not write, and that the user did not name."""
+    """Refuse to overwrite a file that this program did not write, unless the user named it."""
     try:
         with open_file(file) as there:
-            ours = DOMAIN.encode() in there.read(64)  # a model begins with the name of the program that wrote it
+            ours = DOMAIN.encode() in there.read(64)  # a model starts with the name of the program that wrote it
     except FileNotFoundError:
         return
     except (OSError, FileError):
         ours = False
     if not ours:
         raise AppError(
-            f"{file} is there and was not written by this program; write --output {file} to replace it, or name another"
+            f"{file} exists and was not written by this program; add --output {file} to replace it, or name another"
         )

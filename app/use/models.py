@@ -1,4 +1,4 @@
-"""Networks that were trained elsewhere: the file that a command line names, and the function that it holds."""
+"""Loads the network that a command line names: a saved model, a run or an ONNX file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from app.static.model_file import SavedModel, paths_of, read_model
 from app.vision.digits import SIZE
 
 ScoreFunction = Callable[[np.ndarray], np.ndarray]
-"""From pictures of (28, 28) bytes to the scores of the classes."""
+"""A function from pictures of (28, 28) bytes to class scores."""
 
 
 def load_network(options: argparse.Namespace) -> ScoreFunction:
-    """The network at `options.model`."""
+    """Load the network at `options.model`."""
     path = Path(options.model)
     return _of_onnx(path) if path.suffix == ".onnx" else _of_model(*read_named_model(options))
 
@@ -43,7 +43,7 @@ def _of_model(model: SavedModel, file: str) -> ScoreFunction:
 
 def _of_onnx(path: Path) -> ScoreFunction:
     try:
-        import onnxruntime  # imported late: an extra, which few need
+        import onnxruntime  # imported late: an optional dependency
     except ImportError:
         raise AppError(
             f"{path}: ONNX Runtime, which runs .onnx files, is not installed; pip install onnxruntime, "
@@ -53,7 +53,7 @@ def _of_onnx(path: Path) -> ScoreFunction:
         raise MissingFileError(f"there is no file {path}")
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:  # of its own classes, which differ from release to release
+    except Exception as error:  # its own exception classes, which differ between releases
         raise AppError(f"{path} cannot be opened by ONNX Runtime: {str(error).splitlines()[0]}") from error
     (taken,) = _one(session.get_inputs(), "input", str(path))
     shape = [size if isinstance(size, int) else -1 for size in taken.shape]
@@ -73,7 +73,7 @@ def _one(listed: Sequence[Any], what: str, file: str) -> Sequence[Any]:
 
 
 def _as_taken(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str) -> np.ndarray:
-    """Pictures in the shape and type that a network takes: bytes, or floats from 0 to 1."""
+    """Convert pictures to the shape and type of a network's input: bytes, or floats from 0 to 1."""
     sizes, pixels = list(shape[1:]), SIZE * SIZE
     known = int(np.prod([size for size in sizes if size != -1]))
     fits = pixels % max(known, 1) == 0 and known > 0 if sizes.count(-1) == 1 else known == pixels and -1 not in sizes
@@ -86,14 +86,14 @@ def _as_taken(pictures: np.ndarray, shape: Sequence[int], dtype: str, name: str)
 
 
 def add_trust_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare how a user says whose code may run."""
+    """Declare the options that trust user code."""
     add_custom_op(parser)
     about = "use it though its source has changed"
     parser.add_argument("--accept-changed", action="append", default=[], metavar="FILE:NAME", help=about)
 
 
 def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
-    """The model at `options.model`, and the name of its file."""
+    """Read the model at `options.model`; return it with the name of its file."""
     path = Path(options.model)
     prefix = path / MODEL if path.is_dir() else path
     name = str(paths_of(prefix)[0])

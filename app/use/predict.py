@@ -1,4 +1,4 @@
-"""`python -m app predict`: which digits image files show, as a trained network sees it."""
+"""`python -m app predict`: classify the digits in image files with a trained network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.vision.reading import read_picture
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the command-line arguments."""
     parser.add_argument(
         "model", help="a run's folder, the name that a saved model's files begin with, or an .onnx file"
     )
@@ -31,7 +31,7 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line for each picture; gives 1 where one could not be read."""
+    """Print a line for each picture; return 1 if one could not be read."""
     network = load_network(options)
     failed = False
     for image in options.images:
@@ -47,14 +47,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def line(image: str, shares: np.ndarray, top: int) -> str:
-    """What is printed for a picture: the likeliest digit, how likely it is, and the runners-up."""
+    """Format the result for a picture: the most probable digit, its probability, and the runners-up."""
     order = np.argsort(shares)[::-1][:top]
     first, *others = [f"{digit}  {shares[digit]:.4f}" for digit in order]
     return f"{image}  {first}" + (f"  (then {', '.join(o.replace('  ', ' ') for o in others)})" if others else "")
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
-    """Scores as probabilities; those that are some already stay as they are."""
+    """Convert scores to probabilities; probabilities are returned unchanged."""
     scores = np.asarray(scores, np.float64).ravel()
     if (scores >= 0).all() and abs(scores.sum() - 1) < 1e-3:
         return scores

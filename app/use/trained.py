@@ -1,4 +1,4 @@
-"""The networks that a run trained, side by side: from pictures to the probabilities of the classes."""
+"""The trained networks of a run, as functions from pictures to class probabilities."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from app.static import data
 from app.tensor import Tensor, no_grad
 
 Run = Callable[[np.ndarray], list[np.ndarray]]
-"""From pictures to the values of each hidden layer, and then the probabilities."""
+"""A function from pictures to the values of each hidden layer, followed by the probabilities."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a network says of pictures: a row for each."""
+    """The result of a network, a row per picture."""
 
     hidden: list[np.ndarray]
     """The values of each hidden layer's units, after the activation."""
@@ -36,22 +36,22 @@ class Answer:
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A network with the weights that a run left, run by that run's engine."""
+    """A network with a run's trained weights, on the run's engine."""
 
     operator: str
     accuracy: float | None
-    """The share of the test pictures that it read at the end of the run; None where the run did not come to that."""
+    """The test accuracy at the end of the run; None if it was not measured."""
     run: Run
 
     def __call__(self, pictures: np.ndarray) -> Answer:
-        """What it says of pictures, which are rows of bytes."""
+        """Classify pictures, given as rows of bytes."""
         *hidden, probabilities = self.run(pictures)
         return Answer(hidden, probabilities)
 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A run's folder, opened: how it was configured, and its networks, in the order in which they were compared."""
+    """An opened run: its configuration and its networks, in the order of the comparison."""
 
     path: Path
     config: Config
@@ -59,19 +59,19 @@ class TrainedRun:
     activations: list[Activation] = field(default_factory=list)
     """The operators of the networks."""
     checked: bool = True
-    """Whether its files are known to be as the run wrote them."""
+    """Whether the hashes of its files were verified."""
 
 
 def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) -> TrainedRun:
-    """Open the folder of a run on pictures of that shape. Operators in a user's files are run only if named."""
+    """Open the folder of a run on pictures of this shape. Operators in user files are executed only if named."""
     if not folder.is_dir():
-        raise MissingFileError(f"there is no folder {folder}; name the folder of a run, such as those in runs/")
+        raise MissingFileError(f"no such folder: {folder}; name the folder of a run, such as those in runs/")
     if not (folder / CONFIG).is_file():
-        raise MissingFileError(f"{folder} is no folder of a run: it has no {CONFIG}")
+        raise MissingFileError(f"{folder} is not the folder of a run: it has no {CONFIG}")
     config = load_kept_config(folder / CONFIG)
     kept = read_weights(folder)
     if not kept:
-        raise MissingFileError(f"{folder} has no {WEIGHTS}: no network of that run was kept")
+        raise MissingFileError(f"{folder} has no {WEIGHTS}: the run saved no network")
     checked = check_sums(folder)
     accuracies = accuracies_of(folder)
     networks = []
@@ -85,14 +85,14 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
 
 
 def accuracies_of(folder: Path) -> dict[str, float]:
-    """The share of the test pictures that each network of a run read at its end."""
+    """Return the final test accuracy of each network of a run."""
     found = list(events.read(folder))
     accuracies = {event.operator: event.test_accuracy for event in found if isinstance(event, events.Epoch)}
     return accuracies | {event.operator: event.accuracy for event in found if isinstance(event, events.Tested)}
 
 
 def _program(config: Config, activation: Activation, image_shape: ImageShape, weights: Weights) -> Run:
-    """The network as a Program, with the engine that the run was configured for."""
+    """Run the network as a Program on the configured engine."""
     main, scope, executor = Program(), Scope(), Executor(engine=config.engine)
     with names.guard(), program_guard(main, Program()), static_mode():
         image = data("image", [None, pixels_of(image_shape)], "uint8")
@@ -106,7 +106,7 @@ def _program(config: Config, activation: Activation, image_shape: ImageShape, we
 
 
 def _eager(config: Config, activation: Activation, image_shape: ImageShape, weights: Weights) -> Run:
-    """The network as Tensors."""
+    """Run the network eagerly."""
     network = Network(config.model, activation, image_shape, config.data.pixel_range)
     network.eval()
     _check(weights, {path: tuple(p.shape) for path, p in network.named_parameters()})
@@ -125,7 +125,7 @@ def _values(network: Network, image: Any) -> list[Any]:
 
 
 def _check(weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Whether a file holds what the configuration beside it asks for."""
+    """Check that a weights file fits the configuration beside it."""
     file, arrays = weights.file, weights.arrays
     for name, shape in shapes.items():
         if name not in arrays:

@@ -1,4 +1,4 @@
-"""Pictures: data sets of them, what is done to each before it goes into a network, and networks for them."""
+"""Vision: data sets, transforms and models."""
 
 from app.vision import datasets, models, transforms
 

@@ -1,4 +1,4 @@
-"""MNIST, and data sets published in its form, as data sets of single examples."""
+"""MNIST and data sets in its format, as data sets of single examples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MNIST(Dataset):
     """Handwritten digits: example i is a picture of (28, 28) pixels from 0 to 255 and its label, an array of one.
 
     The picture is an array: of bytes, or with the backend 'cv2' of floats; `transform` works on it. Without paths of
-    IDX files, which may be packed by gzip, the published ones are used, and fetched if they are not there.
+    IDX files, which may be gzipped, the published files are used, and downloaded if missing.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class MNIST(Dataset):
             self.images, self.labels = _read(image_path, label_path)
 
     def _own(self) -> tuple[np.ndarray, np.ndarray]:
-        """The images and labels where no paths are given."""
+        """Return the images and labels if no paths are given."""
         return _part(_published(), self.mode)
 
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
@@ -72,7 +72,7 @@ class MNIST(Dataset):
 
 
 class FashionMNIST(MNIST):
-    """Articles of clothing in MNIST's form. The files are not fetched: they are read from `data/FashionMNIST/raw`."""
+    """Fashion-MNIST, in MNIST's format. The files are not downloaded: they are read from `data/FashionMNIST/raw`."""
 
     def _own(self) -> tuple[np.ndarray, np.ndarray]:
         return _read(*paths_of("FashionMNIST", self.mode))
@@ -83,14 +83,14 @@ SOURCES = {
     "FashionMNIST": "https://github.com/zalandoresearch/fashion-mnist",
     "KMNIST": "http://codh.rois.ac.jp/kmnist",
 }
-"""Where the data sets in MNIST's form are published."""
+"""The URLs of the data sets in MNIST's format."""
 
 
 def paths_of(name: str, mode: str, root: Any = "data", begin: str = "") -> tuple[str, str]:
-    """The files of images and of labels of a data set, which may be packed by gzip, in the usual folders.
+    """Find the image and label files of a data set, possibly gzipped, in the usual folders.
 
-    These are `NAME/raw` and `NAME` inside `root`, and inside the folder that OPSMITH_DATA names. `begin` is what the
-    names of its files have before those of MNIST's.
+    These are `NAME/raw` and `NAME` inside `root`, and inside the folder that OPSMITH_DATA names. `begin` is the prefix
+    of its file names before those of MNIST.
     """
     part = "train" if mode == "train" else ("t10k", "test")[bool(begin)]
     names = [f"{begin}{part}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
@@ -99,7 +99,8 @@ def paths_of(name: str, mode: str, root: Any = "data", begin: str = "") -> tuple
     there = next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
     if there is None:
         raise DataError(
-            f"{name}: its files are not there, and are not fetched here; download them from {SOURCES[name]} and put "
+            f"{name}: its files are missing, and are not downloaded automatically; download them from "
+            f"{SOURCES[name]} and put "
             f"{' and '.join(names)} (packed by gzip or not) into {folders[0]}"
         )
     images, labels = (str(find(there, file)) for file in names)

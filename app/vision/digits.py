@@ -1,7 +1,7 @@
-"""A picture of a digit, of any size and colours, made into what networks for MNIST are trained on.
+"""Converts a picture of a digit, of any size and colours, to the form of MNIST's images.
 
-The steps are those of MNIST's makers: the ink is fitted into a box of 20 x 20 pixels, its shape kept, and put into
-28 x 28 pixels so that its centre of mass lies in the middle. Before them, what is ink has to be found.
+After the ink has been found, the steps are those of MNIST's authors: the ink is scaled to a box of 20 x 20 pixels,
+keeping its aspect ratio, and placed in 28 x 28 pixels with its centre of mass in the middle.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ Ink = NDArray[np.float32]
 
 
 def prepare(picture: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """A picture of (rows, columns, colours) as 28 x 28 bytes, the digit light on black."""
+    """Convert a picture of (rows, columns, colours) to 28 x 28 bytes, light on black."""
     return prepare_ink(find_ink(picture))
 
 
 def prepare_ink(ink: Ink) -> NDArray[np.uint8]:
-    """Ink, wherever it lies and however large it is, as 28 x 28 bytes."""
+    """Convert ink of any size and position to 28 x 28 bytes."""
     if not (ink > _INK).any():
-        raise DataError("it shows nothing: there is no ink")
+        raise DataError("the picture is empty: there is no ink")
     return _centred(_fitted(_cut(ink)))
 
 
 def find_ink(picture: NDArray[np.float32]) -> Ink:
-    """How far each pixel is from the colour of the ground, which is that of the most of the border."""
+    """Return the distance of each pixel from the background colour, which is the most frequent colour of the border."""
     rows = picture.reshape(*picture.shape[:2], -1)
     border = np.concatenate([rows[0], rows[-1], rows[:, 0], rows[:, -1]])
     ground = np.median(border, axis=0)
     distance = np.sqrt(np.square(rows - ground).mean(axis=-1))
     highest = np.quantile(distance, 1 - min(0.005, 8 / distance.size))
     if highest < _LEAST_CONTRAST:
-        raise DataError("it shows nothing: all of it has about one colour")
+        raise DataError("the picture is empty: it has a single colour")
     noise = min(float(np.quantile(np.sqrt(np.square(border - ground).mean(axis=-1)), 0.9)), 0.3 * float(highest))
     return np.clip((distance - noise) / (highest - noise), 0, 1).astype(np.float32)
 
@@ -45,7 +45,7 @@ _LEAST_CONTRAST = 0.04
 
 
 def _cut(ink: Ink) -> Ink:
-    """The part that has ink, without specks that lie around."""
+    """Crop to the ink, without small specks."""
     from scipy import ndimage  # imported late: a tenth of a second
 
     parts, count = ndimage.label(ink > _INK, np.ones((3, 3)))
@@ -59,7 +59,7 @@ def _cut(ink: Ink) -> Ink:
 
 
 _INK, _SPECK = 0.1, 0.02
-"""From how much on a pixel has ink, and how small a share of the largest part is none of the digit."""
+"""The threshold for ink, and the size relative to the largest part below which a part is a speck."""
 
 
 def _margin(ink: Ink) -> int:
@@ -67,7 +67,7 @@ def _margin(ink: Ink) -> int:
 
 
 def _fitted(ink: Ink) -> Ink:
-    """The ink brought into the box, its longer side as long as that of the box."""
+    """Scale the ink so that its longer side is that of the box."""
     from PIL import Image
 
     scale = BOX / max(ink.shape)
@@ -78,7 +78,7 @@ def _fitted(ink: Ink) -> Ink:
 
 
 def _centred(ink: Ink) -> NDArray[np.uint8]:
-    """The box put where its centre of mass is pixel 14 of each axis, counted from 0, as far as all stays inside."""
+    """Place the box with its centre of mass at pixel 14 of each axis, counted from 0, as far as it fits."""
     out = np.zeros((SIZE, SIZE), np.float32)
     places = []
     for axis, side in enumerate(ink.shape):

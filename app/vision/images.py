@@ -1,4 +1,4 @@
-"""Arrays as Pillow's images, and many pictures as one."""
+"""Conversion of arrays to Pillow images, and grids of pictures."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MODES = {("u1", 1): "L", ("u1", 2): "LA", ("u1", 3): "RGB", ("u1", 4): "RGBA", (
 
 
 def to_image(pixels: np.ndarray, mode: str | None = None) -> Any:
-    """One of Pillow's images from an array of (rows, columns) or (rows, columns, channels)."""
+    """Make a Pillow image from an array of (rows, columns) or (rows, columns, channels)."""
     from PIL import Image  # imported late: few programs need it
 
     channels = 1 if pixels.ndim == 2 else pixels.shape[-1]
     found = MODES.get((pixels.dtype.str[1:], channels)) if pixels.ndim in (2, 3) else None
     if found is None:
         raise DataError(
-            f"no image can be made of {pixels.dtype} of shape {list(pixels.shape)}: give bytes in 1 to 4 channels, or "
+            f"cannot make an image of {pixels.dtype} of shape {list(pixels.shape)}: give bytes in 1 to 4 channels, or "
             "float32 or int32 in one"
         )
     image = Image.fromarray(np.ascontiguousarray(pixels[..., 0] if pixels.ndim == 3 and channels == 1 else pixels))
@@ -29,7 +29,7 @@ def to_image(pixels: np.ndarray, mode: str | None = None) -> Any:
 
 
 def grid(pictures: np.ndarray, columns: int = 8, padding: int = 2, pad_value: float = 0.0) -> np.ndarray:
-    """Pictures of (number, channels, rows, columns) side by side in one of (channels, rows, columns).
+    """Arrange pictures of (number, channels, rows, columns) as a grid of (channels, rows, columns).
 
     Grey ones get three channels. One picture alone is returned without a border.
     """

@@ -1,4 +1,4 @@
-"""Networks for pictures. None comes with trained weights."""
+"""Networks for pictures, without pretrained weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def __dir__() -> list[str]:
 
 
 class LeNet(Layer):
-    """LeCun's network for digits of 28 x 28 pixels, as Paddle has it: the first convolution is 3 x 3.
+    """LeNet for digits of 28 x 28 pixels, as in Paddle: the first convolution is 3 x 3.
 
     Without classes (`num_classes=0`) it gives 16 channels of 5 x 5.
     """

@@ -36,7 +36,7 @@ def __dir__() -> list[str]:
 
 
 class Compose:
-    """Several transforms, each applied to the result of the one before."""
+    """Applies several transforms in order."""
 
     def __init__(self, transforms: Sequence[Callable[[Any], Any]]):
         self.transforms = list(transforms)
@@ -53,7 +53,7 @@ class Compose:
 class BaseTransform:
     """The base: subclasses define `_apply_image`.
 
-    Of a tuple, the elements that `keys` calls "image" are changed; without keys, the first.
+    For a tuple, the elements that `keys` calls "image" are transformed; without keys, the first.
     """
 
     def __init__(self, keys: Sequence[str] | None = None):
@@ -168,7 +168,7 @@ class Resize(BaseTransform):
         return resized[:, :, 0] if array.ndim == 2 else resized
 
     def _wanted(self, shape: Sequence[int]) -> tuple[int, int]:
-        """The size given; a single number is that of the shorter side."""
+        """Return the requested size; a single number is the size of the shorter side."""
         if not isinstance(self.size, numbers.Number):
             return _pair(self.size)
         rows, columns = shape[0], shape[1]
@@ -192,7 +192,7 @@ def _resized(array: np.ndarray, size: tuple[int, int], interpolation: str) -> np
 
 
 def _by_pillow(array: np.ndarray, function: Callable[[Any], Any]) -> np.ndarray:
-    """The result of a function of one of Pillow's images, applied to each channel of a picture."""
+    """Apply a function of Pillow images to each channel of a picture."""
     from PIL import Image  # imported late: few programs need it
 
     kind = np.uint8 if array.dtype == np.uint8 else np.float32
@@ -266,17 +266,17 @@ class _RandomFlip(BaseTransform):
 
 
 class RandomHorizontalFlip(_RandomFlip):
-    """A picture that, with some probability, has left and right exchanged."""
+    """Flips a picture horizontally with the given probability."""
 
     axis = 1
 
 
 class RandomVerticalFlip(_RandomFlip):
-    """A picture that, with some probability, stands on its head."""
+    """Flips a picture vertically with the given probability."""
 
 
 def rotate(img: Any, angle: float, interpolation: str = "nearest", expand: bool = False, fill: float = 0) -> Any:
-    """A picture rotated anticlockwise by so many degrees; with `expand`, large enough to hold all of it."""
+    """Rotate a picture anticlockwise by an angle in degrees; with `expand`, enlarge it to hold the result."""
     if interpolation not in ("bilinear", "nearest"):
         raise DataError(f"rotate: interpolation is 'bilinear' or 'nearest', not {interpolation!r}")
     way = {"nearest": 0, "bilinear": 2}[interpolation]  # Pillow's numbers
@@ -284,7 +284,7 @@ def rotate(img: Any, angle: float, interpolation: str = "nearest", expand: bool 
 
 
 def grey(img: np.ndarray) -> np.ndarray:
-    """The lightness of each pixel of a picture in colours, with an axis of one channel."""
+    """Convert a colour picture to grey, with one channel."""
     whole = img.dtype.kind in "iu"
     light = img[..., :3] @ np.array([0.299 if whole else 0.2989, 0.587, 0.114])  # as Pillow and as torchvision
     return (np.rint(light) if whole else light).astype(img.dtype)[..., None]

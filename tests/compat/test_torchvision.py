@@ -67,7 +67,7 @@ def test_emnist_has_a_file_for_each_split(tmp_path: Path):
 
 def test_files_that_are_not_there_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OPSMITH_DATA", raising=False)
-    words = r"FashionMNIST: its files are not there, .* put train-images-idx3-ubyte and .* into .*FashionMNIST/raw"
+    words = r"FashionMNIST: its files are missing, .* put train-images-idx3-ubyte and .* into .*FashionMNIST/raw"
     with pytest.raises(AppError, match=words):
         datasets.FashionMNIST(root=tmp_path, download=True)
     write_idx(tmp_path / "FashionMNIST")
@@ -111,7 +111,7 @@ def test_between_images_and_tensors():
     modern = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.25] * 3)])
     np.testing.assert_allclose(modern(image).numpy(), (PICTURE.transpose(2, 0, 1) / 255 - 0.5) * 4, atol=1e-5)
     assert torch.equal(v2.ToDtype(torch.uint8, scale=True)(F.to_tensor(image)), F.pil_to_tensor(image))
-    with pytest.raises(AppError, match=r"no image can be made of float64 of shape \[2, 2\]"):
+    with pytest.raises(AppError, match=r"cannot make an image of float64 of shape \[2, 2\]"):
         F.to_pil_image(np.zeros((2, 2)))
 
 

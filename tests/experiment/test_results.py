@@ -119,7 +119,9 @@ def test_an_operator_of_a_session_is_saved_as_source_and_asked_for_again():
     digits = run.predict(images)
     kept = pickle.loads(pickle.dumps(run))
     assert "app.tanh(x) * 2.0" in kept["_lambda_"].source
-    with pytest.raises(OperatorError, match=r"_lambda_ was made in a session that has ended.*result\['_lambda_'\].use"):
+    with pytest.raises(
+        OperatorError, match=r"_lambda_ was defined in a session that has ended.*result\['_lambda_'\].use"
+    ):
         kept.predict(images)
     kept["_lambda_"].use(lambda x: app.tanh(x) * 2.0)
     np.testing.assert_array_equal(kept.predict(images), digits)
@@ -138,7 +140,7 @@ def test_a_run_of_such_an_operator_goes_on_when_it_is_handed_over(monkeypatch: p
         app.train(stopping, None, **{**QUICK, "engine": "eager", "output": "stopped"})
     told = Path("stopped/summary.txt").read_text()
     assert "No epoch was finished" in told
-    with pytest.raises(ConfigError, match=r"stopping was made where no name leads to it.*app.resume\('stopped', \[st"):
+    with pytest.raises(ConfigError, match=r"stopping cannot be imported.*app.resume\('stopped', \[st"):
         app.resume("stopped", quiet=True)
     with pytest.raises(ConfigError, match=r"the run in stopped has no operator scaled; it has stopping"):
         app.resume("stopped", [scaled_elsewhere()], quiet=True)

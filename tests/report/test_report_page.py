@@ -233,7 +233,7 @@ def test_answers_that_do_not_fit_together_are_refused(tmp_path: Path, key: str, 
     folder = made_run(tmp_path / "run")
     kept = load(folder / ANSWERS, return_numpy=True)
     save({**kept, key: value}, folder / ANSWERS)
-    with pytest.raises(AppError, match="holds no answers"):
+    with pytest.raises(AppError, match="holds no predictions"):
         answers.read(folder)
 
 

@@ -117,7 +117,7 @@ def test_all_else_is_refused(tmp_path: Path):
 def test_one_of_a_newer_release_is_refused_and_not_passed_over(tmp_path: Path):
     fields = {"kind": "opsmith.checkpoint", "version": 2, **msgspec.structs.asdict(made())}
     save(fields, tmp_path / "checkpoints" / "000001.safetensors")
-    with pytest.raises(AppError, match="has version 2 of its format, and this release reads 1"):
+    with pytest.raises(AppError, match="has format version 2; this release reads version 1"):
         newest(tmp_path, pytest.fail)
 
 
@@ -212,7 +212,7 @@ def test_a_damaged_one_is_told_of_and_the_one_before_it_is_used(tmp_path: Path, 
     assert found is not None
     assert found.start == Start(1)
     damage(first)
-    with pytest.raises(FileError, match=r"none of the checkpoints in .* can be used; remove that folder to"):
+    with pytest.raises(FileError, match=r"no checkpoint in .* is usable; remove that folder to"):
         newest(tmp_path, notes.append)
 
 
@@ -276,5 +276,5 @@ def test_numbers_of_numpy_and_python_go_on():
     ],
 )
 def test_a_state_that_is_none_is_an_error(wrong: dict[str, np.ndarray]):
-    with pytest.raises(FileError, match="the state of random numbers cannot be taken over"):
+    with pytest.raises(FileError, match="cannot restore the state of the random generators"):
         restore_random_state({**random_state(), **wrong})

@@ -204,7 +204,7 @@ def test_without_names_the_operators_are_those_of_the_configuration(compare: Cal
 MISTAKES = {
     "relu": "only relu is named; a comparison needs two or more operators: --with relu,custom.relu",
     "": "no operator is named; a comparison needs two or more operators: --with relu,custom.relu",
-    "relu,tanh,relu": "relu is named twice, and a comparison is between operators that differ",
+    "relu,tanh,relu": "relu is named twice; a comparison needs different operators",
     "relu,rulu": "there is no operator 'rulu'; did you mean 'relu'?",
     "relu,no.py:swish": "no.py:swish: there is no file",
     "relu,ops.py:swish": "ops.py has no 'swish'",
@@ -227,7 +227,7 @@ def test_a_configuration_of_one_operator_is_not_enough(compare: Callable[..., Co
 
 def test_a_comparison_is_made_by_one_process(compare: Callable[..., Compared]):
     done = compare("--with", "relu,tanh", "dist.shape=allreduce")
-    expected = "a comparison is made by one process, and dist.shape=allreduce is for several"
+    expected = "a comparison runs in one process, but dist.shape=allreduce is for several"
     assert (done.status, done.err) == (2, f"error: {expected}\n")
 
 

@@ -315,7 +315,7 @@ def test_a_path_that_started_from_the_working_folder_is_told_how_to_be_written(
     (tmp_path / "images").mkdir()
     monkeypatch.chdir(tmp_path)
     Path("configs/a.yaml").write_text("data: {source: images}")
-    with pytest.raises(ConfigError, match=r"starts from that folder.*write \.\./images"):
+    with pytest.raises(ConfigError, match=r"is relative to that folder.*write \.\./images"):
         load_config("configs/a.yaml")
 
 

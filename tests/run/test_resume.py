@@ -132,7 +132,7 @@ def test_a_folder_without_a_run(interrupted: Any, resume: Any, missing: str | No
         (interrupted().folder / missing).unlink()
     status, out, err = resume()
     assert (status, out) == (1, "")
-    assert err.startswith("error: run holds no run that could go on: it has no metrics.jsonl or no config.yaml")
+    assert err.startswith("error: run holds no run that can be resumed: it has no metrics.jsonl or no config.yaml")
 
 
 def test_a_mistyped_name_is_answered_with_the_newest_runs(train: Train, resume: Any, tmp_path: Path):
@@ -141,7 +141,7 @@ def test_a_mistyped_name_is_answered_with_the_newest_runs(train: Train, resume: 
         os.utime(run.folder / "metrics.jsonl", (number, number))
     for folder in ("runs", "runs/5"):
         assert resume(folder=folder)[2] == (
-            f"error: {folder} holds no run that could go on: it has no metrics.jsonl or no config.yaml; "
+            f"error: {folder} holds no run that can be resumed: it has no metrics.jsonl or no config.yaml; "
             "the newest runs near it: runs/3, runs/2, runs/1\n"
         )
 
@@ -152,7 +152,7 @@ def test_two_processes_do_not_go_on_with_one_run(interrupted: Any, resume: Any):
         assert lock(metrics)
         status, out, err = resume()
     assert (status, out) == (1, "")
-    assert err == "error: another process is at work on run; wait for it, or end it\n"
+    assert err == "error: another process is using run; wait for it, or end it\n"
     assert resume()[0] == 0
 
 

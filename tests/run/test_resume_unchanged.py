@@ -121,7 +121,7 @@ def test_other_images_are_refused(interrupted: Any, resume: Any, images: Path):
         status, _, err = resume()
     finally:
         file.write_bytes(before)
-    assert (status, err[:60]) == (1, "error: the images are not those that the run was begun with;")
+    assert (status, err[:60]) == (1, "error: the images differ from those at the start of the run;")
 
 
 @pytest.mark.parametrize(

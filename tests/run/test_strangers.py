@@ -38,7 +38,7 @@ def theirs(x):
 def other(x):
     return max(x, 0.1 * x)
 """
-TOLD = "Python code, which is run only if you name it yourself. If you trust it, add "
+TOLD = "Python code, which is executed only if you name it yourself. If you trust it, add "
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_run_folder_runs_no_file(train: Callable[..., Any], marker: Path, caps
     ]
     for command in commands:
         assert command() == 1
-        assert re.search(r"is run only if you name it.*--custom-op (theirs/)?ops\.py", capsys.readouterr().err)
+        assert re.search(r"is executed only if you name it.*--custom-op (theirs/)?ops\.py", capsys.readouterr().err)
         assert not marker.exists()
     assert main(["report", folder]) == 0
     assert not marker.exists()

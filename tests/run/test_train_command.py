@@ -251,8 +251,7 @@ def test_a_run_is_not_written_over(train: Callable[..., Any]):
     run = train()
     assert run.status == 1
     assert (
-        run.err
-        == "error: run holds a run already; choose another output=, go on with it (--resume) or remove it first\n"
+        run.err == "error: run already holds a run; choose another output=, resume it (--resume) or remove it first\n"
     )
     assert run.metrics == first
 

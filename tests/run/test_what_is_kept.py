@@ -71,7 +71,7 @@ def test_a_flipped_bit_in_any_file_is_noticed(kept: Path, capsys: pytest.Capture
         whole = file.read_bytes()
         for place in (len(whole) // 2, len(whole) - 2):
             file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-            with pytest.raises(FileError, match=r"is not as the run wrote it|SHA256SUMS, line|is missing"):
+            with pytest.raises(FileError, match=r"differs from what the run wrote|SHA256SUMS, line|is missing"):
                 check_sums(kept)
             assert main(["report", str(kept)]) == 1
         file.write_bytes(whole)
@@ -88,7 +88,9 @@ def test_changed_digits_in_the_metrics_are_told(kept: Path, capsys: pytest.Captu
     digest = hashlib.sha256(metrics.read_bytes()).hexdigest()
     assert main(["report", str(kept)]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"error: {metrics} is not as the run wrote it: its SHA-256 is {digest}, and SHA256SUMS has ")
+    assert told.startswith(
+        f"error: {metrics} differs from what the run wrote: its SHA-256 is {digest}, and SHA256SUMS has "
+    )
     assert told.endswith(f"If you know why and want to use it, remove {kept / 'SHA256SUMS'}\n")
     (kept / "SHA256SUMS").unlink()
     assert main(["report", str(kept)]) == 0
@@ -96,7 +98,7 @@ def test_changed_digits_in_the_metrics_are_told(kept: Path, capsys: pytest.Captu
 
 def test_a_file_that_is_gone_is_named(kept: Path):
     (kept / "weights-relu.safetensors").unlink()
-    with pytest.raises(FileError, match=r"weights-relu.safetensors is missing, and the run kept it"):
+    with pytest.raises(FileError, match=r"weights-relu.safetensors is missing, but the run wrote it"):
         check_sums(kept)
 
 
@@ -190,7 +192,7 @@ def test_the_model_is_of_what_was_imported_and_the_end_says_so(
     assert "--accept-changed my_ops.py:mine" in capsys.readouterr().err
     file.write_text(EDITED)
     main(predict)
-    assert "zero.png: it shows nothing" in capsys.readouterr().err  # so the network was read
+    assert "zero.png: the picture is empty" in capsys.readouterr().err  # so the network was read
     file.write_text(EDITED.replace("x * 2", "x * 4"))
     assert train_py(["--resume", "run", "--custom-op", "my_ops.py"]) == 1
     assert "the source of my_ops.py:mine" in capsys.readouterr().err

@@ -143,7 +143,7 @@ def test_what_is_no_port_is_told(port: str, capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.parametrize(
     ("folder", "told"),
-    [("nothing", "there is no folder nothing; name the folder of a run"), (".", ". is no folder of a run")],
+    [("nothing", "no such folder: nothing; name the folder of a run"), (".", ". is not the folder of a run")],
 )
 def test_what_is_no_run_is_told_in_a_line(
     shown: list[Path], folder: str, told: str, capsys: pytest.CaptureFixture[str]

@@ -58,7 +58,7 @@ def test_a_file_of_another_program_is_replaced_only_if_it_is_named(
     file.write_bytes(b"\x08\x08\x12\x07pytorch")
     words = ["export", str(best), "--to", "onnx", "--output"]
     assert main([*words, str(tmp_path / "digits")]) == 1
-    assert f"error: {file} is there and was not written by this program" in capsys.readouterr().err
+    assert f"error: {file} exists and was not written by this program" in capsys.readouterr().err
     assert file.read_bytes() == b"\x08\x08\x12\x07pytorch"
     assert main([*words, str(file)]) == 0
     assert main([*words, str(tmp_path / "digits")]) == 0  # now it is this program's

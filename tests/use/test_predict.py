@@ -156,9 +156,9 @@ def test_bad_pictures_get_a_line_each_and_the_others_are_read(run_folder: Path, 
     assert status == 1
     assert out.startswith(f"{picture}  2  ")
     assert err.splitlines() == [
-        f"error: {blank}: it shows nothing: all of it has about one colour",
-        f"error: {page}: it is no picture of a kind that is read: PNG, JPEG, BMP, GIF, WEBP, TIFF, PPM",
-        f"error: {gone}: there is no such file",
+        f"error: {blank}: the picture is empty: it has a single colour",
+        f"error: {page}: it is not a picture in a supported format: PNG, JPEG, BMP, GIF, WEBP, TIFF, PPM",
+        f"error: {gone}: no such file",
     ]
 
 

@@ -94,5 +94,5 @@ def test_an_operator_that_no_table_holds_is_refused():
     seen = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
     swish = _table(Activation("swish", lambda x: x * app.sigmoid(x)), seen)
     assert swish["low"] == -4096 * swish["step"] / 2
-    with pytest.raises(AppError, match="softly does not make each number of one number alone; show it with a server"):
+    with pytest.raises(AppError, match="softly is not elementwise; show it with a server"):
         _table(Activation("softly", lambda x: app.nn.functional.softmax(x)), seen)

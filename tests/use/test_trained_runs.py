@@ -62,7 +62,7 @@ def test_engines_agree(folder: Path, engine: str):
 def test_a_folder_without_weights_is_told(folder: Path):
     for file in folder.glob("weights-*"):
         file.unlink()
-    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: no network of that run was kept"):
+    with pytest.raises(AppError, match=r"run has no weights-\*\.safetensors: the run saved no network"):
         open_run(folder, 784)
 
 
@@ -78,7 +78,7 @@ def test_weights_that_lack_a_parameter_are_told(folder: Path):
     weights = load_file(file)
     weights["layers.9.bias"] = weights.pop("layers.1.bias")
     save_file(weights, file, {"operator": "tanh"})
-    with pytest.raises(AppError, match=r"weights-tanh.safetensors is not as the run wrote it"):
+    with pytest.raises(AppError, match=r"weights-tanh.safetensors differs from what the run wrote"):
         open_run(folder, 784)
     (folder / "SHA256SUMS").unlink()
     with pytest.raises(
@@ -91,14 +91,14 @@ def test_weights_that_lack_a_parameter_are_told(folder: Path):
 def test_damaged_weights_are_told(folder: Path, content: bytes):
     (folder / "weights-tanh.safetensors").write_bytes(content)
     with pytest.raises(
-        AppError, match=re.escape("weights-tanh.safetensors is no file of a run's weights, or is damaged")
+        AppError, match=re.escape("weights-tanh.safetensors is not a weights file of a run, or is damaged")
     ):
         open_run(folder, 784)
 
 
 def test_weights_that_do_not_say_whose_they_are_are_told(folder: Path):
     save_file({"a": np.zeros(1, np.float32)}, folder / "weights-other.safetensors")
-    with pytest.raises(AppError, match=r"weights-other\.safetensors is no file of a run's weights"):
+    with pytest.raises(AppError, match=r"weights-other\.safetensors is not a weights file of a run"):
         open_run(folder, 784)
 
 

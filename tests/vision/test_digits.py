@@ -82,5 +82,5 @@ def test_ink_is_told_from_noise():
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 50, 3), (40, 30, 3)])
 def test_a_picture_of_nothing_is_refused(shape: tuple[int, ...]):
-    with pytest.raises(DataError, match="it shows nothing: all of it has about one colour"):
+    with pytest.raises(DataError, match="the picture is empty: it has a single colour"):
         prepare(np.full(shape, 0.7, "float32"))

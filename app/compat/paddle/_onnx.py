@@ -9,5 +9,5 @@ from app import onnx as _below
 
 
 def export(layer: Any, path: str, input_spec: Sequence[Any] | None = None, opset_version: int = _below.OPSET) -> None:
-    """Write a layer as `path.onnx`. The operators are those of opset `app.onnx.OPSET`, whichever is asked for."""
+    """Write a layer as `path.onnx`. The opset is always `app.onnx.OPSET`."""
     _below.export(layer, path, input_spec)

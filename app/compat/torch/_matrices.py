@@ -1,4 +1,4 @@
-"""Linear algebra: what `torch.linalg` has, and those of its functions that the module `torch` has too."""
+"""Linear algebra: the functions of `torch.linalg`, some of which are also in `torch`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The compiled engine: a Program is optimised by passes, written as typed loops, and compiled to native code."""
+"""The compiled engine: passes optimise a Program, which is lowered to typed loops and compiled to native code."""

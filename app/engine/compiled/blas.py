@@ -1,7 +1,5 @@
-"""The BLAS that NumPy has loaded: its functions by address, on one thread for each of ours.
-
-A second BLAS would bring a second pool of threads, which wait for work by spinning and take the cores from the
-first; so there is only this one.
+"""The BLAS that NumPy has loaded: the addresses of its functions, and control of its threads. The engine uses only this
+BLAS, because a second one would start a second pool of spinning threads that compete for the cores.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ def _controller() -> Any:
 
 @lru_cache(maxsize=1)
 def _library() -> tuple[ctypes.CDLL, str]:
-    """The loaded library, and how it spells its functions."""
+    """Return the loaded library and the naming scheme of its functions."""
     for info in _controller().info():
         library = ctypes.CDLL(info["filepath"])
         for spelling in _SPELLINGS:
@@ -39,29 +37,29 @@ def _library() -> tuple[ctypes.CDLL, str]:
 
 
 def address(name: str) -> int:
-    """The address of a function of BLAS's C interface."""
+    """Return the address of a function of BLAS's C interface."""
     library, spelling = _library()
     return ctypes.cast(getattr(library, spelling.format(name)), ctypes.c_void_p).value or 0
 
 
 def wide() -> bool:
-    """Whether the library takes 64-bit sizes."""
+    """Return whether the library takes 64-bit sizes."""
     return "64" in _library()[1]
 
 
 def description() -> str:
-    """Which library and which of its kernels are used: part of what compiled code depends on."""
+    """Return the library and its kernels. Cache keys contain it."""
     return ", ".join(f"{i['internal_api']} {i['version']} {i.get('architecture')}" for i in _controller().info())
 
 
 _lock = threading.RLock()
 _inside = 0
-"""How many calls hold BLAS to one thread now; the setting is global to the process."""
+"""The number of active calls that limit BLAS to one thread; the setting is global to the process."""
 _limits: Any = None
 
 
 def threads() -> int:
-    """The number of threads that BLAS would use by itself."""
+    """Return the number of threads that BLAS uses by default."""
     with _lock:
         if _inside and _limits is not None:
             return _limits.get_original_num_threads()["blas"] or 1
@@ -70,10 +68,8 @@ def threads() -> int:
 
 @contextmanager
 def single() -> Iterator[None]:
-    """Keep BLAS on the calling thread inside the block; the last of several blocks to end restores its threads.
-
-    The count is raised before and lowered after everything else, so that a signal handler that comes between and runs
-    a Program itself finds, and leaves, a state that is whole.
+    """Limit BLAS to one thread inside the block; the last of several blocks restores its threads. The count is raised
+    first and lowered last, so that a signal handler that runs a Program sees a consistent state.
     """
     global _inside, _limits
     with _lock:

@@ -18,33 +18,33 @@ Uses = list[set[tuple[Share | None, Shape]]]
 
 @dataclass
 class Buffer:
-    """Memory that variables use one after the other."""
+    """Memory that several variables use in turn."""
 
     dtype: str
     shapes: list[Shape] = field(default_factory=list)
 
     def elements(self, n: int) -> int:
-        """How many elements the largest of its variables has in a batch of n."""
+        """Return the elements of its largest variable in a batch of n."""
         return max(prod(at(size, n) for size in shape) for shape in self.shapes)
 
 
 @dataclass
 class Plan:
-    """The buffers, and which variable lies in which."""
+    """The buffers, and the buffer of each variable."""
 
     buffers: list[Buffer]
     place: dict[str, int]
 
     def bytes(self, n: int) -> int:
-        """The memory of all buffers for a batch of n."""
+        """Return the size of all buffers for a batch of n."""
         return sum(b.elements(n) * np.dtype(b.dtype).itemsize for b in self.buffers)
 
 
 def plan_buffers(lowered: Lowered, keep: Collection[str]) -> Plan:
     """Assign a buffer to each variable; memory is reused after the variable's last read.
 
-    Threads may be a few steps apart. A buffer is therefore taken over only after the threads have met, or by a
-    variable of the same shape and share as every use since then, where each thread stays in its own part.
+    Threads may be a few steps apart. A buffer is therefore reused only after a barrier, or by a variable with the same
+    shape and share as every use since the barrier, where each thread accesses only its own part.
     """
     last = _last_uses(lowered, keep)
     plan = Plan([], {})
@@ -111,9 +111,8 @@ def _plan_inside(lowered: Lowered, step: Step, plan: Plan, uses: Uses, free: lis
 
 
 def _in_order(lowered: Lowered, step: Step) -> tuple[list[Step], dict[str, int]]:
-    """The steps inside a step in order, and the last step that needs each variable.
-
-    What was made before a loop and is read in it is needed until the loop ends, as it is read again and again.
+    """Return the steps inside a step in order, and the last use of each variable. A variable that is defined before a
+    loop and read in it stays alive until the loop ends.
     """
     order: list[Step] = []
     loops: list[tuple[int, int]] = []
@@ -155,7 +154,7 @@ def _roots(lowered: Lowered, step: Step) -> list[str]:
 
 
 def _last_uses(lowered: Lowered, keep: Collection[str]) -> dict[str, int]:
-    """The step that reads each variable last; fetched variables have none."""
+    """Return the last step that reads each variable; fetched variables have none."""
     last: dict[str, int] = {}
     for index, step in enumerate(lowered.steps):
         for name in _roots(lowered, step):

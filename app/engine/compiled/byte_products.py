@@ -1,9 +1,9 @@
-"""Products of bytes most of which are 0, as machine code: `(scale * bytes + shift) @ w`, and with the bytes transposed.
+"""Machine code for products of sparse bytes: `(scale * bytes + shift) @ w`, and with the bytes transposed.
 
-With x = scale * p + shift, `x @ w` is `scale * p @ w`, where only the bytes p that are not 0 count, and `shift` times
-the sums of the columns of w. A comparison of 64 bytes gives a bit for each, and the bits that are set are walked. The
-sums of one row stay in registers meanwhile, and the 64 rows of the other matrix that the bytes multiply lie in the
-first-level cache, from the beginning of a cache line on: of a matrix whose rows lie otherwise they are copied there.
+With x = scale * p + shift, `x @ w` is `scale * p @ w`, which needs only the nonzero bytes p, plus `shift` times the
+column sums of w. A comparison of 64 bytes gives a bit mask, and the code iterates over its set bits. The sums of one
+row stay in registers meanwhile, and the 64 rows of the other matrix that the bytes multiply lie in the first-level
+cache, from the beginning of a cache line on: of a matrix whose rows lie otherwise they are copied there.
 
 Each row of a result is added up in one order, whichever thread does it and however wide vectors are.
 """
@@ -32,13 +32,13 @@ from app.engine.compiled.vectors import (
 )
 
 BLOCK = 64
-"""How many bytes are compared at once, and so how many rows of a matrix are in use together."""
+"""The number of bytes compared at once, and thus of matrix rows in use together."""
 TILE = 128
-"""How many rows of sums are kept at once."""
+"""The number of rows of sums kept in registers."""
 AHEAD = 8
-"""How many rows ahead data is prefetched."""
+"""The prefetch distance in rows."""
 SQUARE = 16
-"""Bytes are transposed in squares of so many rows and columns."""
+"""The side of the square blocks in which bytes are transposed."""
 FLOAT_BYTES = 4
 ORDER_BYTES = 8
 
@@ -65,7 +65,7 @@ def product_code(name: str, size: int, columns: int, lanes: int) -> Code:
                 group.store([code.zeros] * group.vectors, totals, i)
             group.store([code.zeros] * group.vectors, column_sums, 0)
             with code.loop(0, size, BLOCK) as wanted:
-                begin = code.least(wanted, size - BLOCK)  # the last block may begin in the one before
+                begin = code.least(wanted, size - BLOCK)  # the last block may overlap the one before
                 done = wanted - begin
                 sums = group.variables(group.load(column_sums, 0))
                 with code.loop(done, BLOCK) as j:
@@ -152,7 +152,7 @@ def transposed_product_code(name: str, columns: int, lanes: int, adds: bool) -> 
 
 
 def _multiples(code: Code, factor: Value) -> Value:
-    """A table of what each byte is times a number."""
+    """A table of each byte value times a number."""
     table = code.room(256 * FLOAT_BYTES)
     with code.loop(0, 256) as byte:
         code.store(code.as_float(byte) * factor, table, byte * FLOAT_BYTES, FLOAT_BYTES)
@@ -165,7 +165,7 @@ def _row(code: Code, order: Value, i: Value, size: int) -> Value:
 
 
 class _Group:
-    """Some columns of matrices: as many as fit into registers."""
+    """A group of matrix columns that fits into registers."""
 
     def __init__(self, code: Code, start: int, widths: Sequence[int]):
         self._code, self._start, self._widths = code, start * FLOAT_BYTES, widths
@@ -198,7 +198,7 @@ class _Group:
             self._code.store_floats(value, matrix, begin + place, width)
 
     def add_multiples(self, sums: Sequence[Variable], bits: Value, data: Value, table: Value, block: Value) -> None:
-        """Add the rows of a block whose bits are set, each times what its byte stands for."""
+        """Add the rows of a block whose bits are set, each times the value of its byte."""
         code = self._code
         with code.each_bit(bits) as place:
             byte = code.as_int(code.load(BYTE, data, place))
@@ -207,7 +207,7 @@ class _Group:
                 total.value = code.fma(number, values, total.value)
 
 
-# For generated source to call
+# Functions for generated source
 
 
 @lru_cache(maxsize=64)

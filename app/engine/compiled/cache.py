@@ -1,7 +1,5 @@
-"""The cache on disk: compiled code, and what compiling a function has shown.
-
-Files are added and never changed, so processes may write at once. The first line is a checksum of the rest. Without a
-usable folder, each process compiles anew.
+"""The disk cache: compiled code and the results of trial compilations. Files are never modified, so processes may write
+concurrently. The first line is a checksum of the rest. Without a writable folder, each process compiles again.
 """
 
 from __future__ import annotations
@@ -33,16 +31,16 @@ from app.numba_cache import folder, note_unkept, why_no_folder
 numba_alone.load()
 
 LIMIT = 512
-"""How many files of each kind are kept; the least recently used are removed first."""
+"""The maximum number of files of each kind; the least recently used are removed first."""
 
 
 _FORMAT = "8"
-"""Changed when code that was kept before must not be used."""
+"""Incremented when existing cache entries become invalid."""
 
 
 @lru_cache(maxsize=1)
 def environment() -> str:
-    """Everything outside a Program that its compiled code depends on."""
+    """Return everything outside a Program that its compiled code depends on."""
     versions = [_FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
     called = fingerprint(*runtime.CALLED)
     cpu = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
@@ -51,7 +49,7 @@ def environment() -> str:
 
 @lru_cache(maxsize=1)
 def _temporary() -> Path:
-    """A folder for this process alone; a path that does not exist if none can be made."""
+    """Return a temporary folder for this process; a path that does not exist if it cannot be created."""
     note_unkept(why_no_folder())
     try:
         path = Path(tempfile.mkdtemp(prefix="opsmith-"))
@@ -62,7 +60,7 @@ def _temporary() -> Path:
 
 
 def remembered(key: str, make: Callable[[], Any]) -> Any:
-    """Return the plain data of `make()`, from disk if it was made before for this key and environment."""
+    """Return the plain data of `make()`, from disk if cached for this key and environment."""
     name = f"note_{fingerprint(key, environment())[:32]}.txt"
     kept = read(name)
     if kept is None:
@@ -72,7 +70,7 @@ def remembered(key: str, make: Callable[[], Any]) -> Any:
 
 
 def read(name: str) -> bytes | None:
-    """Return the data kept under a name; None if there is none, or if it is damaged."""
+    """Return the cached data under a name; None if missing or damaged."""
     path = _where() / name
     try:
         checksum, _, data = path.read_bytes().partition(b"\n")
@@ -86,7 +84,7 @@ def read(name: str) -> bytes | None:
 
 
 def keep(name: str, data: bytes) -> None:
-    """Keep data under a name, if possible. If another process was first, its file stays."""
+    """Store data under a name, if possible. A file that another process wrote first is kept."""
     path, content = _where() / name, fingerprint(data).encode() + b"\n" + data
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
@@ -130,9 +128,8 @@ def _last_used(path: Path) -> float:
 
 @contextlib.contextmanager
 def memory_given_back() -> Iterator[None]:
-    """Give back the memory of what is compiled in the block, some 10 MB of it in cycles.
-
-    Objects from before are left out of the search for cycles, which would take longer than all LLVM does.
+    """Free the memory used by compilation in the block, about 10 MB of it in reference cycles. Existing objects are
+    frozen, because collecting them would take longer than LLVM.
     """
     gc.freeze()
     try:
@@ -140,5 +137,5 @@ def memory_given_back() -> Iterator[None]:
     finally:
         gc.collect()
         gc.unfreeze()
-        with contextlib.suppress(OSError, AttributeError):  # only GNU's C library has it
+        with contextlib.suppress(OSError, AttributeError):  # only glibc has it
             ctypes.CDLL(None).malloc_trim(0)

@@ -1,11 +1,10 @@
-"""Convolution and pooling as machine code: each lane of a vector is another image.
+"""Machine code for convolution and pooling: each vector lane holds a different image.
 
-A tile of images is transposed as it is read, so that the numbers of all of them at one place lie side by side, with the
-padding around. Sums of several output channels at several places stay in registers, and each number of the weight is
-spread over a vector. Odd sizes and few channels then cost nothing, and a tile stays in the second-level cache.
-
-The gradient of the images is a convolution by the flipped weight. That of the weight is added up for each lane,
-tile after tile, and over the lanes at the end: in one order, whichever thread does it.
+A tile of images is transposed and padded as it is read, so that the values of all images at one position are adjacent.
+Sums of several output channels at several positions stay in registers, and each weight is broadcast to a vector. Odd
+sizes and few channels are therefore free, and a tile stays in the L2 cache. The gradient of the images is a convolution
+with the flipped weight. The gradient of the weight is summed per lane, tile after tile, and finally over the lanes, in
+an order that does not depend on the thread.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code, Operand, Valu
 
 FLOAT_BYTES = 4
 MOST_ROOM = 1 << 20
-"""A larger tile does not fit into the second-level cache; such sizes use matrix products."""
+"""A larger tile does not fit into the L2 cache; such sizes use matrix products."""
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """How windows lie on images: channels and sizes, and the counts of windows. All numbers are known."""
+    """The geometry of windows on images: channels, sizes and counts. All numbers are constants."""
 
     channels: int
     sizes: Pair
@@ -44,7 +43,7 @@ class Windows:
 
     @property
     def padded(self) -> Pair:
-        """The sizes of images with as much padding as the windows reach into."""
+        """The sizes of images with the padding that the windows reach."""
         height, width = (
             max((self.counts[a] - 1) * self.stride[a] + self.dilation[a] * (self.kernel[a] - 1) + 1,
                 self.before[a] + self.sizes[a])
@@ -54,11 +53,11 @@ class Windows:
 
     @property
     def numbers(self) -> int:
-        """The numbers of an image with its padding."""
+        """The number of elements of a padded image."""
         return self.channels * self.padded[0] * self.padded[1]
 
     def places(self) -> list[int]:
-        """For each number of an image, where it lies in the padded one."""
+        """The index in the padded image of each element of an image."""
         height, width = self.padded
         return [
             (c * height + y + self.before[0]) * width + x + self.before[1]
@@ -82,7 +81,7 @@ class Weight:
 
     @property
     def of_output(self) -> int:
-        """The numbers that belong to an output channel."""
+        """The number of elements per output channel."""
         return self.inputs * self.kernel[0] * self.kernel[1]
 
 
@@ -94,7 +93,7 @@ def has_input_code(windows: Windows) -> bool:
 
 
 def convolution_room(windows: Windows, weight: Weight, gives: str, lanes: int) -> int:
-    """How many bytes a function works in that gives a convolution, or its gradient by the weight or by `x`."""
+    """Return the scratch bytes of a convolution, or of its gradient with respect to the weight or `x`."""
     made = weight.outputs * windows.counts[0] * windows.counts[1]
     numbers = windows.numbers + made
     if gives == "weight":
@@ -106,7 +105,7 @@ def convolution_room(windows: Windows, weight: Weight, gives: str, lanes: int) -
 
 
 def pooling_room(windows: Windows, lanes: int) -> int:
-    """The same for pooling, at most."""
+    """Return the maximum scratch bytes of pooling."""
     return (2 * windows.numbers + windows.channels * windows.counts[0] * windows.counts[1]) * lanes * FLOAT_BYTES
 
 
@@ -114,7 +113,7 @@ def pooling_room(windows: Windows, lanes: int) -> int:
 
 
 class _Tile:
-    """Memory for some numbers of as many images as a vector has lanes."""
+    """Memory for elements of as many images as a vector has lanes."""
 
     def __init__(self, code: Code, numbers: int):
         self.code, self.size = code, FLOAT_BYTES * code.lanes
@@ -134,9 +133,9 @@ class _Tile:
 
 def _read(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, places: Sequence[int],
           between: tuple[Operand, Operand] | None = None) -> None:  # fmt: skip
-    """Bring `count` images into a tile, from one image on; `places` says where each of their numbers goes.
+    """Read `count` images into a tile; `places` gives the destination of each element.
 
-    Lanes without an image get zeros. Only numbers `between` some bounds are read, if these are given.
+    Lanes without an image are zero. If `between` is given, only elements in these bounds are read.
     """
     code, lanes = tile.code, tile.code.lanes
     table = code.table(places)
@@ -176,7 +175,7 @@ def _write(tile: _Tile, images: Value, image: Value, count: Value, numbers: int,
 
 
 def _blocks(code: Code, count: int, block: int, body: Callable[[Value, int], None]) -> None:
-    """Do something for blocks of places: from where on, and how many; the last block may be smaller."""
+    """Iterate over blocks of positions, given by start and count; the last block may be smaller."""
     whole = count // block * block
     if whole:
         with code.loop(0, whole, block) as first:
@@ -186,7 +185,7 @@ def _blocks(code: Code, count: int, block: int, body: Callable[[Value, int], Non
 
 
 def _block_sizes(rows: int, columns: int, lanes: int) -> Pair:
-    """How many rows and columns of sums to keep in registers: those that take the least instructions."""
+    """Choose the rows and columns of sums in registers that need the fewest instructions."""
     most = 24 if lanes == 16 else 12
 
     def instructions(sizes: Pair) -> float:
@@ -232,7 +231,7 @@ def input_code(name: str, windows: Windows, weight: Weight, lanes: int) -> Code:
 
 @dataclass(frozen=True)
 class _Strides:
-    """How far numbers of a weight lie apart, and where the first is."""
+    """The strides of a weight and the offset of its first element."""
 
     group: int
     output: int
@@ -387,7 +386,7 @@ def scatter_code(name: str, windows: Windows, lanes: int) -> Code:
 
 @contextmanager
 def _each_window(code: Code, windows: Windows) -> Iterator[tuple[list[Value], Value]]:
-    """Within, instructions run for each window: where its elements lie, and which window it is."""
+    """Emit the block for each window, given the positions of its elements and its index."""
     (height, width), (rows, columns) = windows.padded, windows.counts
     with code.loop(0, windows.channels) as c, code.loop(0, rows) as i, code.loop(0, columns) as j:
         begin = (c * height + i * windows.stride[0]) * width + j * windows.stride[1]
@@ -402,7 +401,7 @@ def _largest(code: Code, tile: _Tile, window: Sequence[Value]) -> Value:
     return found
 
 
-# For generated source to call
+# Functions for generated source
 
 
 @lru_cache(maxsize=128)

@@ -1,7 +1,6 @@
-"""The loop language as machine code: each node becomes LLVM instructions, by Numba's own rules for each operation.
-
-All types are known, so Numba has no Python to read and no types to infer, which takes it most of the time. Functions of
-operators and of the runtime are compiled by Numba and linked (`linkable.py`).
+"""The loop language as machine code: each node becomes LLVM instructions, with Numba's implementation of each
+operation. All types are known, so Numba's bytecode analysis and type inference, which take most of its time, are
+skipped. Functions of operators and of the runtime are compiled by Numba and linked (`linkable.py`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _INFIX = {
 
 @dataclass
 class Typed:
-    """A value of LLVM's and its type in Numba's terms."""
+    """An LLVM value with its Numba type."""
 
     value: Any
     type: Any
@@ -53,7 +52,7 @@ class Typed:
 
 @dataclass
 class _Slot:
-    """Where a variable that holds one number lies."""
+    """The stack slot of a scalar variable."""
 
     pointer: Any
     type: Any
@@ -61,27 +60,27 @@ class _Slot:
 
 @dataclass
 class Native:
-    """A compiled function: its description, and the library that holds its code."""
+    """A compiled function: its description and its code library."""
 
     description: FunctionDescriptor
     library: Any
     environment: Any
     alive: list[Any] = field(default_factory=list)
-    """What the code refers to by address."""
+    """The objects that the code refers to by address."""
 
     @property
     def can_be_kept(self) -> bool:
-        """Whether the code means the same in another process: it refers to no object and no address of this one."""
+        """Return whether the code is valid in another process: it contains no addresses of this one."""
         found = map(lookup_environment, self._environments)
         return not self.library.has_dynamic_globals and not any(each.consts for each in found if each is not None)
 
     @property
     def _environments(self) -> list[str]:
-        """The names by which functions in the code refer to objects of Python."""
+        """The names through which functions in the code refer to Python objects."""
         return [v.name for v in self.library._final_module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
 
     def kept(self) -> tuple[bytes, list[str]]:
-        """Return what `restored` takes."""
+        """Return the data for `restored`."""
         return self.library._get_compiled_object(), self._environments
 
 
@@ -125,10 +124,10 @@ def native(
 
 
 def _optimise_once(library: Any, names: set[str]) -> None:
-    """Let LLVM optimise a library as a whole only, in which nothing from outside sees other functions than these.
+    """Optimise a library once, as a whole, with only these functions visible from outside.
 
-    Numba numbers functions anew in each process. Code from disk would otherwise call another function of the same name
-    and number that this process has loaded before.
+    Numba numbers functions per process, so code from disk could otherwise call a loaded function with the same name and
+    number.
     """
     optimise = library._optimize_final_module
 
@@ -153,11 +152,11 @@ def _description(function: loops.Function, kinds: tuple[Any, ...], name: str) ->
 def restored(
     name: str, function: loops.Function, kinds: tuple[Any, ...], code: bytes, environments: Sequence[str]
 ) -> Native:
-    """Return a function whose code was kept, compiled for arguments of these types."""
+    """Return a function from cached code for arguments of these types."""
     cpu_target.target_context.refresh()
     description = _description(function, kinds, name)
     names = description.llvm_func_name, description.llvm_cpython_wrapper_name
-    symbols = "\n".join(f'define void @"{each}"() {{ ret void }}' for each in names)  # Numba asks what there is
+    symbols = "\n".join(f'define void @"{each}"() {{ ret void }}' for each in names)  # Numba requires it
     state = name, "object", (code, llvm.parse_assembly(symbols).as_bitcode())
     library = cpu_target.target_context.codegen().unserialize_library(state)
     made = Native(description, library, Environment.from_fndesc(description))
@@ -173,7 +172,7 @@ def restored(
 
 @global_compiler_lock
 def callable_from_python(made: Native) -> Any:
-    """The compiled function as one of Python's, which gives up the interpreter's lock while it runs."""
+    """Wrap the compiled function for Python. It releases the GIL while it runs."""
     return cpu_target.target_context.get_executable(made.library, made.description, made.environment)
 
 
@@ -188,9 +187,9 @@ class _Emitter:
     others: Callable[[str, tuple[Any, ...]], Native | None]
     slots: dict[tuple[str, Any], _Slot] = field(default_factory=dict)
     owned: list[list[Typed]] = field(default_factory=lambda: [[]])
-    """For each block that is open, the arrays whose memory it gives back at its end."""
+    """For each open block, the arrays that it frees at its end."""
     ends: list[tuple[Any, int]] = field(default_factory=list)
-    """Where `Break` goes from each loop that is open, and how many blocks are then still open."""
+    """For each open loop, the target of `Break` and the number of blocks open there."""
     linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = field(default_factory=dict)
     """The functions that were called so far, by name and types."""
 
@@ -211,7 +210,7 @@ class _Emitter:
 
     @contextmanager
     def _block(self) -> Iterator[None]:
-        """Within, arrays are owned by this block, and variables that it makes are its own."""
+        """Open a scope that owns its arrays and variables."""
         self.owned.append([])
         yield
         if not self.builder.block.is_terminated:
@@ -473,7 +472,7 @@ class _Emitter:
         return self._owned(Typed(value, linked.returns))
 
     def _apply(self, function: Any, given: Sequence[Typed]) -> Typed:
-        """Call what Numba can call, for values of these types."""
+        """Call a function that Numba supports with values of these types."""
         typing = cpu_target.typing_context
         kind = typing.resolve_value_type(function)
         sig = typing.resolve_function_type(kind, tuple(value.type for value in given), {})
@@ -482,7 +481,7 @@ class _Emitter:
         return self._owned(Typed(called(self.builder, values), sig.return_type))
 
     def _owned(self, result: Typed) -> Typed:
-        """Note that the open block gives back the memory of what a function returned."""
+        """Let the open block free the result of a function."""
         if self.context.nrt is not None and _has_memory(result.type):
             self.owned[-1].append(result)
         return result
@@ -510,7 +509,7 @@ class _Emitter:
         return Typed(self._field(array, "nitems"), types.int64)
 
     def _at(self, data: Any, dtype: Any, shape: Sequence[Any]) -> Typed:
-        """An array in row-major order of memory that somebody else keeps."""
+        """A row-major array over memory owned elsewhere."""
         kind = types.Array(dtype, len(shape), "C")
         made = self.context.get_value_type(kind)
         item = self.context.get_constant(types.intp, self.context.get_abi_sizeof(self.context.get_data_type(dtype)))
@@ -533,7 +532,7 @@ class _Emitter:
 
 
 class _Whole:
-    """A whole number that is known when the code runs, for the arithmetic of sizes."""
+    """A runtime integer, for the arithmetic of sizes."""
 
     def __init__(self, builder: Any, value: Any):
         self.builder, self.value = builder, value

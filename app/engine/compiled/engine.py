@@ -1,4 +1,4 @@
-"""The compiled engine: each Program becomes native code when it is first run, and is run as that from then on."""
+"""The compiled engine: it compiles a Program to native code on its first run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from app.graph.scope import Scope
 _compiled: ProgramCache[tuple[bool, tuple[str, ...]], CompiledProgram | str] = ProgramCache()
 
 MOST_SET = 0.4
-"""Zero bytes are skipped if less than this share of the bytes is not zero. At 100 columns and more the products were
+"""Zero bytes are skipped if less than this fraction of the bytes is nonzero. At 100 columns and more the products were
 still faster than BLAS with two thirds of the bytes set, and at 32 columns with half of them."""
 LOOKED_AT = 64
-"""In how many rows of the data bytes are counted."""
+"""The number of rows sampled to count zero bytes."""
 
 
 def compile_program(program: Program, fetch: Sequence[str], sparse: bool = False) -> CompiledProgram | str:
-    """The native form of a Program, made once for as long as it stays as it is; or, as text, why it has none.
+    """Return the native form of a Program, cached until the Program changes, or the reason as text if it has none.
 
     It may be for `sparse` data, most of whose bytes are 0.
     """
@@ -33,7 +33,7 @@ def compile_program(program: Program, fetch: Sequence[str], sparse: bool = False
 
 
 def are_sparse(arrays: Sequence[Any]) -> bool:
-    """Whether there are rows of bytes in the data, and most are 0, by rows taken evenly from all of it."""
+    """Return whether the data has rows of bytes that are mostly 0, judged from evenly spaced rows."""
     of_bytes = [a for a in arrays if isinstance(a, np.ndarray) and a.dtype == np.uint8 and a.ndim > 1 and a.size]
     rows = [array[:: -(-len(array) // LOOKED_AT)] for array in of_bytes]
     return bool(rows) and all(np.count_nonzero(some) < MOST_SET * some.size for some in rows)
@@ -63,7 +63,7 @@ class CompiledEngine:
         self._reference = ReferenceEngine()
 
     def run(self, program: Program, feed: dict[str, np.ndarray], fetch: Sequence[str], scope: Scope) -> list[Any]:
-        """Run a Program once; gives the fetched values."""
+        """Run a Program once; return the fetched values."""
         native = compile_program(program, fetch)
         if isinstance(native, str) or not native.fits(feed):
             return self._reference.run(program, feed, fetch, scope)
@@ -72,7 +72,7 @@ class CompiledEngine:
     def run_many(
         self, program: Program, dataset: Any, feeds: Sequence[str], fetch: Sequence[str], scope: Scope
     ) -> list[np.ndarray]:
-        """Run a Program on each batch of a dataset; gives each fetched variable's value at every batch."""
+        """Run a Program on each batch of a dataset; return each fetched variable's value at every batch."""
         sparse = self._sparse and are_sparse(getattr(dataset, "arrays", ()))
         native = compile_program(program, fetch, sparse)
         if isinstance(native, str) or not (native.runs_many and hasattr(dataset, "arrays")):

@@ -1,4 +1,4 @@
-"""How the compiled engine runs a Program, for people: a verdict for each operator, and the generated source."""
+"""Explains how the compiled engine runs a Program: a verdict for each operator, and the generated source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from app.ops.lowering import Fused
 
 
 def explain(program: Program, fetch: Sequence[str] = (), source: bool = True, sparse: bool = True) -> str:
-    """For each operator left after the passes: inlined, compiled or a Python call, and why; then the source.
+    """Return a verdict for each operator after the passes (inlined, compiled or a Python call, and why), and the
+    source.
 
     Products that may be `sparse` are shown as they are for data most of whose bytes are 0.
     """
@@ -33,7 +34,7 @@ def explain(program: Program, fetch: Sequence[str] = (), source: bool = True, sp
 
 
 def verdicts(native: CompiledProgram) -> list[str]:
-    """A line for each operator: what it makes, what it is, and how it runs; those inside control flow below it."""
+    """Return a line for each operator: its outputs, its type and how it runs, followed by those inside control flow."""
     rows = [row for step in native.lowered.steps for row in _rows(step, "")]
     widths = [min(max(len(row[i]) for row in rows), 48) for i in range(2)]
     return [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}".rstrip() for a, b, c in rows]
@@ -49,7 +50,7 @@ def _rows(step: Step, indent: str) -> list[tuple[str, str, str]]:
 
 
 def in_short(program: Program, fetch: Sequence[str]) -> str:
-    """One line: how many operators run natively, and what became of each custom one."""
+    """Return a line: the number of native operators, and how each custom operator runs."""
     native = compile_program(program, list(fetch))
     if isinstance(native, str):
         return f"operator by operator: {native}"
@@ -61,7 +62,7 @@ def in_short(program: Program, fetch: Sequence[str]) -> str:
 
 
 def _custom(step: Step) -> list[tuple[str, str]]:
-    """The custom operators in a step, each with what it became in a word, or with the reason where that is Python."""
+    """Return the custom operators in a step, each with how it runs, or the reason why it runs in Python."""
     if step.in_python:
         return [(op.type, f"a {step.verdict}") for op in _within(step.op) if op.definition.custom]
     return [
@@ -74,7 +75,7 @@ def _custom(step: Step) -> list[tuple[str, str]]:
 
 
 def _within(op: Operator) -> list[Operator]:
-    """An operator, those that were joined in it, and those of the bodies that run inside it."""
+    """Return an operator, the operators fused into it, and those of its bodies."""
     lowering = op.definition.lowering
     members = list(lowering.body) if isinstance(lowering, Fused) else [op]
     return members + [deep for body in op.bodies.values() for inner in body.block.ops for deep in _within(inner)]

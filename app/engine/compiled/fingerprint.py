@@ -1,7 +1,7 @@
 """A hash of functions and of everything that their compiled code depends on.
 
 Numba freezes the values of global variables and closures into what it compiles, so numbers, strings, tuples and arrays
-count by their content, which is the same in every process. Of an object that it cannot freeze only the type counts.
+count by their content, which is the same in every process. An object that it cannot freeze counts by its type only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 _VERSIONED = {*sys.stdlib_module_names, "numpy", "numba"}
-"""Packages whose functions count by name alone, because their versions are part of the cache's keys."""
+"""Packages whose functions count by name only, because cache keys contain their versions."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice)
 
 
@@ -37,7 +37,7 @@ class Walk:
         """Every object seen, by id, with its number. Objects are kept alive so that no id is used twice."""
 
     def hash_of(self, things: Iterable[Any]) -> str:
-        """The hash of things and of what they depend on."""
+        """Return the hash of objects and their dependencies."""
         for thing in things:
             self.add(thing)
         return self.digest.hexdigest()
@@ -85,7 +85,7 @@ class Walk:
         return not known
 
     def add_function(self, function: types.FunctionType, given: Any) -> None:
-        """Add a function, which was given as itself or as a Numba dispatcher."""
+        """Add a function or a Numba dispatcher."""
         if _top(function) in _VERSIONED:
             self.note("function", self.name_of(function))
             return
@@ -96,13 +96,13 @@ class Walk:
         self.add((function.__defaults__, function.__kwdefaults__))
 
     def add_class(self, kind: type) -> None:
-        """Add a class by its name, and an enumeration by its members too."""
+        """Add a class by its name, and an enumeration also by its members."""
         self.note("class", self.name_of(kind))
         if issubclass(kind, enum.Enum):
             self._add_items({name: member.value for name, member in kind.__members__.items()})
 
     def add_object(self, thing: Any) -> None:
-        """Add an object that cannot be read: by its type, and a callable by its repr too."""
+        """Add an opaque object by its type, and a callable also by its repr."""
         self.note("object", self.name_of(type(thing)))
         if callable(thing):
             self.note("call", _without_address(thing))

@@ -1,6 +1,5 @@
-"""The loop language: what is generated for a Program, as a tree of typed values and statements.
-
-Each kind of step builds nodes of this tree. `emit` turns it into machine code, `printed` into Python for people.
+"""The loop language: the code generated for a Program, as a tree of typed values and statements. Each kind of step
+builds nodes of this tree. `emit` compiles it, and `printed` shows it as Python.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from app.ops.size import AnySize
 INDEX = "index"
 """The type of indices: unsigned, so that LLVM vectorises the loops."""
 COUNT = "count"
-"""The type of sizes, and of the bounds of a thread's share: Python's whole numbers."""
+"""The type of sizes, and of the bounds of a thread's share: Python's integers."""
 ANY = ""
 """The type of an operator's setting, inferred from its value."""
 
@@ -28,7 +27,7 @@ WIDTH = 104
 
 @dataclass(frozen=True)
 class Number:
-    """A number that is known."""
+    """A constant."""
 
     value: Any
     dtype: str
@@ -46,7 +45,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Extent:
-    """A number of elements, as n or 2 * n + 1."""
+    """A number of elements, such as n or 2 * n + 1."""
 
     size: AnySize
     dtype: str = COUNT
@@ -57,7 +56,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Local:
-    """A variable that holds one number."""
+    """A scalar variable."""
 
     name: str
     dtype: str
@@ -68,7 +67,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Element:
-    """A number in an array: it can be read, and it can be written."""
+    """An element of an array; it can be read and written."""
 
     array: str
     index: tuple[Value, ...]
@@ -80,7 +79,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Infix:
-    """Two values with an operator between them."""
+    """A binary operation."""
 
     left: Value
     operator: str
@@ -110,7 +109,7 @@ def _binding(value: Value) -> int:
 
 @dataclass(frozen=True)
 class Negative:
-    """The negative of a number in an array, or in a variable."""
+    """The negative of an element or a variable."""
 
     value: Value
     dtype: str
@@ -121,7 +120,7 @@ class Negative:
 
 @dataclass(frozen=True)
 class Not:
-    """Whether a condition does not hold."""
+    """The negation of a condition."""
 
     condition: Value
     dtype: str = "bool"
@@ -144,7 +143,7 @@ class OtherShape:
 
 @dataclass(frozen=True)
 class Cast:
-    """A value as one of another type."""
+    """A value converted to another type."""
 
     value: Value
     dtype: str
@@ -156,7 +155,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function."""
+    """A function call."""
 
     function: str
     arguments: tuple[Operand, ...]
@@ -168,7 +167,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Array:
-    """A whole array; or some of its rows, if bounds are given."""
+    """An array, or some of its rows if bounds are given."""
 
     name: str
     rows: tuple[Value, Value] | None = None
@@ -182,7 +181,7 @@ class Array:
 
 @dataclass(frozen=True)
 class View:
-    """The first elements of memory, as an array of a shape."""
+    """The first elements of a buffer as an array of a shape."""
 
     memory: str
     shape: tuple[AnySize, ...]
@@ -208,7 +207,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Flat:
-    """All elements of an array in a row."""
+    """An array as one-dimensional."""
 
     array: str
 
@@ -225,7 +224,7 @@ Operand = Value | Array | View | Flat
 
 @dataclass
 class Comment:
-    """A line for people."""
+    """A comment."""
 
     text: str
 
@@ -237,7 +236,7 @@ class Blank:
 
 @dataclass
 class Assign:
-    """Values that become those of variables or elements; of one call, if there are more targets than values."""
+    """An assignment to variables or elements. A single call may have several targets."""
 
     targets: Sequence[Local | Element | Array]
     values: Sequence[Operand]
@@ -255,7 +254,7 @@ class For:
 
 @dataclass
 class If:
-    """Statements that run if a condition holds, and others if not."""
+    """A conditional statement."""
 
     condition: Value
     body: list[Statement] = field(default_factory=list)
@@ -264,7 +263,7 @@ class If:
 
 @dataclass
 class Forever:
-    """Statements that run again and again, until a `Break`."""
+    """An endless loop, left by `Break`."""
 
     body: list[Statement] = field(default_factory=list)
 
@@ -283,14 +282,14 @@ class Do:
 
 @dataclass
 class Return:
-    """Return from a function; True tells the caller to give up."""
+    """Return from a function; True tells the caller to abort."""
 
     give_up: bool
 
 
 @dataclass
 class AnyOf:
-    """Calls in order; if one gives up, so does the caller."""
+    """Calls in order; if one aborts, so does the caller."""
 
     calls: Sequence[tuple[Sequence[str], Call]]
     """Each with comments."""
@@ -307,7 +306,7 @@ class Function:
     arguments: Sequence[str]
     body: list[Statement]
     is_called_by_python: bool = True
-    """Whether Python can call it; the others are called by such functions."""
+    """Whether Python calls it; other functions are called from generated code."""
 
 
 # Printing

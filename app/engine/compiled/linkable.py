@@ -1,9 +1,8 @@
 """Functions that Numba compiled, as LLVM code on disk, which is linked into the loops that call them.
 
-Numba compiles what it calls again in every process: the engine's runtime, the built-in operators' functions, and a
-user's. Here each function is compiled once for each combination of argument types, and is then linked from disk. The
-file is named by a hash of everything that the function depends on, and so is the function in it: Numba's own names
-contain numbers that another process gives to other functions.
+Numba by itself compiles called functions again in every process. Here each function is compiled once per combination of
+argument types, and then linked from disk. The file and the function in it are named by a hash of everything that the
+function depends on, because Numba's own names contain numbers that differ between processes.
 """
 
 from __future__ import annotations
@@ -23,32 +22,32 @@ from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor
 from app.engine.compiled.read_only import only_reads
 
 AS_NUMPY: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy"}
-"""How Numba compiles a plain function: dividing by zero gives what NumPy gives."""
+"""The options for compiling a plain function: division by zero behaves as in NumPy."""
 
 _known: OrderedDict[str, Linkable] = OrderedDict()
-"""The functions that were used last, by key."""
+"""The most recently used functions, by key."""
 KNOWN = 256
 
 
 class Linkable:
-    """A function for arguments of certain types. Numba links it as it links a library of its own."""
+    """A function compiled for certain argument types. Numba links it like one of its own libraries."""
 
     _reload_init: frozenset[str] = frozenset()
 
     def __init__(self, name: str, takes: tuple[Any, ...], returns: Any, only_reads: bool, code: bytes):
         self.name, self.takes, self.returns, self._code = name, takes, returns, code
         self.only_reads = only_reads
-        """Whether it is sure to leave the arrays that it takes as they are."""
+        """Whether it provably does not modify its array arguments."""
         self._module: Any = None
 
     def call(self, context: Any, builder: Any, values: Sequence[Any]) -> Any:
-        """Call it in a function that is being built, with values of its types."""
+        """Emit a call with values of its argument types."""
         context.add_linking_libs([self])
         description = ExternalFunctionDescriptor(self.name, self.returns, self.takes)
         return context.call_internal(builder, description, signature(self.returns, *self.takes), values)
 
     def _ensure_finalized(self) -> None:
-        """Numba asks for this before it links a library."""
+        """Called by Numba before it links a library."""
 
     def _get_module_for_linking(self) -> Any:
         if self._module is None:
@@ -57,7 +56,8 @@ class Linkable:
 
 
 def linkable(function: Any, kinds: tuple[Any, ...]) -> Linkable | None:
-    """Return a function, compiled for these types or taken from disk; None if its code is good for one process only."""
+    """Return a function compiled for these types, from disk if cached; None if its code is valid in one process
+    only."""
     if not isinstance(function, (FunctionType, Dispatcher)):  # one of Numba's intrinsics
         return None
     key = fingerprint(function, repr(kinds), cache.environment())[:32]
@@ -74,12 +74,12 @@ def linkable(function: Any, kinds: tuple[Any, ...]) -> Linkable | None:
 
 
 def dispatcher_of(function: Callable[..., Any]) -> Any:
-    """Return a function as one of Numba's. If it was none before, dividing by zero gives what NumPy gives."""
+    """Return a function as a Numba dispatcher. Plain functions get NumPy's division by zero."""
     return numba.jit(**AS_NUMPY)(function) if isinstance(function, FunctionType) else function
 
 
 def _without_wrappers(dispatcher: Any) -> Any:
-    """Return a function without the form that Python calls, which takes longer to compile than the rest of it."""
+    """Return a function without its Python wrapper, which takes longer to compile than the function."""
     if not dispatcher._can_compile:
         return dispatcher
     options = {**dispatcher.targetoptions, "nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -111,7 +111,7 @@ def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) ->
 
 
 def _alone(library: Any, entry: str, symbol: str) -> bytes | None:
-    """Return the code of one function and of what it calls, which no other code sees; None if it refers to objects."""
+    """Return the code of a function with its callees as private functions; None if it refers to objects."""
     module = library._get_module_for_linking().clone()
     for function in module.functions:
         if function.name == entry:
@@ -133,7 +133,7 @@ def _alone(library: Any, entry: str, symbol: str) -> bytes | None:
 
 
 _SHARED = "NRT_"
-"""Numba's functions for memory, which are the same in each process; its passes know them by their names."""
+"""Numba's memory functions, which are the same in each process and recognised by name in its passes."""
 _ENVIRONMENT = "_ZN08NumbaEnv"
 
 

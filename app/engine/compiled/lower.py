@@ -55,14 +55,14 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     Choice: lower_choice,
     Loop: lower_while,
 }
-"""What makes a step of an operator, by its form. It raises `NotNativeError` where the operator must run in Python."""
+"""The functions that lower an operator to a step, by its form. They raise `NotNativeError` if it must run in Python."""
 
 WhyNot = Callable[[Operator, Lowered], str]
-"""Says of a user's function why it cannot be compiled, or ''."""
+"""Returns why a user's function cannot be compiled, or ''."""
 
 
 def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
-    """The steps of an optimised Program."""
+    """Lower an optimised Program to steps."""
     lowered = Lowered(program, shapes_of(program))
 
     def lower_one(op: Operator) -> Step:
@@ -88,7 +88,7 @@ def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
 
 
 def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
-    """Why an operator has to run as a Python call whatever its shapes are, or ''."""
+    """Return why an operator must run as a Python call for any shapes, or ''."""
     if op.definition.lowering is None:
         return "its function is plain Python" if op.definition.custom else "no compiled form"
     if type(op.definition.lowering) not in KINDS:
@@ -99,7 +99,7 @@ def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
 
 
 def _leave_callbacks_to_python(lowered: Lowered) -> None:
-    """Where something has to run between compiled parts, run there, too, what compiled code would have called."""
+    """If any step must run between compiled parts, run callbacks of compiled code there too."""
     if any(step.in_python for step in lowered.steps):
         reason = "it would be called by compiled code, were all compiled"
         lowered.steps = [
@@ -108,7 +108,7 @@ def _leave_callbacks_to_python(lowered: Lowered) -> None:
 
 
 def _make_arrays_of_constants(lowered: Lowered, keep: Collection[str]) -> None:
-    """Turn constants that something other than a loop reads into arrays, filled by a loop."""
+    """Turn constants that are read outside elementwise loops into arrays, filled by a loop."""
     needed = set(keep)
     for step in lowered.everything:
         if step.bodies:
@@ -127,7 +127,7 @@ def _make_arrays_of_constants(lowered: Lowered, keep: Collection[str]) -> None:
 
 
 def _gather_data(lowered: Lowered) -> None:
-    """Note the data that must lie side by side; elementwise loops pick the rows of the others as they go."""
+    """Record the data that must be contiguous; elementwise loops read the rows of other data directly."""
     for outer in lowered.steps:
         for step in outer.everything:
             if outer.bodies or not step.picks_rows:
@@ -139,7 +139,7 @@ def _gather_data(lowered: Lowered) -> None:
 
 
 def _check_kept(lowered: Lowered, keep: Collection[str]) -> None:
-    """Refuse what would need to know how many iterations a loop has; only a row at a time is read of what it keeps."""
+    """Refuse steps that need the number of iterations of a loop; values kept per iteration are read row by row."""
     fetched = lowered.kept.intersection(keep)
     if fetched:
         raise UnknownSizeError(f"{fetched.pop()} has a row for each iteration of a loop")

@@ -1,6 +1,5 @@
-"""Where the variables of a Program lie while it runs: in buffers, in a scope, or in the rows that loops keep.
-
-Calls at the same time, or one inside another, do not share buffers.
+"""Memory of the variables of a running Program: buffers, the scope, and the rows that loops keep. Concurrent and nested
+calls do not share buffers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from app.ops.lowering import Choice
 
 
 def _aligned(elements: int, dtype: str) -> np.ndarray:
-    """Memory aligned to a cache line: vectors that cross a line take twice as long to read."""
+    """Allocate memory aligned to a cache line: vectors that cross a line take twice as long to read."""
     size = elements * np.dtype(dtype).itemsize
     room = np.empty(size + runtime.CACHE_LINE, np.uint8)
     begin = -room.ctypes.data % runtime.CACHE_LINE
@@ -31,7 +30,7 @@ def _aligned(elements: int, dtype: str) -> np.ndarray:
 
 
 class Workspace:
-    """The memory that one call works in: buffers for a batch, and what loops keep of their iterations."""
+    """The memory of one call: buffers for a batch, and the rows that loops keep."""
 
     def __init__(self, lowered: Lowered, plan: Plan):
         self._lowered, self._plan, self.rows = lowered, plan, -1
@@ -39,39 +38,39 @@ class Workspace:
         self.kept = KeptRows(lowered)
 
     def make_room_for(self, n: int) -> None:
-        """Make the buffers fit a batch of n."""
+        """Grow the buffers for a batch of n."""
         if n != self.rows:
-            self.buffers = []  # freed before the new ones are made
+            self.buffers = []  # free the old buffers first
             self.buffers = [_aligned(buffer.elements(n), buffer.dtype) for buffer in self._plan.buffers]
             self.rows = n
 
     def views(self) -> dict[str, np.ndarray]:
-        """All variables that lie in buffers."""
+        """Return all variables in buffers."""
         lowered, place = self._lowered, self._plan.place
         names = [name for name in (*place, *lowered.roots) if lowered.root(name) in place]
         return {name: self.view(name, self.rows) for name in names}
 
     def view(self, name: str, n: int) -> np.ndarray:
-        """A variable's array for a batch of n, which may be smaller than the buffers."""
+        """Return a variable's array for a batch of n, which may be smaller than the buffers."""
         shape = self._lowered.shape_at(name, n)
         return self.buffers[self._plan.place[self._lowered.root(name)]][: prod(shape)].reshape(shape)
 
 
 class Workspaces:
-    """The workspaces of a Program: one for each concurrent call, used again by later calls."""
+    """The workspaces of a Program: one per concurrent call, reused by later calls."""
 
     def __init__(self, lowered: Lowered, plan: Plan):
         self._lowered, self._plan = lowered, plan
         self._idle: list[Workspace] = []  # pop and append are atomic
 
     def new(self, n: int) -> Workspace:
-        """A workspace that is never shared."""
+        """Return a workspace that is never shared."""
         workspace = Workspace(self._lowered, self._plan)
         workspace.make_room_for(n)
         return workspace
 
     def take(self, n: int) -> Workspace:
-        """A workspace for a batch of n, for the caller until it is put back."""
+        """Reserve a workspace for a batch of n until `put_back`."""
         try:
             workspace = self._idle.pop()
         except IndexError:
@@ -80,15 +79,15 @@ class Workspaces:
         return workspace
 
     def put_back(self, workspace: Workspace) -> None:
-        """Let later calls have it."""
+        """Release a workspace for later calls."""
         self._idle.append(workspace)
 
 
-# What persists
+# Persistable variables
 
 
 def persistable(name: str, lowered: Lowered, scope: Scope) -> np.ndarray:
-    """The array of a persistable variable in a scope, which compiled code changes in place."""
+    """Return the array of a persistable variable in a scope, which compiled code updates in place."""
     declared = lowered.shape_at(name, 0)
     value = scope.values.get(name)
     if value is None and not _is_read_first(name, lowered):
@@ -115,15 +114,15 @@ def _is_read_first(name: str, lowered: Lowered) -> bool:
 
 
 def _is_whole(array: np.ndarray) -> bool:
-    """Whether an array owns its memory, so that changing it changes nothing else."""
+    """Return whether an array owns its memory, so that modifying it affects no other array."""
     return array.flags.owndata or (type(array) is np.ndarray and not isinstance(array.base, (np.ndarray, type(None))))
 
 
-# What loops keep of their iterations
+# Rows that loops keep
 
 
 class KeptRows:
-    """The rows that a Program's loops keep, in memory that grows and is used again."""
+    """The rows that a Program's loops keep, in growing memory that is reused."""
 
     def __init__(self, lowered: Lowered):
         self._lowered = lowered
@@ -135,18 +134,18 @@ class KeptRows:
 
     @property
     def arguments(self) -> list[np.ndarray]:
-        """The arguments of a `train` function."""
+        """Return the arguments of a `train` function."""
         return list(self._native.values())
 
     def argument(self, name: str, values: Mapping[str, Any]) -> tuple[np.ndarray, Any]:
-        """The argument for writing or reading rows, and the array that must stay alive meanwhile."""
+        """Return the argument for writing or reading rows, and the array that must stay alive during the call."""
         if name not in values:
             return self._native[name], None
         rows = np.ascontiguousarray(values[name], self._lowered.dtype(name))
         return runtime.rows_of(rows), rows
 
     def read_by(self, step: Step, values: Mapping[str, Any], n: int) -> dict[str, np.ndarray]:
-        """The rows that a Python call reads and compiled code wrote, as arrays."""
+        """Return the rows that a Python call reads from compiled code, as arrays."""
         return {str(name): self._array(str(name), n) for name in step.op.inputs if name in self and name not in values}
 
     def _array(self, name: str, n: int) -> np.ndarray:
@@ -154,7 +153,7 @@ class KeptRows:
 
 
 def fill_absent(step: Step, lowered: Lowered, values: dict[str, Any], n: int) -> None:
-    """Give the results of a branch that did not run their declared shape; their values are never read."""
+    """Fill the results of a branch that did not run with arrays of the declared shape, which are never read."""
     if isinstance(step.op.definition.lowering, Choice):
         for name in step.op.outputs[step.op.attributes["results"] :]:
             shape = lowered.shape_at(name, n)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Names:
-    """Python names for variables and functions, each given once."""
+    """Assigns unique Python names to variables and functions."""
 
     def __init__(self, taken: Sequence[str] = ()):
         self._taken = set(taken)
@@ -17,11 +17,11 @@ class Names:
         self._words: set[str] = set()
 
     def is_given(self, word: str) -> bool:
-        """Whether a word is the name of something, rather than of the language or the runtime."""
+        """Return whether a word is an assigned name, not one of the language or the runtime."""
         return word in self._words
 
     def of(self, key: Any, wanted: str) -> str:
-        """The unique name of something, close to the wanted one."""
+        """Return a unique name close to the wanted one."""
         if key not in self._given:
             name = re.sub(r"\W", "_", wanted) or "_"
             name = f"_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name

@@ -1,7 +1,7 @@
-"""The functions of a generated source as machine code: made when they are first called, and kept on disk.
+"""The functions of a generated source as machine code, compiled on the first call and cached on disk.
 
-The key of a source is a hash of everything that its code depends on. Names of variables are not part of it, so that a
-network which is built again is not compiled again.
+The key of a source is a hash of everything that its code depends on. It excludes variable names, so that a rebuilt
+network is not recompiled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.engine.compiled.language import Function
 from app.engine.compiled.numba_api import compute_fingerprint
 
 _loaded: dict[str, NativeCode] = {}
-"""What this process has loaded, by key."""
+"""The code loaded in this process, by key."""
 
 
 def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]) -> NativeCode:
@@ -38,10 +38,10 @@ def load(pattern: str, functions: Mapping[str, Function], called: Mapping[str, C
 
 @lru_cache(maxsize=1)
 def _written_by() -> str:
-    """Return a hash of the code that makes machine code of a source: with another one, what is on disk is not used."""
+    """Return a hash of the code generator; cached code of another version is not used."""
     try:
         return fingerprint(*map(inspect.getsource, (emit, linkable)))
-    except OSError:  # an installation without sources, which nobody edits
+    except OSError:  # an installation without source files
         return ""
 
 
@@ -68,7 +68,7 @@ class NativeCode:
         return self._made[name, kinds]
 
     def kept(self, name: str, kinds: tuple[Any, ...]) -> tuple[emit.Native, bool]:
-        """Return a function that Python calls, and whether its code came from disk."""
+        """Return a function for Python, and whether its code came from disk."""
         where = f"program_{self.key}_{fingerprint(name, repr(kinds))[:16]}.bin"
         data = cache.read(where)
         if data is not None:
@@ -83,21 +83,21 @@ class NativeCode:
 
 
 class Entry:
-    """A function that Python calls. It is compiled for each combination of argument types that it is called with."""
+    """A function for Python. It is compiled for each combination of argument types."""
 
     def __init__(self, code: NativeCode, name: str):
         self._code, self._name = code, name
         self._callables: dict[bytes, Any] = {}
         self.compiled: list[emit.Native] = []
         self.from_disk = 0
-        """For how many combinations of types the code came from disk."""
+        """The number of type combinations whose code came from disk."""
 
     def __call__(self, *arguments: Any) -> bool:
-        """Run it; True means that it gave up."""
+        """Run it; True means that it aborted."""
         return bool(self.ready(arguments)(*arguments))
 
     def ready(self, arguments: Sequence[Any]) -> Any:
-        """Return what runs it for arguments of these types, compiled if that was not done yet."""
+        """Return the function for arguments of these types, compiling it if necessary."""
         types = compute_fingerprint(tuple(arguments))
         found = self._callables.get(types)
         if found is None:

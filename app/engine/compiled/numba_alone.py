@@ -1,7 +1,6 @@
-"""Loading Numba without SciPy, which it imports as it loads only to see whether its BLAS is there.
-
-That costs a sixth of a second and 16 MB, and the engine's products call NumPy's own BLAS. A user's function that
-needs SciPy's gets it: Numba imports it again where a product is compiled, and where one is called.
+"""Imports Numba without SciPy, which Numba imports only to find its BLAS. This saves 0.17 s and 16 MB; the engine's
+products call NumPy's BLAS. User functions can still use SciPy's BLAS: Numba imports it again when it compiles or calls
+a product.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _ASKS = "numba.np.arraymath"
 
 
 def load() -> None:
-    """Load the part of Numba that asks for SciPy, with something in SciPy's place meanwhile."""
+    """Import the part of Numba that imports SciPy, with a stand-in for SciPy."""
     loaded = "scipy.linalg" in sys.modules or _ASKS in sys.modules
     if loaded or importlib.util.find_spec("scipy") is None:
         return
@@ -25,7 +24,7 @@ def load() -> None:
     stand_ins = {name: ModuleType(name) for name in _ASKED_FOR}
     sys.modules.update(stand_ins)
     try:
-        with contextlib.suppress(Exception):  # a release that wants more of SciPy gets it when it asks next
+        with contextlib.suppress(Exception):  # a release that needs more of SciPy imports it then
             importlib.import_module(_ASKS)
     finally:
         for name, module in stand_ins.items():

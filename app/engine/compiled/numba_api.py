@@ -1,4 +1,4 @@
-"""What the engine uses of Numba beyond its documented interface: all of it is named here."""
+"""All undocumented parts of Numba that the engine uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numba
 from app.errors import AppError
 
 KNOWN = "0.61 to 0.68"
-"""The releases with which this was tried."""
+"""The tested releases of Numba."""
 
 
 def _missing(what: object) -> AppError:

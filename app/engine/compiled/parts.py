@@ -1,7 +1,5 @@
-"""Which steps make up one function of the generated source.
-
-The time that compiling takes grows faster than a function does, so a long Program becomes many short functions; and
-layers that are alike, apart from the names of their variables, share theirs.
+"""Splits steps into functions of the generated source. Compile time grows faster than linearly with the size of a
+function, so a long Program becomes many short functions. Layers that differ only in variable names share a function.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from app.engine.compiled.names import Names
 from app.engine.compiled.steps import Lowered, Step
 
 LIMIT = 32
-"""The most steps of one function: a longer Program has parts, each of which begins at a product."""
+"""The maximum number of steps per function; a longer Program is split at products."""
 
 
 @dataclass
@@ -25,16 +23,16 @@ class Part:
     name: str
     steps: list[tuple[int, NativeStep]]
     arguments: list[str] = field(default_factory=list)
-    """The variables that it takes, in order."""
+    """The variables that it takes as arguments, in order."""
 
     @property
     def first(self) -> int:
-        """The number of its first step."""
+        """The index of its first step."""
         return self.steps[0][0]
 
 
 def parts_of(lowered: Lowered) -> list[Part]:
-    """The steps of a Program in parts."""
+    """Split the steps of a Program into parts."""
     parts: list[Part] = []
     inside = sum(_weight(step) - 1 for step in lowered.steps if step.bodies)
     is_short = len(lowered.steps) + inside <= LIMIT
@@ -52,12 +50,12 @@ def parts_of(lowered: Lowered) -> list[Part]:
 
 
 def _weight(step: Step) -> int:
-    """How many steps it is to a compiler, with those inside it."""
+    """Return the number of steps, including nested ones."""
     return 1 + sum(not inner.is_free for inner in step.everything if inner is not step)
 
 
 def pattern(lines: Sequence[str], names: Names, called: Collection[str]) -> str:
-    """The source with variables replaced by numbers: equal for functions that differ only in their names."""
+    """Return the source with variables replaced by numbers, equal for functions that differ only in names."""
     order: dict[str, str] = {}
 
     def is_variable(word: str) -> bool:

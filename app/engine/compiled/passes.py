@@ -20,18 +20,18 @@ from app.ops.creation import assign
 from app.ops.lowering import Elementwise, Reduction, Returning
 from app.ops.size import Shape
 
-# Inputs that only lend their shape
+# Shape-only inputs
 
 
 def drop_shape_only_inputs(program: Program, in_python: IsInPython = always, known: Shapes | None = None) -> Program:
-    """The Program without inputs that only lend their shape, where others have it: a gradient then no longer keeps
-    alive what its function does not read. A sum to a shape that the value has already becomes a copy.
+    """Drop inputs of which only the shape is used if another input has that shape. A gradient then keeps fewer values
+    alive. A sum to the shape that a value already has becomes a copy.
     """
     known = known or infer_shapes(program)
     block, open_ = program.global_block(), known.open(in_python)
 
     def kind(name: str | None) -> tuple[Shape, str] | str | None:
-        if name is None or name in open_:  # nothing else is sure to have its shape
+        if name is None or name in open_:  # no other input is certain to have its shape
             return name
         return known.of[name], block.var(name).dtype
 
@@ -54,7 +54,7 @@ def drop_shape_only_inputs(program: Program, in_python: IsInPython = always, kno
 
 
 def _of_fewer(op: Operator, lowering: Elementwise, kept: Sequence[int], stands: Sequence[int]) -> Operator:
-    """The operator of the inputs that are kept: `stands` says, for each that it had, which of them will do."""
+    """Return the operator with the kept inputs: `stands` maps each original input to one of them."""
     definition = copy.copy(op.definition)
     definition.inputs = tuple(op.definition.inputs[i] for i in kept)
     definition.kernel = _given(op.definition.kernel, stands)
@@ -71,8 +71,8 @@ def _given(function: Callable[..., Any], stands: Sequence[int]) -> Callable[...,
 
 
 def inline_array_functions(program: Program, given: Mapping[str, Shape] | None = None) -> Program:
-    """The Program with functions on arrays that mean the same for single numbers made elementwise, where all arrays
-    have one shape: they are then called inside a loop. The others stay, for the reason that the engine gives."""
+    """Convert array functions that are equivalent on single numbers to elementwise ones, if all arrays have one shape,
+    so that they are called inside a loop. For others the engine reports the reason."""
     known = Lowered(program, shapes_of(program, given))
 
     def inlined(op: Operator) -> Operator:
@@ -89,7 +89,7 @@ def inline_array_functions(program: Program, given: Mapping[str, Shape] | None =
         definition = copy.copy(op.definition)
         definition.lowering = Elementwise(single.function, lowering.takes)
         elementwise = Operator(definition, op.inputs, op.outputs, op.attributes, op.role)
-        tried = elementwise if single.keeps_type else op  # whose results have to be of the type that was declared
+        tried = elementwise if single.keeps_type else op  # whose results must have the declared type
         return op if why_python(tried, known, why_not) else elementwise
 
     block = program.global_block()
@@ -100,7 +100,7 @@ def inline_array_functions(program: Program, given: Mapping[str, Shape] | None =
 
 
 def _fuse(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
-    """Fusion that leaves alone what has to run as a Python call, and joins only what surely has one shape."""
+    """Fuse elementwise operators of provably equal shape, except those that must run as Python calls."""
     shapes = shapes_of(program, given)
     known = Lowered(program, shapes)
 
@@ -126,9 +126,9 @@ PASSES = (
     _SPARSE,
     *_GENERAL[_FUSION:],
 )
-"""All of them, in order."""
+"""All passes, in order."""
 
 
 def passes(sparse: bool) -> Sequence[Pass]:
-    """The passes for data most of whose bytes are 0, or for other data."""
+    """Return the passes for sparse or other data."""
     return PASSES if sparse else [each for each in PASSES if each is not _SPARSE]

@@ -23,7 +23,7 @@ _ALL_ROWS = np.zeros(0, np.int64)
 
 
 class PiecewiseRun:
-    """One batch, and where its values lie."""
+    """The run of one batch, with the memory of its values."""
 
     def __init__(
         self,
@@ -40,9 +40,8 @@ class PiecewiseRun:
         self.values: Any = reference.Values(lowered.program.global_block(), feed, scope)
 
     def run(self) -> Any:
-        """Run every step; gives the values by name.
-
-        Where a Python call returned another shape than was declared, the rest runs operator by operator.
+        """Run every step; return the values by name. If a Python call returns another shape than declared, the
+        remaining steps run operator by operator.
         """
         with_reference = False
         for step, part in self._steps():
@@ -59,7 +58,7 @@ class PiecewiseRun:
         return self.values
 
     def calls(self) -> list[Callable[[], Any]]:
-        """The parts and the Python calls in order, as repeatable calls; each is made once here."""
+        """Return the parts and Python calls in order as repeatable calls. Each is run once here."""
         made: list[Callable[[], Any]] = []
         for step, part in self._steps():
             if step.is_free:
@@ -82,17 +81,17 @@ class PiecewiseRun:
         self.values.update(self._workspace.kept.read_by(step, self.values, self._workspace.rows))
 
     def _run_in_python(self, step: Step) -> None:
-        """Run a step as a Python call, on arrays of its own: it may keep them, or return a part of them."""
+        """Run a step as a Python call on copies of arrays: it may keep them or return views of them."""
         changing = {n for n in step.op.inputs if n and (self._lowered.persists(n) or n in self._views)}
         own = {n: np.array(self.values[n]) if n in changing else self.values[n] for n in step.op.inputs if n}
         run_operator(step.op, own)
         for name in step.op.outputs:
-            if name in self._views:  # compiled parts go on with the new values in the same memory
+            if name in self._views:  # compiled parts use the new values in the same memory
                 self._views[name][...] = own[name]
             self.values[name] = self._views.get(name, own[name])
 
     def _has_other_shapes(self, outputs: Sequence[str]) -> bool:
-        """Whether any of the outputs of a Python call has another shape than was declared."""
+        """Return whether any output of a Python call has another shape than declared."""
         return any(
             np.shape(self.values[name]) != self._lowered.shape_at(name, self._workspace.rows)
             for name in outputs
@@ -105,7 +104,8 @@ class PiecewiseRun:
         run_part_on_threads(threads, function, arguments, self._lowered)
 
     def _call_of(self, part: Part) -> tuple[Any, tuple[Any, ...], list[Any]]:
-        """The function of a part, its arguments after those of its thread, and what has to stay alive meanwhile."""
+        """Return the function of a part, its arguments after the thread's, and the objects that must stay alive during
+        the call."""
         lowered, workspace = self._lowered, self._workspace
         arrays, alive = [], []
         for name in part.arguments:

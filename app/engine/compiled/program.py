@@ -1,4 +1,4 @@
-"""A Program made native: compiled once for its fetches, then run a batch or many batches at a time."""
+"""A compiled Program: compiled once for its fetches, then run on one or many batches at a time."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from app.ops.lowering import ByteProduct
 
 
 def _lowered(program: Program, fetch: Sequence[str], sparse: bool) -> Lowered:
-    """The steps of a Program after the passes. Where Python is called in between, what is fed is gathered first, and
-    nothing is sparse."""
+    """Lower a Program after the passes. With Python calls in between, fed data is gathered first and sparsity is not
+    used."""
     lowered = lower(optimise(program, set(fetch), passes(sparse)), set(fetch), why_not)
     return _lowered(program, fetch, False) if sparse and any(step.in_python for step in lowered.steps) else lowered
 
 
 class CompiledProgram:
-    """The native form of a Program that fetches certain variables; if not `whole`, in parts that are called singly.
+    """The native form of a Program that fetches certain variables; if not `whole`, in parts that are called one by one.
 
     A `sparse` one is for data most of whose bytes are 0.
     """
@@ -60,7 +60,7 @@ class CompiledProgram:
 
     @property
     def runs_many(self) -> bool:
-        """Whether many batches run in one call: nothing runs in Python, all data has rows, and no fetched shape has."""
+        """Return whether many batches run in one call: no Python calls, all data has rows, and no fetched shape has."""
         rows = all(self.lowered.has_batch_in_front(name) for name in self.source.data)
         return self.source.is_whole and rows and self.lowered.has_fixed_shapes(self.fetch)
 
@@ -73,7 +73,7 @@ class CompiledProgram:
         batch: int,
         scope: Scope,
     ) -> list[np.ndarray]:
-        """Run batches `first` to `last` of the data in `order`; gives each fetched variable's value at each batch."""
+        """Run batches `first` to `last` of the data in `order`; return each fetched variable's value at each batch."""
         results = {name: self._result(name, last - first) for name in self.fetch}
         workspace = self._workspaces.take(min(batch, order.size))
         try:
@@ -110,7 +110,7 @@ class CompiledProgram:
         run_on_threads(threads, self.code["train"], arguments, self.lowered, array)
 
     def _alone_in(self, scope: Scope) -> AbstractContextManager[Any]:
-        """Inside, no other thread runs a Program that changes values of the scope, if this one does."""
+        """Exclude other threads that modify the scope, if this Program modifies it."""
         return scope.changing if self._changes_scope else nullcontext()
 
     def _result(self, name: str, batches: int) -> np.ndarray:
@@ -119,7 +119,7 @@ class CompiledProgram:
     # One batch
 
     def run_once(self, feed: dict[str, np.ndarray], scope: Scope) -> list[Any]:
-        """Run one batch; gives the fetched values."""
+        """Run one batch; return the fetched values."""
         n = self._batch_size(feed)
         workspace = self._workspaces.take(n)
         try:
@@ -132,7 +132,7 @@ class CompiledProgram:
             self._workspaces.put_back(workspace)
 
     def _run_whole(self, feed: dict[str, np.ndarray], n: int, scope: Scope, workspace: Workspace) -> list[Any]:
-        """One batch in one native call."""
+        """Run one batch in one native call."""
         kept = self.fetch if self.lowered.has_fixed_shapes(self.fetch) else []
         results = {name: self._result(name, 1) for name in kept}
         self._train(feed, np.arange(n), 0, 1, n, scope, results, workspace)
@@ -145,17 +145,15 @@ class CompiledProgram:
         return PiecewiseRun(self.lowered, self.source.parts, self.code, feed, scope, workspace)
 
     def calls(self, feed: dict[str, np.ndarray], scope: Scope) -> tuple[list[Callable[[], Any]], Any]:
-        """What one batch is, as calls in order, and the values that they left; made again, they take as long again.
-
-        They read what is in the data by then, but of what a Python call makes, what it made at first.
+        """Return the calls of one batch in order, and their values. The calls can be repeated for timing. They read the
+        current data, but outputs of Python calls keep their first values.
         """
         run = self._piecewise(feed, scope, self._workspaces.new(self._batch_size(feed)))
         return run.calls(), run.values
 
     def fits(self, feed: dict[str, np.ndarray]) -> bool:
-        """Whether one batch size explains the shapes of everything fed, as the native form takes for granted.
-
-        A batch without rows is left to the reference engine, as operators may refuse to reduce nothing.
+        """Return whether all fed shapes agree with one batch size, as the native form assumes. Empty batches run on the
+        reference engine, because operators may refuse to reduce empty arrays.
         """
         n = self._batch_size(feed)
         shapes = self.lowered.shapes

@@ -1,4 +1,4 @@
-"""Custom compiled functions may read their arrays, but not write into them.
+"""Checks that custom compiled functions do not write into their inputs.
 
 Numba's types say so. It refuses to compile a function that writes into an array of a read-only type, through whatever
 view or helper. A few ways it does not hold to its types: `x.flat[0] = 0`, the third argument of `np.dot`, the kernel
@@ -22,7 +22,7 @@ from app.engine.compiled.numba_api import INPLACE_BINOPS_TO_OPERATORS
 
 _NUMBA = os.path.dirname(numba.__file__) + os.sep
 _PLAIN = re.compile(r"Untyped (?:global|freevar) name '(\w+)': Cannot determine Numba type of <class 'function'>")
-"""Numba's words about a function that is not one of Numba's."""
+"""Numba's message about an unsupported function."""
 _REFUSED = re.compile(
     r"Cannot modify readonly array|called with an explicit output that is read-only|setitem\(readonly array"
 )
@@ -34,16 +34,16 @@ _IN_PLACE = frozenset(INPLACE_BINOPS_TO_OPERATORS.values())
 
 
 def array_type(dtype: Any, axes: int) -> types.Array:
-    """Numba's type of the arrays that compiled code gives a user's function."""
+    """Return the Numba type of arrays that are passed to a user's function."""
     return types.Array(dtype, axes, "C", readonly=True)
 
 
 def only_reads(dispatcher: Any, signature: Sequence[Any]) -> bool:
-    """Whether LLVM proved that a function, compiled for these types, writes into none of its arrays."""
+    """Return whether LLVM proved that a function, compiled for these types, does not write into its arrays."""
     compiled = dispatcher.overloads[tuple(signature)]
     try:
         function = compiled.library._shared_module.get_function(compiled.fndesc.llvm_func_name)
-    except (AttributeError, NameError):  # a release of Numba that keeps its code elsewhere
+    except (AttributeError, NameError):  # a release of Numba that stores its code elsewhere
         return False
     arrays = [argument for argument in function.arguments if _DATA.fullmatch(argument.name)]
     expected = sum(isinstance(kind, types.Array) for kind in signature)
@@ -55,7 +55,7 @@ def _is_read(argument: Any) -> bool:
 
 
 def where_it_writes(error: Exception) -> str | None:
-    """Where a function writes into an array that it may only read, by what Numba raised; None if it does not say so."""
+    """Return where a function writes into a read-only array, from Numba's error; None if that is not the error."""
     for constraint in _unresolved(error):
         if getattr(constraint, "func", None) in _IN_PLACE:  # Numba raises AttributeError for `x += 1`
             return _line(constraint.loc.filename, constraint.loc.line)
@@ -66,7 +66,7 @@ def where_it_writes(error: Exception) -> str | None:
 
 
 def why_refused(error: Exception, function: Any) -> str:
-    """Why Numba cannot compile a function: the first informative line of its error, and the user's line."""
+    """Return why Numba cannot compile a function: the first informative line of its error, and the user's line."""
     lines = [_RAISED.sub("", line).strip() for line in str(error).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "Traceback", "During", "-"))]
     words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
@@ -79,14 +79,14 @@ def why_refused(error: Exception, function: Any) -> str:
 
 
 def _place(text: str) -> str:
-    """The first of the user's lines that Numba names in an error, which is the innermost."""
+    """Return the innermost of the user's lines in a Numba error."""
     named = [*_TYPING.findall(text), *_RAISED.findall(text)]
     places = [(file, int(line)) for file, line in named if file and not file.startswith((_NUMBA, "<string>"))]
     return _line(*places[0]) if places else ""
 
 
 def _place_of(error: Exception) -> str:
-    """The line stored on an error of Numba's."""
+    """Return the line stored in a Numba error."""
     loc: Any = getattr(error, "loc", None)
     if not isinstance(getattr(loc, "line", None), int) or loc.filename.startswith((_NUMBA, "<string>")):
         return ""
@@ -94,7 +94,7 @@ def _place_of(error: Exception) -> str:
 
 
 def _unresolved(error: Exception) -> list[Any]:
-    """The operation whose typing failed with an AttributeError."""
+    """Return the operation whose typing failed with an AttributeError."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)] if isinstance(error, AttributeError) else []
     return [frame.f_locals["self"] for frame in frames if hasattr(frame.f_locals.get("self"), "loc")][-1:]
 

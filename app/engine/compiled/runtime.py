@@ -1,4 +1,4 @@
-"""What generated code calls: BLAS, barriers, prefetching, callbacks to Python, growing memory."""
+"""Runtime functions of generated code: BLAS, barriers, prefetching, callbacks to Python, growing memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ first step of its part, and the step within the part."""
 LINE = 8
 CACHE_LINE = 64
 AHEAD = np.uintp(4)
-"""How many rows ahead data is prefetched."""
+"""The prefetch distance in rows."""
 
 _POINTER = types.uintp
 _INTEGER = types.int64 if blas.wide() else types.int32
@@ -124,7 +124,7 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
 
 @njit(nogil=True)
 def add_exactly(total: float, lost: float, more: float) -> tuple[float, float]:
-    """A sum of two numbers; and what rounding took from it, added to what was lost before."""
+    """Return a compensated sum: the sum, and the accumulated rounding error."""
     after = total + more
     added = after - total
     return after, lost + ((total - (after - added)) + (more - added))
@@ -132,16 +132,16 @@ def add_exactly(total: float, lost: float, more: float) -> tuple[float, float]:
 
 @njit(nogil=True)
 def given_back(total: float, lost: float) -> float:
-    """A sum with what it lost; one that is infinite, or not a number, as it is."""
+    """Return a sum plus its rounding error; infinity and NaN unchanged."""
     return total + lost if lost - lost == 0.0 else total
 
 
 ANY_ROW = ("SkylakeX", "Cooperlake", "SapphireRapids")
-"""OpenBLAS's kernels that compute a row of a product alike wherever it is cut."""
+"""OpenBLAS kernels whose rows do not depend on how a product is split."""
 
 GRAIN = 1 if any(kernels in blas.description() for kernels in ANY_ROW) else 12
-"""Others compute rows in panels of so many, counted from the first, and those that are left over in another order.
-Where threads take whole panels, their number changes no bit."""
+"""Other kernels compute rows in panels of this size, and the remaining rows in another order. With whole panels per
+thread, the number of threads changes no bit."""
 
 
 @njit(nogil=True)
@@ -183,18 +183,18 @@ def note(shared: Any, shard: int, step: int) -> None:
 
 @njit(nogil=True)
 def write_down(results: Any, row: int, value: Any) -> None:
-    """Store a fetched variable's value of this iteration."""
+    """Store the value of a fetched variable for this iteration."""
     stay_apart()
     for i in range(value.size):
         results[row, i] = value[i]
 
 
-# What users' functions are given
+# Arguments of users' functions
 
 
 @_intrinsic
 def read_only(typing_context: Any, array: Any) -> Any:
-    """The same array with a read-only type."""
+    """Return the array with a read-only type."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
@@ -204,14 +204,14 @@ def read_only(typing_context: Any, array: Any) -> Any:
 
 @njit(nogil=True)
 def copied(array: Any) -> Any:
-    """A copy, for a function that may write into its input."""
+    """Return a copy, for a function that may write into its input."""
     return read_only(array.copy())
 
 
-# Python that compiled code calls, in the middle of a run
+# Callbacks to Python
 
 _callbacks: dict[int, Callable[[int, int], bool]] = {}
-"""What is called, by the address of the array that the threads of the run share."""
+"""The callbacks, by the address of the array that the threads of the run share."""
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -225,9 +225,8 @@ _call: Any = types.ExternalFunction("opsmith_call_back", types.int64(types.int64
 
 @contextmanager
 def calling_back(shared: np.ndarray, callback: Callable[[int, int], bool]) -> Iterator[None]:
-    """Let compiled code call `callback` inside the block, with the number of the step and the size of the batch.
-
-    It must not raise; True ends the run.
+    """Register `callback` for compiled code inside the block. It gets the step and the batch size, and must not raise;
+    True ends the run.
     """
     _callbacks[shared.ctypes.data] = callback
     try:
@@ -238,7 +237,7 @@ def calling_back(shared: np.ndarray, callback: Callable[[int, int], bool]) -> It
 
 @njit(nogil=True)
 def meet(shared: Any, shards: int) -> bool:
-    """Wait until every thread is here. True means that one of them gave up, and so should the caller."""
+    """Wait at a barrier. True means that a thread aborted, and the caller should too."""
     if shards == 1:
         return False
     arrived = _add_atomically(shared, ARRIVED, 1) + 1
@@ -248,14 +247,14 @@ def meet(shared: Any, shards: int) -> bool:
         if _load_atomically(shared, ABORTED) != 0:
             return True
         spins += 1
-        if spins > 2000:  # the core may be needed by another thread
+        if spins > 2000:  # yield the core to another thread
             _sched_yield()
     return _load_atomically(shared, ABORTED) != 0
 
 
 @njit(nogil=True)
 def call_python(shared: Any, n: int) -> bool:
-    """Call Python from the first thread, for the step that it noted."""
+    """Call Python from the first thread, for the step that it recorded."""
     return _call(shared.ctypes.data, shared[RUNNING] + shared[RUNNING + 1], n) != 0
 
 
@@ -277,7 +276,7 @@ def _at_address(typing_context: Any, address: Any) -> Any:
 
 @njit(nogil=True)
 def forget(kept: Any) -> None:
-    """Forget all rows, but keep the memory."""
+    """Remove all rows, but keep the memory."""
     kept[ROWS] = 0
 
 
@@ -290,7 +289,7 @@ def keep(kept: Any, value: Any) -> None:
         larger = max(wanted, 2 * kept[BYTES], LEAST)
         address = _realloc(kept[ADDRESS], larger)
         if address == 0:
-            raise MemoryError("there is no memory left to keep what a loop computes in each iteration")
+            raise MemoryError("out of memory for the values that a loop keeps in each iteration")
         kept[ADDRESS], kept[BYTES] = address, larger
     if size > 0:
         row, flat = (
@@ -304,42 +303,42 @@ def keep(kept: Any, value: Any) -> None:
 
 @njit(nogil=True)
 def kept_rows(kept: Any, like: Any) -> Any:
-    """All rows, of as many numbers as another array has."""
+    """Return all rows, each with as many elements as another array."""
     return carray(_at_address(kept[ADDRESS]), (kept[ROWS], like.size), like.dtype)
 
 
 def no_rows() -> np.ndarray:
-    """What knows of rows, and has no memory for them yet."""
+    """Return an empty descriptor of rows."""
     return np.zeros(3, np.int64)
 
 
 def rows_of(array: np.ndarray) -> np.ndarray:
-    """What knows of the rows of an array, which has to stay alive."""
+    """Return a descriptor of the rows of an array, which must stay alive."""
     return np.array([array.ctypes.data, 0, len(array)], np.int64)
 
 
 def array_of(kept: np.ndarray, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """A copy of all rows, each of a shape."""
+    """Return a copy of all rows, each of a shape."""
     array = np.empty((int(kept[ROWS]), *shape), dtype)
     ctypes.memmove(array.ctypes.data, int(kept[ADDRESS]), array.nbytes)
     return array
 
 
 def release(arrays: Iterable[np.ndarray]) -> None:
-    """Give back the memory of rows."""
+    """Free the memory of rows."""
     for kept in arrays:
         _libc.free(ctypes.c_void_p(int(kept[ADDRESS])))
         kept[:] = 0
 
 
 def running(shared: np.ndarray, shard: int) -> int:
-    """The number of the step that a thread noted last; -1 if it has noted none."""
+    """Return the step that a thread recorded last; -1 if none."""
     first, step = shared[RUNNING + LINE * shard :][:2]
     return -1 if step < 0 else int(first + step)
 
 
 def sharing(shards: int) -> np.ndarray:
-    """The array through which that many threads meet."""
+    """Return the array that this many threads share for barriers."""
     shared = np.zeros(RUNNING + LINE * shards, np.int64)
     shared[PROBLEM] = -1
     shared[RUNNING + 1 :: LINE] = -1
@@ -364,4 +363,4 @@ CALLED = (
     add_exactly,
     given_back,
 )
-"""All functions that generated source may call: what compiled code depends on besides the source."""
+"""All functions that generated source may call; compiled code depends on them besides the source."""

@@ -11,10 +11,10 @@ from collections import defaultdict
 from app.engine.compiled.steps import LAST, ROWS, WHOLE, Lowered, Share, Step
 
 WINDOW = 12
-"""How many steps may be delayed: what they read stays alive meanwhile and takes memory."""
+"""The maximum number of delayed steps; their inputs stay alive and take memory."""
 
 Touched = defaultdict[str, set[tuple[bool, Share | None]]]
-"""How each variable was used since the last barrier: whether written, and in which share."""
+"""The use of each variable since the last barrier: whether written, and in which share."""
 
 
 def schedule(lowered: Lowered) -> None:
@@ -61,7 +61,7 @@ def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
 
 
 def _find_share(step: Step, touched: Touched, busy: dict[Share, int]) -> bool:
-    """Whether a step can run before the next barrier; the less busy thread takes what one thread does alone."""
+    """Return whether a step can run before the next barrier; single-thread steps go to the less busy thread."""
     if step.is_free:
         return True
     for share in step.shares(busy):
@@ -74,12 +74,12 @@ def _find_share(step: Step, touched: Touched, busy: dict[Share, int]) -> bool:
 
 
 def _clash(is_written: bool, share: Share | None, other_is_written: bool, other: Share | None) -> bool:
-    """Whether two uses need a barrier between them: one writes, and threads may touch the same elements."""
+    """Return whether two uses need a barrier: one writes, and threads may access the same elements."""
     return (is_written or other_is_written) and (share is None or share != other)
 
 
 def _dependencies(steps: list[Step]) -> dict[int, set[int]]:
-    """For each step, the steps that must run before it."""
+    """Return, for each step, the steps that must run before it."""
     writer: dict[str, int] = {}
     readers: defaultdict[str, set[int]] = defaultdict(set)
     before: dict[int, set[int]] = {}

@@ -1,7 +1,7 @@
 """Symbolic shapes: every size is a number or an expression in n, the number of rows of the batch.
 
-All open sizes of what is fed are taken to be n, and shapes are inferred with n in the place of a number. A shape that
-inference cannot tell without the number leaves the Program to the reference engine.
+All open sizes of fed variables are assumed to be n, and shapes are inferred symbolically. A shape that inference cannot
+tell without the number leaves the Program to the reference engine.
 
 The size of what a user's function returns, or of what a mask picks, is taken to be n too, and compared when the
 operator has run. No pass may rely on it: see `Shapes.open`.
@@ -27,7 +27,7 @@ ITERATIONS = named_size("iterations")
 
 @lru_cache(maxsize=4096)
 def at(size: AnySize, n: int) -> int:
-    """A size in a batch of n rows; 1 for the number of iterations, whose rows are kept apart."""
+    """Return a size in a batch of n rows; 1 for the number of iterations, whose rows are stored separately."""
     return size.at(n=n, iterations=1) if isinstance(size, Size) else size
 
 
@@ -36,7 +36,7 @@ class UnknownSizeError(AppError):
 
 
 IsInPython = Callable[[Operator, Program, dict[str, Shape]], bool]
-"""Whether an operator of a Program, given all shapes, will run as a Python call."""
+"""A function that returns whether an operator, given all shapes, runs as a Python call."""
 
 
 def always(op: Operator, program: Program, shapes: Mapping[str, Shape]) -> bool:
@@ -50,7 +50,7 @@ class Shapes(NamedTuple):
     program: Program
     of: dict[str, Shape]
     told_by_run: frozenset[str]
-    """Variables with a size that inference cannot tell, taken to be n."""
+    """Variables with a size that cannot be inferred, assumed to be n."""
     unsure: frozenset[str]
     """For a body: its inputs whose shapes are open in the Program around it."""
 
@@ -62,7 +62,7 @@ class Shapes(NamedTuple):
         return infer_shapes(as_program(inner), _given(op, self.of, body), unsure)
 
     def open(self, in_python: IsInPython) -> frozenset[str]:
-        """The variables whose shapes only a run tells: they hang on numbers, or on what a user's function returns.
+        """The variables whose shapes depend on values or on the results of a user's function.
 
         Compiled code stops where a user's function returns another shape than declared, so only those that run
         `in_python` count.
@@ -79,24 +79,24 @@ class Shapes(NamedTuple):
 def infer_shapes(
     program: Program, given: Mapping[str, Shape] | None = None, unsure: frozenset[str] = frozenset()
 ) -> Shapes:
-    """The shape of every variable; `given` says those of what a body takes, where the Program is a body."""
+    """Infer the shape of every variable; `given` has the shapes of the inputs of a body."""
     inferred = _Inference(program, given or {})
     _check_batch_in_front(program, inferred.shapes)
     return Shapes(program, inferred.shapes, frozenset(inferred.told_by_run), unsure)
 
 
 def shapes_of(program: Program, given: Mapping[str, Shape] | None = None) -> dict[str, Shape]:
-    """The shape of every variable, in terms of the batch."""
+    """Return the shape of every variable, in terms of the batch."""
     return infer_shapes(program, given).of
 
 
 def is_kept_of_iterations(shape: Shape) -> bool:
-    """Whether a variable of this shape is what a loop keeps: a row for each iteration."""
+    """Return whether a shape is that of a value kept by a loop, with a row per iteration."""
     return any("iterations" in names_of(size) for size in shape)
 
 
 def shapes_inside(op: Operator, shapes: Mapping[str, Shape], body: str) -> dict[str, Shape]:
-    """The shapes of a body's variables, from those of what its operator takes."""
+    """Infer the shapes of a body's variables from its operator's inputs."""
     return shapes_of(as_program(op.bodies[body]), _given(op, shapes, body))
 
 

@@ -75,7 +75,7 @@ def rewrite_choice(rewriter: Any, node: ast.IfExp) -> ast.expr:
 
 
 def state_of(rewriter: Any, changes: Changes, at: ast.AST, line: str) -> tuple[list[ast.stmt], ast.expr]:
-    """The source of a State: a function that sets the names, and the expression."""
+    """Return the source of a State: a function that sets the names, and the expression."""
     names, containers = changes
     if not (names or containers):
         return [], expression("_jit.NOTHING", at)
@@ -114,7 +114,7 @@ def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state:
 
 
 def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """What one of two functions gives: as Python chooses, or the operator."""
+    """Return the result of one of two functions: chosen by Python or by the operator."""
     if not is_value(test):
         return then() if test else otherwise()
     return _Choice(test, then, otherwise, NOTHING).make()
@@ -122,14 +122,14 @@ def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> 
 
 @dataclass
 class _Branch:
-    """A branch that was traced: its block, and what it leaves."""
+    """A traced branch: its block and its results."""
 
     block: Block
     result: Any
     values: list[Any]
     """What the State holds, of which each traced Tensor is a copy as it is at the end of the branch."""
     known: list[Any]
-    """The same, as the very objects."""
+    """The same objects, not copies."""
     tensors: dict[int, tuple[TracedVariable, TracedVariable]]
     """The Tensors that it changes in place, by identity, each with a copy as it is at the end of the branch."""
 
@@ -144,7 +144,7 @@ class _Choice:
         self.before = state.read()
 
     def make(self) -> Any:
-        """Trace the branches and append the operator; gives what the functions give."""
+        """Trace the branches and append the operator; return the results of the functions."""
         branches = [self._traced(function) for function in self.functions]
         result = self._merged(RESULT, [b.result for b in branches])
         merged = [self._of_name(place, branches) for place in range(len(self.before))]
@@ -172,7 +172,7 @@ class _Choice:
             return Traced(branch.block, [variable for merge in merges for variable in merge.variables(side)])
 
     def _of_name(self, place: int, branches: Sequence[_Branch]) -> Merge:
-        """What a variable of the function is afterwards."""
+        """Return the value of a variable after the `if`."""
         before, name = self.before[place], self.state.names[place]
         if all(same(branch.known[place], before) for branch in branches):
             return Merge(before)
@@ -194,7 +194,7 @@ class _Choice:
         return any(new is True and old is not True for name, old, new in flags if is_flag(name))
 
     def _of_tensor(self, tensor: TracedVariable, branches: Sequence[_Branch]) -> Merge:
-        """What a Tensor that is changed in place is afterwards."""
+        """Return the value of a Tensor that is changed in place after the `if`."""
         values = [branch.tensors.get(id(tensor), (None, tensor))[1] for branch in branches]
         return self._merged(tensor.name, values, needed=True)
 
@@ -259,14 +259,14 @@ class Merge:
 
 
 def _agree(shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether shapes may be the same."""
+    """Return whether shapes may be equal."""
     if len({len(shape) for shape in shapes}) > 1:
         return False
     return all(len({size for size in sizes if size != UNKNOWN}) < 2 for sizes in zip(*shapes, strict=True))
 
 
 def words(value: Any) -> str:
-    """A value, for messages."""
+    """Describe a value for messages."""
     if is_value(value):
         return f"a Tensor of shape {words_of(value.shape)}"
     if value is None or isinstance(value, (*NUMBERS, str)):

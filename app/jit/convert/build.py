@@ -1,4 +1,4 @@
-"""New source out of templates: Python text in which names stand for parts of the old source."""
+"""Builds new source from templates: Python text in which names stand for parts of the old source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def name(text: str, at: ast.AST, store: bool = False) -> Any:
 
 
 def again(nodes: list[Any]) -> list[Any]:
-    """Copies, for source that comes to stand in two places."""
+    """Copy source that is used in two places."""
     return copy.deepcopy(nodes)
 
 

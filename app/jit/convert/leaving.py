@@ -22,7 +22,7 @@ _BROKE, _SKIPPED = "_jit_broke_", "_jit_skipped_"
 
 
 def is_flag(variable: str) -> bool:
-    """Whether a variable says that statements were left: what follows them is not run where it is true."""
+    """Return whether a variable is a flag that skips the following statements."""
     return variable == RETURNED or variable.startswith((_BROKE, _SKIPPED))
 
 
@@ -42,7 +42,7 @@ def with_flags(function: ast.FunctionDef) -> None:
 
 
 def always_leaves(body: Sequence[ast.stmt]) -> bool:
-    """Whether what follows these statements is never reached."""
+    """Return whether the code after these statements is unreachable."""
     if not body:
         return False
     last = body[-1]
@@ -59,7 +59,7 @@ class _Loop(NamedTuple):
 
 
 class _Flags:
-    """The flags of a function: those that nothing looks at are not set."""
+    """The flags of a function. Flags that are never read are not set."""
 
     def __init__(self) -> None:
         self.loops = 0
@@ -70,13 +70,13 @@ class _Flags:
         return _Loop(f"{_BROKE}{self.loops}", f"{_SKIPPED}{self.loops}")
 
     def any(self, flags: Sequence[str], at: ast.AST) -> ast.expr:
-        """The expression that asks whether one of the flags is set."""
+        """Return an expression that is true if any flag is set."""
         self._read.update(flags)
         names = [name(flag, at) for flag in flags]
         return names[0] if len(names) == 1 else ast.copy_location(ast.BoolOp(ast.Or(), names), at)
 
     def without_unread(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """The statements without those that set a flag for nobody."""
+        """Remove statements that set a flag that is never read."""
         kept: list[ast.stmt] = []
         for statement in body:
             if getattr(statement, "sets", None) in (None, *self._read):
@@ -87,7 +87,7 @@ class _Flags:
 
 
 def _set(flag: str, value: bool, at: ast.AST) -> list[ast.stmt]:
-    """Set a flag; the statement is left out where nothing looks at the flag."""
+    """Set a flag; the statement is removed if the flag is never read."""
     made = statements(f"flag = {value}", at, flag=flag)
     made[0].sets = flag  # type: ignore[attr-defined]
     return made

@@ -33,9 +33,9 @@ def leave(function: Any) -> Any:
 
 
 def converted(function: Any) -> Callable[..., Any]:
-    """A function as it is called while tracing."""
+    """Return the converted function for calls while tracing."""
     eager = getattr(function, "eager", None)
-    if eager is not None and hasattr(function, "concrete_program_for"):  # to_static inside of what is traced
+    if eager is not None and hasattr(function, "concrete_program_for"):  # to_static inside a traced function
         return converted(eager)
     if isinstance(function, MethodType):
         inner = converted(function.__func__)
@@ -62,7 +62,7 @@ def _around(wrapper: FunctionType, wrapped: Any) -> Callable[..., Any]:
 
 
 def call(function: Any) -> Callable[..., Any]:
-    """The function to call in place of a function."""
+    """Return the function to call instead of a function."""
     if isinstance(function, BuiltinMethodType):
         about_to_change(function.__self__)  # a method of a container, as `append` is
     try:

@@ -1,4 +1,4 @@
-"""Which names a piece of source gives values to, and which it reads."""
+"""Finds the names that a piece of source assigns and reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 MUTATORS = ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "add")
-"""Methods of Python's containers that change them."""
+"""Methods that modify Python containers."""
 
 INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 """Statements with a scope of their own."""
@@ -24,7 +24,7 @@ class Changes(NamedTuple):
 
 
 class Assigned:
-    """What statements give values to, in order: names, and attributes of names such as `self.count`."""
+    """The targets that statements assign, in order: names, and attributes of names such as `self.count`."""
 
     def __init__(self, statements: Iterable[ast.AST]):
         self._bound: dict[str, None] = {}
@@ -34,12 +34,12 @@ class Assigned:
 
     @property
     def bound(self) -> list[str]:
-        """Those that get another value."""
+        """The targets that are rebound."""
         return list(self._bound)
 
     @property
     def changed(self) -> list[str]:
-        """Those whose value, a container, is changed, and that stay what they are."""
+        """The names whose value, a container, is modified but that are not rebound."""
         return [name for name in self._changed if name not in self._bound]
 
     def _collect(self, node: ast.AST) -> None:

@@ -20,7 +20,7 @@ NUMBERS = (bool, int, float, np.generic)
 
 
 def is_value(value: Any) -> bool:
-    """Whether a value is known only when the function runs."""
+    """Return whether a value is known only when the function runs."""
     return isinstance(value, (Variable, Tensor))
 
 
@@ -32,7 +32,7 @@ def tracer() -> Any:
 
 
 def as_truth(value: Any) -> Any:
-    """A value as a truth value."""
+    """Convert a value to a truth value."""
     if not is_value(value):
         return bool(value)
     variable = tracer().value(value)
@@ -50,12 +50,12 @@ def one_element(value: Any, wish: str) -> Any:
 
 
 def words_of(shape: Sequence[int]) -> str:
-    """A shape, for messages."""
+    """Format a shape for messages."""
     return "[" + ", ".join("any" if size == UNKNOWN else str(size) for size in shape) + "]"
 
 
 def as_condition(value: Any, where: str) -> Any:
-    """A value that control flow depends on: one truth value."""
+    """Convert a value to a condition: a single truth value."""
     truth = as_truth(value)
     if any(size != 1 for size in getattr(truth, "shape", ())):
         raise ProgramError(
@@ -94,7 +94,7 @@ def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
 
 
 class Undefined:
-    """The value of a name that has none: using it raises an error that says why."""
+    """A placeholder for an undefined name: using it raises an error with the reason."""
 
     def __init__(self, name: str, reason: str = ""):
         object.__setattr__(self, "name", name)
@@ -125,7 +125,7 @@ class State:
         self._given = len(self.names) - len(containers)
 
     def read(self) -> list[Any]:
-        """The values now."""
+        """Return the current values."""
         values = [self._value(name, get) for name, get in zip(self.names, self._getters, strict=True)]
         return [*values[: self._given], *map(copied, values[self._given :])]
 
@@ -200,7 +200,7 @@ def put_back(old: Any, new: Any) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two plain values, or two nests, are the same."""
+    """Return whether two plain values or nests are equal."""
     if a is b or (isinstance(a, Undefined) and isinstance(b, Undefined)):
         return True
     if is_value(a) or is_value(b):

@@ -1,1 +1,1 @@
-"""The sections of the report, a file for each: from what is known of a run to a piece of the page, if it is known."""
+"""The sections of the report, one per file. Each makes a part of the page from a run's record."""

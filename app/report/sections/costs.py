@@ -1,4 +1,4 @@
-"""What each operator costs alone, against the size of the array that it works on."""
+"""The time of each operator by itself against the array size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ABOUT = "The time of one call of the operator by itself, on one thread, on arra
 
 
 def section(record: Record) -> Section | None:
-    """The costs, if the run measured any."""
+    """Return the section, or None if the run measured no costs."""
     if not record.costs:
         return None
     charts = [

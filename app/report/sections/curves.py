@@ -1,4 +1,4 @@
-"""Loss and accuracy of each operator over the epochs, and accuracy against the time that it took."""
+"""Loss and accuracy of each operator over the epochs, and accuracy against training time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, u
 
 
 def _spans_magnitudes(lines: Sequence[Line]) -> bool:
-    """Whether curves need a logarithmic axis to be seen beside each other."""
+    """Return whether the curves need a logarithmic axis."""
     values = [point[1] for line in lines for point in line.points if 0 < point[1] < math.inf]
     return bool(values) and max(values) > 1000 * min(values)
 

@@ -1,4 +1,4 @@
-"""What went wrong in training: which operator made NaN or infinity of finite numbers first, and from which."""
+"""Numerical failures: the first operator that turned finite inputs into NaN or infinity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ABOUT = "Steps after which the loss or the weights were not finite, and the ope
 
 
 def section(record: Record) -> Section | None:
-    """The steps whose numbers were not finite, if they were looked into."""
+    """Return the non-finite steps that were examined, if any."""
     told = [event for event in record.nonfinite if event.what]
     if not told:
         return None

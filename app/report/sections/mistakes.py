@@ -1,4 +1,4 @@
-"""Where the networks went wrong: which digits they took for which, and the images themselves."""
+"""Classification errors: the confusion matrices and the misclassified images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.run.answers import NONE, SHOWN, Answers, alike
 
 
 def section(record: Record) -> Section | None:
-    """The confusion matrices, the digits that were misread, and those that the operators disagree about."""
+    """Return the confusion matrices, the misclassified digits, and the digits on which the operators disagree."""
     found = record.answers
     if found is None:
         return None
@@ -35,7 +35,7 @@ def section(record: Record) -> Section | None:
 
 
 def _apart(record: Record, found: Answers, operator: str) -> bool:
-    """Whether the answers are not those that the last epoch was measured by, as after an interruption."""
+    """Return whether the predictions do not belong to the last epoch, as after an interruption."""
     measured = [epoch.test_accuracy for epoch in record.last(operator)[:1] if epoch.test_accuracy is not None]
     return any(abs(found.right(operator).mean() - accuracy) > 0.5 / len(found.labels) for accuracy in measured)
 

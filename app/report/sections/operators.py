@@ -1,4 +1,4 @@
-"""Each operator by itself: its curve over the inputs that the network gave it, its source, what the check found."""
+"""Each operator: its curve over the inputs in the network, its source, and the gradient check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ABOUT = (
 
 
 def section(record: Record) -> Section | None:
-    """The operators, if the run kept what is known of them."""
+    """Return the operators, if the run stored their profiles."""
     known = [(n, record.profiles[name]) for n, name in enumerate(record.operators) if name in record.profiles]
     checked = {one.operator: one.words for one in record.checked}
     if not known and not checked:
@@ -48,7 +48,7 @@ def _chart(name: str, title: str, y: str, columns: Sequence[tuple[int, str, Prof
 
 
 def _derivatives(known: Sequence[tuple[int, Profile]]) -> Chart:
-    """The derivative that backward gives, and that by finite differences where somebody wrote the backward."""
+    """Return the derivative from backward, and that from finite differences if the backward is user code."""
     custom = [(n, f"{p.operator}, finite differences", p, "differences") for n, p in known if p.sources]
     return _chart(
         "slopes",

@@ -1,4 +1,4 @@
-"""What a comparison found, as a table: the best operator first, how each differs from the first one, and intervals."""
+"""The table of a comparison: operators ranked by accuracy, differences from the first one, and intervals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.run.statistics import LEVEL
 from app.run.summary import p_value
 
 _FARTHEST = 4.0
-"""How many times as long, or as short, an interval of times is drawn at most."""
+"""The largest time ratio, or its inverse, that an interval is drawn to."""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of claims: where no difference is, by how much figures are multiplied, how they are written."""
+    """A column of claims: the value of no difference, the scale and the format."""
 
     axis: Axis
     none: float
@@ -31,12 +31,12 @@ class _Column:
     form: str
 
     def at(self, value: float) -> str:
-        """Where a value is drawn."""
+        """Return the position of a value."""
         share = self.axis.place(max(self.size * value, self.axis.low))
         return f"{100 * min(1.0, max(0.0, share)):.2f}%"
 
     def written(self, claim: Claim) -> str:
-        """A claim's mean and its interval."""
+        """Format a claim's mean and interval."""
         mean, *ends = (
             "" if value is None else f"{self.size * value:{self.form}}" for value in (claim.mean, claim.low, claim.high)
         )
@@ -44,7 +44,7 @@ class _Column:
 
 
 def table(record: Record, found: Comparison) -> list[Element]:
-    """The table, and how it was decided what differs."""
+    """Return the table and a description of the test."""
     ranked = sorted(found.operators, key=lambda name: -statistics.fmean(found.results[name].compared))
     points = _Column(_axis([d.accuracy for d in found.differences], 0.0, 100.0), 0.0, 100.0, "+.2f")
     times = _Column(_axis([d.speed for d in found.differences], 1.0, 1.0, log=True), 1.0, 1.0, ".2f")
@@ -75,7 +75,7 @@ def table(record: Record, found: Comparison) -> list[Element]:
 
 
 def headline(found: Comparison, tested_on: str) -> str:
-    """What a comparison comes to, in a sentence."""
+    """Summarise a comparison in a sentence."""
     by_gist: dict[Gist, list[str]] = {}
     for difference in found.differences:
         by_gist.setdefault(difference.of_accuracy, []).append(difference.operator)
@@ -101,7 +101,7 @@ def _rank(found: Comparison, ranked: Sequence[str], name: str) -> str:
 
 def _axis(claims: Sequence[Claim], none: float, size: float, log: bool = False) -> Axis:
     ends = [end for claim in claims for end in (claim.low, claim.mean, claim.high) if end is not None]
-    if log:  # an interval of few seeds may go far, and is cut off
+    if log:  # an interval from few seeds may be wide, and is clipped
         ends = [min(max(end, none / _FARTHEST), none * _FARTHEST) for end in ends]
     return around("", [size * end for end in [*ends, none] if math.isfinite(end)], log=log, margin=0.08)
 
@@ -116,7 +116,7 @@ def _claims(found: Comparison, name: str, points: _Column, times: _Column, style
 
 
 def _claim(claim: Claim, gist: Gist, column: _Column, style: int) -> Element:
-    """A cell: what can be said, the figures, and the interval as a line."""
+    """Return a cell: the conclusion, the numbers, and the interval as a line."""
     told = tag("span", gist, class_=f"gist {gist.replace(' ', '-')}")
     if gist == "same":
         return tag("td", told, tag("small", "the same weights, to the last bit"))

@@ -10,12 +10,12 @@ from app.report.charts import Chart, draw
 from app.report.markup import Child, tag
 
 _HINT = "Drag over a chart to enlarge a part; a double click shows all again. A click on a name shows its curves alone."
-"""Shown by the script, without which none of this is so, and not printed."""
+"""Content that is shown by the script and not printed."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A piece of the page under a heading. Its charts come first."""
+    """A section of the page with a heading. Charts come first."""
 
     name: str
     title: str
@@ -24,7 +24,7 @@ class Section:
     content: Sequence[Child] = ()
 
     def drawn(self) -> Element:
-        """The section as a part of the page."""
+        """Return the section as an element of the page."""
         charts = tag("div", [draw(chart) for chart in self.charts], class_="charts") if self.charts else None
         heading = tag("h2", self.title, id=f"{self.name}-title")
         about = tag("p", self.about, class_="about") if self.about else None

@@ -1,4 +1,4 @@
-"""What a run was told, and where it ran."""
+"""The configuration and the environment of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.report.wording import count
 
 
 def section(record: Record) -> Section:
-    """The data, the machine, the engine's verdict on each operator, and the configuration."""
+    """Return the data, the machine, how the engine runs each operator, and the configuration."""
     parts = []
     if record.start is not None:
         data, shape = record.start.data, " × ".join(map(str, record.start.data.shape))

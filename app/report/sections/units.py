@@ -1,4 +1,4 @@
-"""Inside the networks: the weights of the first layer as images, and what the hidden units did over the epochs."""
+"""The weights of the first layer as images, and the activity of the hidden units over the epochs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _fits(weights: np.ndarray, shape: Sequence[int], config: Config) -> bool:
 
 
 def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tuple[int, int]) -> Element:
-    """The weights of a first layer, and what training made of those that it began with."""
+    """The initial and the trained weights of a first layer."""
     changes = weights - _first_weights(config, len(weights))
     strongest = np.sort(np.argsort(-np.linalg.norm(changes, axis=0), kind="stable")[:TILES])
     units = weights.shape[1]
@@ -77,7 +77,7 @@ def _tiles(operators: list[str], weights: np.ndarray, config: Config, shape: tup
 
 
 def _first_weights(config: Config, pixels: int) -> np.ndarray:
-    """The weights that the first layer began with: they follow from the seed, and are drawn before all others."""
+    """The initial weights of the first layer. They depend only on the seed and are drawn before all others."""
     random.seed(config.seed)
     attr = ParamAttr(initializer=INITIALIZERS[config.model.initializer]())
     return Linear(pixels, config.model.hidden[0], weight_attr=attr).weight.numpy()

@@ -1,4 +1,4 @@
-"""A network together with what trains it: as a Program that an engine runs, or eagerly."""
+"""Learners: a network and its optimiser, as a Program run by an engine or eagerly."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ __all__ = ["Learner", "PerIteration", "ProgramLearner", "make_learner"]
 
 
 def make_learner(config: Config, activation: Activation, image: ImageShape) -> Learner:
-    """A network with this activation, its initial weights given by the configuration's seed alone."""
+    """Make a learner with this activation. Its initial weights depend only on the configuration's seed."""
     kind = EagerLearner if config.engine == "eager" else ProgramLearner
     return kind(config, activation, image)

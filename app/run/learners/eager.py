@@ -1,4 +1,4 @@
-"""A network as Tensors, which are computed one operator at a time."""
+"""A learner whose network runs eagerly on Tensors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from app.tensor import Tensor, no_grad
 
 
 class EagerLearner:
-    """The network as Tensors, one operator at a time; of each batch, a rank computes on its rows."""
+    """Runs the network eagerly. Each rank computes its own rows of a batch."""
 
     def __init__(self, config: Config, activation: Activation, image_shape: ImageShape):
         self._world = World() if config.dist.shape == "none" else current()
@@ -58,16 +58,16 @@ class EagerLearner:
         trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
         self._activation.require_gradients([path for path, p in trained if p.grad is None])
         self._optimizer.clear_grad(set_to_zero=False)
-        self.restore(before)  # running statistics have moved
+        self.restore(before)  # running statistics have changed
 
     def train(self, batches: Batches) -> PerIteration:
         with self._streams.drawing():
             rows = [self._step(*batch) for batch in self._rows(batches)]
-        self._averaging.send_untrained()  # running statistics, of which each rank has those of its own rows
+        self._averaging.send_untrained()  # running statistics; each rank has those of its own rows
         return self._overall(rows)
 
     def _rows(self, batches: Batches) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-        """This rank's rows of each batch, and their share of it."""
+        """Return this rank's rows of each batch and their fraction of the batch."""
         for share, part in shards(batches, self._world):
             for image, label in part:
                 yield image, label, share
@@ -81,7 +81,7 @@ class EagerLearner:
         return loss.item() * share, score.item() * share
 
     def _overall(self, rows: list[tuple[float, float]]) -> PerIteration:
-        """The loss and the accuracy of each whole batch, from each rank's share of them."""
+        """Combine the losses and accuracies of all ranks into those of whole batches."""
         figures = np.array(rows).reshape(-1, 2)
         self._world.allreduce(figures)
         loss, score = figures.astype(np.float32).T
@@ -102,7 +102,7 @@ class EagerLearner:
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
-        """Inside, layers do what they do after training, such as dropping nothing, and no gradients are asked for."""
+        """Put layers in evaluation mode and disable gradients inside the block."""
         self._network.eval()
         try:
             with no_grad():
@@ -123,7 +123,7 @@ class EagerLearner:
         return [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
 
     def _run(self, image: Tensor, label: np.ndarray) -> tuple[Any, Any, list[Any]]:
-        """The loss, the accuracy, and what the hidden layers gave."""
+        """Return the loss, the accuracy and the outputs of the hidden layers."""
         *hidden, scores = self._network.outputs(image)
         hidden = hidden if self._counts else []
         labels = Tensor(label)
@@ -165,7 +165,8 @@ class EagerLearner:
         restore_from(state, values, lambda name, value: tensors[name].set_value(value), self._schedule, self._streams)
 
     def _tensors(self) -> dict[str, Tensor]:
-        """All that persists, by its path in the network; what the optimiser remembers of a parameter after a colon."""
+        """Return all persistent state by its path in the network. Optimiser state is named after its parameter and a
+        colon."""
         found: dict[str, Tensor] = self._network.state_dict()
         for path, parameter in self._network.named_parameters():
             remembered = self._optimizer.states_of(parameter)

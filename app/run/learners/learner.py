@@ -1,4 +1,4 @@
-"""What the training loop needs of a network together with what trains it, and what both kinds of learner share."""
+"""The interface of learners, and what both kinds share."""
 
 from __future__ import annotations
 
@@ -22,62 +22,63 @@ PerIteration = tuple[np.ndarray, np.ndarray]
 
 
 class Learner(Protocol):
-    """What the training loop needs of a network, whichever engine runs it."""
+    """The interface between the training loop and a network on any engine."""
 
     def warm_up(self, batches: Batches) -> None:
-        """Train without effect, so that what is compiled at first use is compiled before an epoch is timed."""
+        """Train without effect, to compile before an epoch is timed."""
 
     def train(self, batches: Batches) -> PerIteration:
-        """Take a step for each batch; gives the loss and the accuracy before each step."""
+        """Take a step for each batch; return the loss and the accuracy before each step."""
 
     def measure(self, batches: Batches) -> PerIteration:
-        """The loss and the accuracy of each batch, changing nothing."""
+        """Return the loss and the accuracy of each batch without changing any state."""
 
     def activity(self) -> list[Activity]:
-        """What the units of each hidden layer did on the images that were measured last; nothing without a report."""
+        """Return the activity of each hidden layer on the images measured last; empty without a report."""
 
     def scores(self, batches: Batches) -> np.ndarray:
-        """The scores of the classes, a row for each image, changing nothing."""
+        """Return the class scores, a row per image, without changing any state."""
 
     def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
-        """What the operator of each hidden layer is given for these images, changing nothing."""
+        """Return the inputs of each hidden layer's operator for these images, without changing any state."""
 
     def looks(self, batches: Batches, training: bool) -> Iterator[OperatorRun]:
-        """The operators of a step on each batch, or of measuring it, one by one with what they read and made."""
+        """Replay a step, or a measurement, on each batch; yield each operator with its inputs and outputs."""
 
     def end_epoch(self) -> None:
         """Advance the learning-rate schedule."""
 
     def weights(self) -> dict[str, np.ndarray]:
-        """A copy of every parameter, by its path in the network."""
+        """Return a copy of every parameter, by its path in the network."""
 
     def state(self) -> State:
-        """All that the next step depends on, copied: weights, what the optimiser remembers, rate, random streams."""
+        """Return a copy of everything the next step depends on: weights, optimiser state, learning rate, random
+        streams."""
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go to where such a learner was when it gave this state."""
+        """Restore a state returned by `state`."""
 
     def how(self) -> str:
-        """How the engine runs the network's operators, in a line; '' where it runs all of them alike."""
+        """Describe how the engine runs the network's operators, in a line; '' if it runs all of them the same way."""
 
 
 class Activity(NamedTuple):
-    """What the units of a hidden layer did over all images."""
+    """The activity of a hidden layer's units over all images."""
 
     mean: float
     zeros: float
-    """The share of their values that were zero."""
+    """The fraction of zero values."""
     dead: float
-    """The share of units that were zero on every image."""
+    """The fraction of units that were zero on every image."""
 
 
 def counted(hidden: Any) -> list[Any]:
-    """For each unit of a hidden layer, on how many images of a batch it is zero, and the sum of its values."""
+    """Return, for each unit of a hidden layer, the number of images on which it is zero and the sum of its values."""
     return [total((hidden == 0.0).astype("float32"), axis=0), total(hidden.astype("float32"), axis=0)]
 
 
 def summed_up(counts: Sequence[np.ndarray], images: int) -> list[Activity]:
-    """The activity of each layer, from what `counted` gave of it at every batch."""
+    """Combine the results of `counted` for all batches into the activity of each layer."""
     found = []
     for zero, values in zip(counts[::2], counts[1::2], strict=True):
         zeros, sums = zero.sum(axis=0, dtype=np.float64), values.sum(axis=0, dtype=np.float64)
@@ -92,7 +93,7 @@ _SCHEDULE, _SEED, _COUNT = "schedule.", "random.seed", "random.count"
 
 
 def state_of(values: Mapping[str, np.ndarray], schedule: LRScheduler, streams: Streams) -> State:
-    """Copies of a network's values, and where its schedule and its random streams stand."""
+    """Copy a network's values and the state of its schedule and random streams."""
     seed, count = streams.place
     state = {name: np.array(value) for name, value in values.items()}
     state |= {f"{_SCHEDULE}{key}": np.array(value) for key, value in schedule.state_dict().items()}
@@ -106,7 +107,7 @@ def restore_from(
     schedule: LRScheduler,
     streams: Streams,
 ) -> None:
-    """Take a state over, if it is one of such a network, of which these are the values now; all of it or nothing."""
+    """Restore a state if it matches the network with these values; otherwise raise an error and change nothing."""
     found, expected = _kinds(state), _kinds(state_of(values, schedule, streams))
     if found != expected:
         raise FileError(f"the state is that of another network: expected {expected}, found {found}")
@@ -121,7 +122,7 @@ def _kinds(state: Mapping[str, np.ndarray]) -> dict[str, str]:
 
 
 def schedule_of(config: TrainConfig) -> lr.LRScheduler:
-    """How the learning rate goes."""
+    """Return the learning-rate schedule."""
     if config.schedule == "cosine":
         return lr.CosineAnnealingDecay(config.learning_rate, config.epochs)
     if config.schedule == "linear":
@@ -130,7 +131,7 @@ def schedule_of(config: TrainConfig) -> lr.LRScheduler:
 
 
 def optimizer_of(config: TrainConfig, schedule: lr.LRScheduler, parameters: list[Any]) -> Optimizer:
-    """What changes the parameters."""
+    """Return the optimiser."""
     clip = None if config.clip_norm is None else ClipGradByGlobalNorm(config.clip_norm)
     common: dict[str, Any] = {"parameters": parameters, "weight_decay": config.weight_decay, "grad_clip": clip}
     if config.optimizer == "momentum":

@@ -1,4 +1,4 @@
-"""A network as Programs that an engine runs."""
+"""A learner whose network is Programs run by an engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from app.static import data
 
 
 class ProgramLearner:
-    """The network as a startup, a training and a test Program: as written for one process, and as a rank runs them."""
+    """Runs the network as startup, training and test Programs, in the original form and in the form for this rank."""
 
     def __init__(self, config: Config, activation: Activation, image_shape: ImageShape, place: Place | None = None):
         self._world = World() if config.dist.shape == "none" else current()
@@ -71,7 +71,7 @@ class ProgramLearner:
         self._activity: list[Activity] = []
         self._scope = Scope()
         _, drawn = self.startup.next_seed() or (0, 1)
-        self._streams = random.Streams(config.seed, drawn - 1)  # those after the ones of the initial weights
+        self._streams = random.Streams(config.seed, drawn - 1)  # the random streams after those of the initial weights
         self._native = config.engine == "compiled"
         self._executor = RankExecutor(self._world, config.engine, sparse=config.sparse == "auto")
         self._executor.start(self.startup, self.main_here, self._scope)
@@ -133,7 +133,7 @@ class ProgramLearner:
     def how(self) -> str:
         if not self._native:
             return ""
-        from app.engine.compiled.explain import in_short  # imported late, as Numba is
+        from app.engine.compiled.explain import in_short  # imported late, like Numba
 
         return in_short(self.main_here, self.fetch)
 
@@ -148,6 +148,6 @@ class ProgramLearner:
         restore_from(state, self._values(), put, self._schedule, self._streams)
 
     def _values(self) -> dict[str, np.ndarray]:
-        """What a network has whatever the number of ranks."""
+        """Return the values of a network that do not depend on the number of ranks."""
         lasting = {v.name for v in self.main.list_vars() if v.persistable}
         return {name: value for name, value in self._scope.values.items() if name in lasting}

@@ -1,1 +1,1 @@
-"""Draw a digit: a page of this machine's own, on which trained networks read what one draws while one draws it."""
+"""The demo: a local page on which trained networks classify a digit while it is drawn."""

@@ -23,11 +23,11 @@ from app.vision.digits import SIZE
 PORT = 28028
 RUNS = Path("runs")
 LOOKED_AT = 50
-"""Of the runs that ended last, so many are looked at for the best one."""
+"""The number of latest runs among which the best one is selected."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command line may say."""
+    """Declare the command-line arguments."""
     parser.add_argument("run", nargs="?", help=f"a run's folder (the best in {RUNS}/, or the network that comes along)")
     parser.add_argument("--port", type=_port, default=PORT, help="where to listen; 0 for any free port (%(default)s)")
     parser.add_argument("--no-browser", action="store_true", help="say the address, and open no browser")
@@ -55,18 +55,18 @@ def run(options: argparse.Namespace) -> int:
             if not options.no_browser and _has_display():
                 webbrowser.open(server.address)
             server.serve_forever()
-        except KeyboardInterrupt:  # the one way to end it
+        except KeyboardInterrupt:  # the only way to end it
             print("\nEnded.")
     return 0
 
 
 def _has_display() -> bool:
-    """Whether a browser would have a window; without one, some would take the terminal."""
+    """Return whether a browser can open a window; without a display, some browsers use the terminal."""
     return sys.platform in ("darwin", "win32") or any(os.environ.get(n) for n in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
-    """The run that is named, or the best one; and what there is to say about the choice."""
+    """Open the named run, or the best one; return it with a note about the choice."""
     if options.run:
         return open_run(Path(options.run), (SIZE, SIZE), options.custom_op), ""
     note = ""
@@ -77,15 +77,15 @@ def _opened(options: argparse.Namespace) -> tuple[TrainedRun, str]:
             break
         try:
             return open_run(folder, (SIZE, SIZE), options.custom_op), ""
-        except AppError:  # such as an operator of a notebook, which no name leads to
+        except AppError:  # such as an operator from a notebook, which cannot be imported
             continue
     return open_run(SHIPPED, (SIZE, SIZE)), note
 
 
 def _best_first(custom_ops: Sequence[str]) -> list[tuple[float, Path]]:
-    """The runs of which weights were kept, each with its best accuracy; of those that ended last the first ones.
+    """Return the latest runs with weights, best accuracy first.
 
-    A run that needs a file of operators is left out unless such files were named: nobody is asked about it.
+    Runs that need a file of operators are skipped unless such files were named, without a prompt.
     """
     kept = {file.parent: file.stat().st_mtime for file in RUNS.glob(f"*/{WEIGHTS}")}
     found = []
@@ -110,7 +110,7 @@ def _listening(reader: Reader, port: int) -> Server:
 
 
 def _introduction(opened: TrainedRun, note: str) -> str:
-    """What is shown."""
+    """Return the lines printed at the start."""
     told = [
         n.operator + (f" ({100 * n.accuracy:.2f} % of the test digits)" if n.accuracy is not None else "")
         for n in opened.networks

@@ -1,4 +1,4 @@
-"""How much a client may send for one request, and for how long: whoever sends more, or too slowly, is refused."""
+"""Limits on the size and the duration of a request. A client that exceeds them is refused."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from http import HTTPStatus
 from typing import Any
 
 BYTES = 32_768
-"""Of a request, its head and its body together."""
+"""The maximum size of a request, headers and body together."""
 SECONDS, IDLE_SECONDS = 5.0, 30.0
-"""From the first byte of a request to its last, and from one request of a connection to the next."""
+"""The maximum duration of a request, and of the pause before the next one on a connection."""
 
 
-class Refused(Exception):  # noqa: N818 - it is the answer to a request
-    """A request that gets an error and no more; the connection is closed after it."""
+class Refused(Exception):  # noqa: N818 - it is a response
+    """An error response, after which the connection is closed."""
 
     def __init__(self, status: HTTPStatus, reason: str):
         super().__init__(reason)
@@ -23,21 +23,21 @@ class Refused(Exception):  # noqa: N818 - it is the answer to a request
 
 
 class LimitedReader(io.RawIOBase):
-    """The bytes that come in over a connection, request by request."""
+    """Reads the bytes of a connection with limits per request."""
 
     def __init__(self, connection: socket.socket):
         self._connection = connection
         self.begin()
 
     def begin(self) -> None:
-        """A new request may begin: it has all of its bytes and seconds before it."""
+        """Reset the limits for a new request."""
         self._left, self._end = BYTES, 0.0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Wait for bytes; gives how many came, 0 where the client has closed."""
+        """Wait for bytes; return their number, or 0 if the client has closed the connection."""
         seconds = self._end - time.monotonic() if self._end else IDLE_SECONDS
         if self._left <= 0:
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BYTES:,} bytes")

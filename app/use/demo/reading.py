@@ -1,4 +1,4 @@
-"""What a run's networks make of a drawing, which is prepared as MNIST's pictures were; the answer is plain data."""
+"""Classifies a drawing, prepared like MNIST's images, with a run's networks. The result is plain data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from app.use.trained import Answer, TrainedNetwork, TrainedRun
 from app.vision.digits import SIZE, prepare_ink
 
 SIDE = 4 * SIZE
-"""The drawing's rows and columns; it has a byte for each pixel, of how much ink that has."""
+"""The rows and columns of the drawing; each byte is the ink of a pixel."""
 MOST_UNITS = 4096
-"""So many units of a hidden layer are told of."""
+"""The maximum number of hidden units that are shown per layer."""
 SHIPPED = Path(__file__).parent / "network"
-"""The run that comes with opsmith: how it was made, its README says."""
+"""The run shipped with opsmith; its README says how it was made."""
 FEW = 0.95
-"""Networks that read fewer of the test digits will often be wrong about handwriting."""
+"""Networks with a lower test accuracy often misclassify handwriting."""
 
 
 class NothingDrawnError(DataError):
@@ -30,17 +30,17 @@ class NothingDrawnError(DataError):
 
 
 class Reader:
-    """Reads drawings with every network of a run, one drawing at a time."""
+    """Classifies drawings with every network of a run, one drawing at a time."""
 
     def __init__(self, run: TrainedRun):
         self._run = run
         self._lock = threading.Lock()
-        self.read(_example())  # compiles, so that nobody who draws has to wait for it
+        self.read(_example())  # compiles before the first drawing
         blank = np.zeros((1, SIZE * SIZE), np.uint8)
         self._units = [layer[0].size for layer in _answer(run.networks[0], blank).hidden]
 
     def read(self, drawing: bytes) -> dict[str, Any]:
-        """What each network says of a drawing, and the picture that it was shown."""
+        """Return the result of each network and the prepared image."""
         start = time.perf_counter()
         ink = np.frombuffer(drawing, np.uint8).reshape(SIDE, SIDE).astype(np.float32) / np.float32(255)
         try:
@@ -56,12 +56,12 @@ class Reader:
         }
 
     def about(self) -> dict[str, Any]:
-        """What a page has to know of the run before anything is drawn."""
+        """Return the description of the run for the page."""
         return describe(self._run, self._units, f"{self._run.config.engine} engine")
 
 
 def describe(run: TrainedRun, units: Sequence[int], engine: str = "in your browser") -> dict[str, Any]:
-    """What a page has to know of a run, whose hidden layers have so many units, before anything is drawn."""
+    """Return the description of a run with these hidden layers for the page."""
     networks = run.networks
     several = "networks" if len(networks) > 1 else "network"
     return {
@@ -77,7 +77,7 @@ def describe(run: TrainedRun, units: Sequence[int], engine: str = "in your brows
 
 
 def advice(networks: list[TrainedNetwork]) -> str:
-    """What to do for networks that read handwriting better; '' if these do well."""
+    """Return advice on training better networks; '' if these are accurate."""
     known = [network.accuracy for network in networks if network.accuracy is not None]
     if not known or max(known) >= FEW:
         return ""
@@ -88,7 +88,7 @@ def advice(networks: list[TrainedNetwork]) -> str:
 
 
 def _answer(network: TrainedNetwork, picture: np.ndarray) -> Answer:
-    """A network's answer. Its operator may be the user's own, so what that raises is told in a line."""
+    """Return a network's result. An error of its operator, which may be the user's own, is reported in a line."""
     try:
         return network(picture)
     except AppError:
@@ -99,7 +99,7 @@ def _answer(network: TrainedNetwork, picture: np.ndarray) -> Answer:
 
 
 def _plain(answer: Answer) -> dict[str, Any]:
-    """An answer to one picture as lists, with null for what is no number."""
+    """Convert the result for one picture to lists, with null for NaN and infinity."""
     return {
         "probabilities": _numbers(answer.probabilities[0]),
         "hidden": [_numbers(layer[0].reshape(-1)[:MOST_UNITS]) for layer in answer.hidden],

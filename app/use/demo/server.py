@@ -1,7 +1,6 @@
-"""The demo's server: a few fixed pages, and an answer to a drawing. It is open to this machine alone.
-
-Other web sites that the user visits at the same time get nothing from it: a request has to name this server as its
-host, and a drawing has to come from its own page.
+"""The demo's server: a few fixed pages, and the classification of a drawing. It accepts only local connections. It
+protects against requests from other web sites: the Host header must name this server, and a drawing must come from its
+own page.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ ASSETS = {
     "/network.js": ("network.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""The paths that are known, each with a file in `assets/` and its type."""
+"""The known paths, each with a file in `assets/` and its type."""
 ABOUT, ANSWER = "/about", "/answer"
 DRAWING = "application/octet-stream"
 JSON = "application/json"
 LENGTH = SIDE * SIDE
 CONNECTIONS = 32
-"""So many are served at once."""
+"""The maximum number of concurrent connections."""
 LINGER_BYTES, LINGER_SECONDS = 2**20, 1.0
-"""What is still taken, to be thrown away, from a client that was refused."""
+"""The number of bytes read and discarded from a refused client."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -51,11 +50,11 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""What each answer says to the browser: nothing from elsewhere, and nothing for elsewhere."""
+"""The headers of every response: no content from or for other sites."""
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page, and what `reader` says of drawings, to this machine."""
+    """Serves the page and the results of `reader` locally."""
 
     daemon_threads = True
     allow_reuse_port = False  # a second demo on the same port is an error
@@ -70,21 +69,21 @@ class Server(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """The URL of the page."""
         return f"http://{HOST}:{self.server_port}/"
 
     @property
     def hosts(self) -> tuple[str, str]:
-        """What a request may call this server."""
+        """The allowed Host headers."""
         return f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"
 
     def server_bind(self) -> None:
-        """Take the port, without asking the network for this machine's name as Python's own does."""
+        """Bind the port without a reverse DNS lookup, unlike Python's own server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, if there are not too many."""
+        """Serve a connection in a new thread, unless there are too many."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -98,20 +97,20 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A line about what went wrong with a connection, unless it is that the client has gone."""
+        """Print a line about an error of a connection, unless the client disconnected."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             say(f"error: a request failed: {type(error).__name__}: {error}", sys.stderr)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection, with one request after the other."""
+    """Handles the requests of one connection."""
 
     server: Server
     protocol_version, default_request_version = "HTTP/1.1", "HTTP/1.0"
-    request_version, requestline, command = "HTTP/1.1", "", ""  # until a request has said otherwise
+    request_version, requestline, command = "HTTP/1.1", "", ""  # until a request sets it
     disable_nagle_algorithm = True
-    wbufsize = -1  # an answer leaves in one piece
+    wbufsize = -1  # a response is sent in one piece
 
     def setup(self) -> None:
         super().setup()
@@ -159,7 +158,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": str(error)})
 
     def _check_host(self) -> None:
-        """Refuse a request that came here under another name, or from another site's page."""
+        """Refuse a request with a foreign Host header or from another site's page."""
         named, origin = self.headers.get_all("Host", []), self.headers.get("Origin")
         if len(named) != 1 or named[0] not in self.server.hosts:
             raise Refused(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.address}, and nothing else")
@@ -167,7 +166,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(HTTPStatus.FORBIDDEN, "only this server's own page may ask")
 
     def _drawing(self) -> bytes:
-        """The body of a request, which is of a fixed size."""
+        """Read the body of a request, which has a fixed size."""
         kind, length = self.headers.get("Content-Type"), self.headers.get_all("Content-Length", [])
         if kind != DRAWING:
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a drawing is {DRAWING}")
@@ -194,21 +193,21 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer with a short error, and close the connection, of which nobody knows what comes next."""
+        """Send a short error and close the connection, whose remaining input is undefined."""
         self._was_refused = self.close_connection = True
         reason = (message or HTTPStatus(code).phrase)[:200]
         self._send(code, json.dumps({"error": reason}).encode(), JSON)
 
     def version_string(self) -> str:
-        """What the server calls itself."""
+        """Return the Server header."""
         return "opsmith"
 
     def log_message(self, format: str, *values: Any) -> None:
-        """Requests are not told of: there are hundreds in one drawing."""
+        """Do not log requests: there are hundreds per drawing."""
 
 
 def _linger(connection: socket.socket) -> None:
-    """Take what the client still sends, for a moment: closing on it would take the error back before it is read."""
+    """Read the client's remaining input briefly: closing with unread input would discard the error response."""
     end, left = time.monotonic() + LINGER_SECONDS, LINGER_BYTES
     try:
         connection.shutdown(socket.SHUT_WR)

@@ -1,7 +1,7 @@
-"""`python -m app demo --static FOLDER`: the demo as one page that holds its networks, and needs no server.
+"""`python -m app demo --static FOLDER`: the demo as one page that contains its networks and needs no server.
 
-The browser computes what the server would. An operator between layers comes as a table of its values, which is held
-against the operator itself before it is written.
+The browser runs the networks. An operator between layers is stored as a table of its values, which is compared with the
+operator before it is written.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from app.use.trained import TrainedRun
 from app.vision.digits import SIZE
 
 SCRIPTS = ("reading.js", "pad.js", "network.js", "demo.js")
-"""The page's scripts, each after those that it needs."""
+"""The page's scripts in dependency order."""
 PAGE = "index.html"
 STEPS = 4096
-"""The number of steps between the points of a table, even, so that 0 is a point."""
+"""The number of intervals of a table; even, so that 0 is a point."""
 TOLERANCE = 1e-3
-"""How far a table may be from the operator, as a share of the largest value."""
+"""The maximum error of a table, relative to the largest value."""
 
 
 def write_page(run: TrainedRun, folder: Path) -> Path:
-    """Write the page for the networks of a run into a folder; gives the page."""
+    """Write the page for the networks of a run into a folder; return the page."""
     page = page_of(run).encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def write_page(run: TrainedRun, folder: Path) -> Path:
 
 
 def page_of(run: TrainedRun) -> str:
-    """The page, with everything in it."""
+    """Return the self-contained page."""
     kept = read_weights(run.path)
     networks = [_network(run.config, activation, dict(kept[activation.name].arrays)) for activation in run.activations]
     units = [layer["units"] for layer in networks[0]["layers"] if "table" in layer]
@@ -78,7 +78,8 @@ def _asset(name: str) -> str:
 
 
 def _as_part(module: str) -> str:
-    """A module as a part of one script, in which what it imports stands before it, and its other names are its own."""
+    """Wrap a module as a part of one script. Its imports come earlier in the script, and its other names are
+    private."""
     names = ", ".join(re.findall(r"^export (?:async )?(?:const|class|function) (\w+)", module, re.MULTILINE))
     inside = re.sub(r"^import .*?;\n|^export ", "", module, flags=re.MULTILINE)
     return f"const {{ {names} }} = (() => {{\n{inside}\nreturn {{ {names} }};\n}})();"
@@ -89,7 +90,7 @@ def _hash(text: str) -> str:
 
 
 def _network(config: Config, activation: Activation, weights: dict[str, np.ndarray]) -> dict[str, Any]:
-    """A network as the page computes it: dense layers, each perhaps with an operator after it."""
+    """Return a network as data for the page: dense layers, each optionally followed by an operator."""
     network = Network(config.model, activation, (SIZE, SIZE), config.data.pixel_range)
     network.set_state_dict(weights)
     network.eval()
@@ -97,10 +98,10 @@ def _network(config: Config, activation: Activation, weights: dict[str, np.ndarr
     layers: list[dict[str, Any]] = []
     for step, operator in zip(network.steps, network.between, strict=True):
         if step in network.others:
-            continue  # dropout, which does nothing in use
+            continue  # dropout, which does nothing in evaluation
         if not isinstance(step, Linear):
             raise AppError(
-                f"a page without a server computes dense layers alone, and the network of {activation.name} has "
+                f"a page without a server supports only dense layers, but the network of {activation.name} has "
                 "others; show it with a server: opsmith demo RUN"
             )
         with no_grad():
@@ -118,7 +119,7 @@ def _text(values: Any) -> str:
 
 
 def _table(operator: Activation, seen: np.ndarray) -> dict[str, Any]:
-    """The values of an operator from well below to well above the numbers that it was given for MNIST's digits."""
+    """Tabulate an operator over a range well beyond its inputs for MNIST's digits."""
     end = 2.0 ** np.ceil(np.log2(max(1.5 * float(np.abs(seen).max()), 1.0)))
     points = np.linspace(-end, end, STEPS + 1, dtype=np.float32)
     with no_grad(), np.errstate(all="ignore"):
@@ -127,7 +128,7 @@ def _table(operator: Activation, seen: np.ndarray) -> dict[str, Any]:
     off = np.abs(np.interp(seen, points, table) - real).max() / max(float(np.abs(real).max()), 1e-6)
     if not off <= TOLERANCE:
         raise AppError(
-            f"a page without a server reads an operator off a table of its values, and {operator.name} does not make "
-            "each number of one number alone; show it with a server: opsmith demo RUN"
+            f"a page without a server evaluates an operator from a table of its values, but {operator.name} is not "
+            "elementwise; show it with a server: opsmith demo RUN"
         )
     return {"table": base64.b64encode(table.astype("<f4").tobytes()).decode(), "low": -end, "step": 2 * end / STEPS}

@@ -1,1 +1,1 @@
-"""What Paddle 1 does otherwise than Paddle 2."""
+"""The differences of Paddle 1 from Paddle 2."""

@@ -10,12 +10,12 @@ from app.tensor import Parameter, Tensor, to_tensor
 
 
 def guard(place: Any = None) -> AbstractContextManager[None]:
-    """Inside the block, operators run at once on Tensors."""
+    """Run operators eagerly inside the block."""
     return dynamic_mode()
 
 
 def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None, dtype: Any = None) -> Tensor:
-    """A Tensor of an array; a Tensor itself."""
+    """Convert an array to a Tensor; return a Tensor unchanged."""
     return value if isinstance(value, Tensor) else to_tensor(value, dtype)
 
 
@@ -26,6 +26,6 @@ def save_dygraph(state_dict: Any, model_path: str) -> None:
 
 
 def load_dygraph(model_path: str) -> tuple[Any, Any]:
-    """The parameters, and the state of an optimiser if there is a file of it."""
+    """Load the parameters, and the state of an optimiser if its file exists."""
     parameters, optimizer = model_path + ".pdparams", model_path + ".pdopt"
     return saving.load(parameters), saving.load(optimizer) if Path(optimizer).exists() else None

@@ -10,7 +10,7 @@ from app import engine
 
 
 class Fetched(np.ndarray):
-    """An array of one element is a number for `float()`, `int()` and `"%f"`, whatever its shape; NumPy wants ()."""
+    """An array that converts to a number with one element of any shape; NumPy requires shape ()."""
 
     def __float__(self) -> float:
         return float(self.item())
@@ -23,5 +23,5 @@ class Executor(engine.Executor):
     """Runs Programs, as the framework's Executor does."""
 
     def run(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """Run a Program once with the values fed; returns the values of the variables in `fetch_list`."""
+        """Run a Program once with `feed`; return the values of the variables in `fetch_list`."""
         return [value.view(Fetched) for value in super().run(*args, **kwargs)]

@@ -1,4 +1,4 @@
-"""paddle.fluid.io: values and networks in files of a folder."""
+"""paddle.fluid.io: save and load variables and networks in a folder."""
 
 from collections.abc import Sequence
 from pathlib import Path

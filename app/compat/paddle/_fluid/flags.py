@@ -20,13 +20,13 @@ def set_flags(flags: dict[str, Any]) -> None:
 
 
 def get_flags(flags: Any) -> dict[str, Any]:
-    """The flags that were set."""
+    """Return the stored flags."""
     names = [flags] if isinstance(flags, str) else flags
     return {name: _flags.get(name) for name in names}
 
 
 class VarDesc:
-    """Paddle's numbers of element types, as the types themselves."""
+    """Paddle's element types."""
 
     class VarType:
         BOOL, UINT8, INT8, INT16, INT32, INT64 = "bool", "uint8", "int8", "int16", "int32", "int64"
@@ -50,7 +50,7 @@ def _dygraph_tracer() -> Any:
 
 
 def run_check() -> None:
-    """Compute something, and print that it worked."""
+    """Run a small computation and print that it worked."""
     with dynamic_mode():
         x = app.ones([2, 2])
         x.stop_gradient = False

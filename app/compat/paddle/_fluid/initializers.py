@@ -1,4 +1,4 @@
-"""paddle.fluid.initializer: initialisers with a seed of their own."""
+"""paddle.fluid.initializer: initialisers with a `seed` parameter."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from app.errors import OperatorError
 from app.graph import static_unless_chosen
 from app.nn import functional
 
-app: Any = _package  # operators are made as it is imported, where a type checker does not see them
+app: Any = _package  # operators are created on import, invisible to a type checker
 
 TAKEN = {
     **table(
@@ -39,7 +39,7 @@ TAKEN = {
     **table(static.nn, "batch_norm case cond conv2d switch_case while_loop"),
     **table(nn, "pool2d"),
 }
-"""What differs in names of functions and parameters only."""
+"""Functions that differ only in names of functions and parameters."""
 
 
 # Inputs and constants

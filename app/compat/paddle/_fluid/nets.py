@@ -1,4 +1,4 @@
-"""paddle.fluid.nets: what networks of Paddle 1 are composed of."""
+"""paddle.fluid.nets: composite layers of Paddle 1."""
 
 from typing import Any
 

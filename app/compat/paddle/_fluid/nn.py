@@ -91,7 +91,7 @@ class BatchNorm(_Activated, nn.BatchNorm1D):
 
 
 def _check_pool_type(where: str, pool_type: str) -> None:
-    """Refuse what is neither of the kinds of pooling."""
+    """Raise an error for an unknown kind of pooling."""
     if pool_type not in ("max", "avg"):
         raise OperatorError(f"{where}: pool_type must be 'max' or 'avg', found {pool_type!r}")
 

@@ -1,4 +1,4 @@
-"""PyTorch's optimisers: its names for settings and for what is remembered, over the framework's optimisers."""
+"""PyTorch's optimisers: its names for settings and state, over the framework's optimisers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Optimizer(below.Optimizer):
     """The base. A step reads the settings in `param_groups`, which programs change between steps."""
 
     attributes: Mapping[str, str] = MappingProxyType({})
-    """For each attribute of the rule's operator, the setting that it is."""
+    """The setting for each attribute of the rule's operator."""
     names: Mapping[str, str] = MappingProxyType({})
-    """PyTorch's names for what is remembered, where they differ."""
+    """PyTorch's names for state, where they differ."""
     only: Mapping[str, Any] = MappingProxyType({})
-    """Settings that have just one value here."""
+    """Settings that support only one value."""
 
     def __init__(self, params: Any, defaults: Mapping[str, Any]):
         self.defaults = {key: value for key, value in defaults.items() if key not in ("self", "params", "__class__")}
@@ -73,7 +73,7 @@ class Optimizer(below.Optimizer):
 
     @property
     def groups(self) -> list[Group]:  # type: ignore[override]
-        """The groups of parameters as the framework's optimiser reads them."""
+        """The groups of parameters in the form of the framework's optimiser."""
         return [
             Group(
                 group["params"],
@@ -125,7 +125,7 @@ class Optimizer(below.Optimizer):
     # State
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered, and the settings of each group; parameters are named by number."""
+        """Return the state and the settings of each group; parameters are named by number."""
         number = {id(parameter): i for i, parameter in enumerate(self._parameter_list)}
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [number[id(p)] for p in group["params"]]}
@@ -158,7 +158,7 @@ class Optimizer(below.Optimizer):
 
 
 def _loaded(own: Any, value: Any) -> Any:
-    """A value out of a state dict, in the Tensor that remembers it already, which traced functions know."""
+    """Load a value of a state dict into the existing Tensor, which traced functions may refer to."""
     if not hasattr(value, "clone"):
         return value
     if own is None or own.shape != value.shape or own.dtype != value.dtype:
@@ -331,7 +331,7 @@ class RMSprop(Optimizer):
         super().__init__(params, locals())
 
     def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        """PyTorch adds `eps` to the root, not to what is under it."""
+        """PyTorch adds `eps` to the root, not to the radicand."""
         return {**super().settings_of(group), "outside": True}
 
 
