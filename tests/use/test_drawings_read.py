@@ -12,7 +12,7 @@ from handwriting import PEN, drawn, drawn_anew, lines_of, placed
 
 from app.data.sample import load_sample
 from app.use.demo import reading
-from app.use.demo.reading import SIDE, NothingDrawnError, Reader, advice
+from app.use.demo.reading import SHIPPED, SIDE, NothingDrawnError, Reader, advice
 from app.use.trained import Answer, TrainedNetwork, open_run
 from app.vision.digits import prepare_ink
 
@@ -27,12 +27,10 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(2000, marks=pytest.mark.soak)])
-def test_handwriting_of_any_size_is_read_wherever_it_stands(
-    count: int, run_folder: Path, digits: tuple[np.ndarray, np.ndarray]
-):
+def test_handwriting_of_any_size_is_read_wherever_it_stands(count: int, digits: tuple[np.ndarray, np.ndarray]):
     images, labels = digits[0][:count], digits[1][:count]
     pictures = np.stack([prepare_ink(sheet.astype(np.float32) / 255) for sheet in drawn_anew(images)])
-    for network in open_run(run_folder, 784).networks:
+    for network in open_run(SHIPPED, (28, 28)).networks:
         read = network(pictures.reshape(len(pictures), -1)).probabilities.argmax(1) == labels
         assert read.mean() >= 0.95
 
