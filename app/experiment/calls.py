@@ -86,6 +86,8 @@ def compare(
     An executor of `concurrent.futures` runs the trainings in parallel; its workers import operators from their files.
     In a notebook or an interpreter, Ctrl-C returns the finished seeds, with `interrupted` set.
     """
+    if isinstance(operators, str):
+        raise ConfigError(f"app.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]")
     found = load_compare_config(config)
     activations = [activation_of(operator) for operator in operators]
     names = tuple(activation.name for activation in activations)

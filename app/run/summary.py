@@ -168,7 +168,7 @@ def _sample_note(dataset: Dataset) -> list[str]:
 
 
 class Verdict(NamedTuple):
-    """A sentence about two operators and its gist: same, differs or unclear; '' for a sentence about the method."""
+    """A sentence about two operators and its gist: same, differs or cannot tell; '' for a sentence about the method."""
 
     gist: str
     sentence: str
@@ -239,9 +239,8 @@ def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
         images = (
             f"; over the {tested_on} images alone, {p_value(d.p_images)}" if seeds > 1 and d.p_images <= LEVEL else ""
         )
-        return Verdict(
-            "unclear", f"{_cannot(seeds)} the accuracies of {d.operator} and {d.first} apart: {figures}{images}"
-        )
+        whether = f"whether {d.operator} is as accurate as {d.first}{_with(seeds)}"
+        return Verdict("cannot tell", f"{whether}: {figures}{images}")
     than = f"{'more' if d.accuracy.mean > 0 else 'less'} accurate than {d.first}"
     return Verdict("differs", f"{d.operator} is {than}: {figures}")
 
@@ -249,18 +248,18 @@ def _of_accuracy(d: Difference, seeds: int, tested_on: str) -> Verdict:
 def _of_speed(d: Difference, seeds: int) -> Verdict:
     figures = f"an epoch takes {d.speed.mean:.2f} times as long{_between(d.speed, '.2f')}, {p_value(d.p_speed)}"
     if d.p_speed > LEVEL:
-        return Verdict("unclear", f"{_cannot(seeds)} the speeds of {d.operator} and {d.first} apart: {figures}")
+        return Verdict("cannot tell", f"whether {d.operator} is as fast as {d.first}{_with(seeds)}: {figures}")
     than = f"{'slower' if d.speed.mean > 1 else 'faster'} than {d.first}"
     return Verdict("differs", f"{d.operator} is {than}: {figures}")
 
 
-def _cannot(seeds: int) -> str:
-    return f"{_many(seeds, 'seed')} cannot tell"
+def _with(seeds: int) -> str:
+    return f", with {_many(seeds, 'seed')}"
 
 
 def printed(told: Sequence[Verdict]) -> list[str]:
     """Format verdicts as lines with their gists in a column."""
-    return [f"{gist:7}  {sentence}" if gist else sentence for gist, sentence in told]
+    return [f"{gist:11}  {sentence}" if gist else sentence for gist, sentence in told]
 
 
 def plain(told: Sequence[Verdict]) -> list[str]:
@@ -274,7 +273,10 @@ def _accuracy(values: Sequence[float]) -> str:
 
 
 def _between(estimate: Estimate, form: str) -> str:
-    return f" ({estimate.low:{form}} to {estimate.high:{form}})" if math.isfinite(estimate.high) else ""
+    if not math.isfinite(estimate.high):
+        return ""
+    high = f"{estimate.high:{form}}" if estimate.high < 1000 else "over 1000"  # of few seeds, it may have 20 digits
+    return f" ({estimate.low:{form}} to {high})"
 
 
 def p_value(p: float) -> str:

@@ -230,3 +230,8 @@ def test_a_notebook_shows_the_ranking_curves_and_verdicts(run: Any, comparison: 
     order = [compared.index(f"<code>{row['operator']}</code>") for row in comparison.table]
     assert order == sorted(order)
     assert all(escape(verdict, quote=False) in compared for verdict in comparison.verdicts)
+
+
+def test_a_name_alone_is_no_list_of_operators():
+    with pytest.raises(ConfigError, match=r"takes a list of operators, found 'relu'; write"):
+        app.compare("relu")

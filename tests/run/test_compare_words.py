@@ -40,8 +40,8 @@ def test_one_seed_has_no_spread_and_no_interval_of_one_epoch():
 def test_what_differs():
     found = differences([outcome("relu", RIGHT, EVEN), outcome("bad", WRONG, SLOW)])
     assert lines(found, 3) == [
-        "differs  bad is less accurate than relu: -0.0610 (-0.0646 to -0.0574), p = 0.00018",
-        "differs  bad is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028",
+        "differs      bad is less accurate than relu: -0.0610 (-0.0646 to -0.0574), p = 0.00018",
+        "differs      bad is slower than relu: an epoch takes 2.03 times as long (1.93 to 2.14), p = 0.00028",
         "Tested over the seeds and the test images; family-wise error rate 5% (Holm), intervals adjusted alike.",
     ]
 
@@ -56,22 +56,27 @@ def test_sentences_stand_by_themselves_as_well():
 
 def test_the_other_way_round():
     accuracy, speed, _ = lines(differences([outcome("bad", WRONG, SLOW), outcome("good", RIGHT, EVEN)]), 3)
-    assert accuracy.startswith("differs  good is more accurate than bad: +0.0610")
-    assert speed.startswith("differs  good is faster than bad: an epoch takes 0.49 times as long")
+    assert accuracy.startswith("differs      good is more accurate than bad: +0.0610")
+    assert speed.startswith("differs      good is faster than bad: an epoch takes 0.49 times as long")
 
 
 def test_what_seeds_cannot_tell():
     accuracy, speed, _ = lines(differences([outcome("a", RIGHT, EVEN), outcome("b", RIGHT, EVEN)]), 3)
-    assert (
-        accuracy == "unclear  3 seeds cannot tell the accuracies of b and a apart: +0.0000 (-0.0010 to +0.0010), p = 1"
-    )
-    told = "unclear  3 seeds cannot tell the speeds of b and a apart: an epoch takes 1.00 times as long"
+    told = "cannot tell  whether b is as accurate as a, with 3 seeds: +0.0000 (-0.0010 to +0.0010), p = 1"
+    assert accuracy == told
+    told = "cannot tell  whether b is as fast as a, with 3 seeds: an epoch takes 1.00 times as long"
     assert speed == f"{told} (0.93 to 1.07), p = 1"
+
+
+def test_an_interval_of_few_seeds_is_not_written_with_twenty_digits():
+    other = outcome("b", RIGHT[:2], [[0.1] * 3, [3.0] * 3])
+    _, speed, _ = lines(differences([outcome("a", RIGHT[:2], [[1.0] * 3] * 2), other]), 2)
+    assert "(0.00 to over 1000)" in speed
 
 
 def test_what_is_the_same():
     same = [outcome(name, RIGHT, EVEN, weights="w") for name in ("relu", "custom.relu")]
-    assert lines(differences(same), 3)[0] == "same     custom.relu trained to the weights of relu, to the last bit"
+    assert lines(differences(same), 3)[0] == "same         custom.relu trained to the weights of relu, to the last bit"
 
 
 def test_few_seeds_are_told_to_be_few():
@@ -83,7 +88,7 @@ def test_few_seeds_are_told_to_be_few():
 def test_where_seeds_are_too_few_the_test_images_are_told():
     """A difference of 60 points with both seeds, 0.02 apart: two seeds cannot tell, the images can."""
     accuracy, *_ = lines(differences([outcome("a", [[], []]), outcome("b", [range(600), range(400)])]), 2)
-    assert accuracy.startswith("unclear  2 seeds cannot tell the accuracies of b and a apart: -0.5000 (")
+    assert accuracy.startswith("cannot tell  whether b is as accurate as a, with 2 seeds: -0.5000 (")
     assert accuracy.endswith("; over the test images alone, p < 0.0001")
 
 
