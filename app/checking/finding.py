@@ -47,11 +47,15 @@ def find(word: str) -> list[Found]:
     """The operators that a word names; a ConfigError if there are none."""
     if word.startswith("custom."):
         return [found(on_the_shelf(word), word)]
+    if word in REGISTRY and REGISTRY[word].public:
+        return [found(REGISTRY[word], word)]
     home, name = word, ""
     if ":" in word.removesuffix(".py"):
         home, _, name = word.rpartition(":")
     if not (home.endswith(".py") or name):
-        raise ConfigError(f"{word!r} names no operator: give file.py, file.py:name, module:name or custom.relu")
+        raise ConfigError(
+            f"{word!r} names no operator: give file.py, file.py:name, module:name, custom.relu or a built-in one"
+        )
     module = module_of_file(home) if home.endswith(".py") else _imported(home)
     if name:
         if not hasattr(module, name):

@@ -139,7 +139,10 @@ def _operators_of(config: CompareConfig) -> tuple[str, ...]:
         raise ConfigError(f"{twice[0]} is named twice; a comparison needs different operators")
     if len(names) < 2:
         found = f"only {names[0]} is named" if names else "no operator is named"
-        raise ConfigError(f"{found}; a comparison needs two or more operators: --with relu,custom.relu")
+        raise ConfigError(
+            f"{found}; a comparison needs two or more operators: --with relu,custom.relu, or in Python "
+            'app.compare(["relu", "tanh"])'
+        )
     return names
 
 

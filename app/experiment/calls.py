@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def compare(
     if isinstance(operators, str):
         raise ConfigError(f"app.compare takes a list of operators, found {operators!r}; write [{operators!r}, swish]")
     found = load_compare_config(config)
-    activations = [activation_of(operator) for operator in operators]
+    activations = _told_apart([activation_of(operator) for operator in operators])
     names = tuple(activation.name for activation in activations)
     own = [activation.name for activation in activations if not activation.has_name]
     if executor is not None and own:
@@ -140,7 +141,8 @@ def activation_of(operator: Operator) -> Activation:
         return Activation(operator.name, operator)
     if not callable(operator):
         raise ConfigError(f"an operator, a function of one value or a name is expected, found {operator!r}")
-    name = re.sub(r"\W", "_", str(getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator"))
+    written = str(getattr(operator, "name", None) or getattr(operator, "__name__", None) or "operator")
+    name = "a_lambda" if written == "<lambda>" else re.sub(r"\W", "_", written)
     home = _home(operator, name)
     apply = operator.apply if isinstance(operator, type) and issubclass(operator, PyLayer) else operator
     if home:
@@ -156,3 +158,15 @@ def _home(operator: Callable[..., Any], name: str) -> str:
     if module is None or file is None or module.__name__ == "__main__" or getattr(module, name, None) is not operator:
         return ""
     return os.path.relpath(file) if Path(file).suffix == ".py" and not module.__name__.startswith("app.") else ""
+
+
+def _told_apart(activations: Sequence[Activation]) -> list[Activation]:
+    """Number the operators of a session that have one name, such as lambdas."""
+    named: list[Activation] = []
+    for activation in activations:
+        name, count = activation.name, 1
+        while not activation.has_name and any(other.name == name for other in named):
+            count += 1
+            name = f"{activation.name}_{count}"
+        named.append(replace(activation, name=name))
+    return named

@@ -85,7 +85,7 @@ def _builds(what: Any) -> bool:
 
 def _found(what: Any) -> Found:
     if isinstance(what, str):
-        (one, *others) = find(what) if ":" in what or "." in what else [found(activation_of(what).operator, what)]
+        (one, *others) = find(what)
         if others:
             raise ConfigError(f"{what} has {1 + len(others)} operators; name one as {what}:{one.name}")
         return one

@@ -18,11 +18,12 @@ from app.run.summary import p_value
 
 def sentences(record: Record) -> list[str]:
     """Return the sentences about a run, the most important first."""
+    failures = [*_wrong_gradients(record), *_failures(record)]
     if record.comparison is not None:
-        told = [headline(record.comparison, record.tested_on), *_warnings(record)]
+        found = [headline(record.comparison, record.tested_on)]
     else:
-        told = [*_accuracy(record), *_warnings(record), *_disagreement(record), *_speed(record)]
-    return [*_wrong_gradients(record), *told, *_dead(record)]
+        found = [*_accuracy(record), *([] if failures else _disagreement(record)), *_speed(record)]
+    return [*failures, *found, *_sample(record), *_dead(record)]
 
 
 def ratios(record: Record, one: str, other: str) -> list[float]:
@@ -38,7 +39,7 @@ def _wrong_gradients(record: Record) -> Iterator[str]:
             yield f"{one.operator}: {one.words}. It was trained all the same, so its figures say nothing about it."
 
 
-def _warnings(record: Record) -> Iterator[str]:
+def _failures(record: Record) -> Iterator[str]:
     epochs = record.config.train.epochs
     finished = {operator: record.finished(operator) for operator in record.operators}
     for operator, events in _by_operator(record.nonfinite).items():
@@ -56,6 +57,9 @@ def _warnings(record: Record) -> Iterator[str]:
         yield f"{listed(lost)} diverged: the loss is {is_now} ({guessing}). Try a smaller train.learning_rate."
     if guessed := [operator for operator in record.operators if is_at_chance(record, operator)]:
         yield f"{listed(guessed)} {'are' if len(guessed) > 1 else 'is'} at chance level ({100 / CLASSES:g} %)."
+
+
+def _sample(record: Record) -> Iterator[str]:
     if record.start is not None and record.start.data.sample:
         yield "This is the small sample, not the full MNIST; accuracies are lower than the full set gives."
 

@@ -75,6 +75,12 @@ def test_one_that_is_right(check: Check):
     assert lines[-1] == "  3 passed"
 
 
+def test_a_built_in_operator(check: Check):
+    status, out, err = check("tanh", "--only", "gradient")
+    assert (status, err) == (0, "")
+    assert out.startswith("tanh  ")
+
+
 def test_one_that_is_wrong(check: Check):
     status, out, _ = check("some_ops.py:wrong", "--only", "gradient,rows")
     assert status == 1
@@ -133,7 +139,10 @@ def test_shapes_settings_and_the_range(check: Check):
         (["nowhere.py"], "there is no file .*nowhere.py"),
         (["some_ops.py:swich"], "some_ops.py has no 'swich'; its operators: swish, wrong, Twice, squared"),
         (["some_ops.py:VALUE"], "VALUE is int, expected an operator"),
-        (["swish"], "'swish' names no operator: give file.py, file.py:name, module:name or custom.relu"),
+        (
+            ["swish"],
+            "'swish' names no operator: give file.py, file.py:name, module:name, custom.relu or a",
+        ),
         (["no_such_module:swish"], "the module no_such_module cannot be imported"),
         (["custom.rely"], r"did you mean 'custom\.relu'"),
         (

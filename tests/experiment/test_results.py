@@ -16,6 +16,7 @@ import pytest
 import app
 from app.data.sample import load_sample
 from app.errors import ConfigError, MissingFileError, OperatorError, ShapeError
+from app.experiment import calls
 
 QUICK: dict[str, Any] = {
     "source": "sample",
@@ -235,3 +236,8 @@ def test_a_notebook_shows_the_ranking_curves_and_verdicts(run: Any, comparison: 
 def test_a_name_alone_is_no_list_of_operators():
     with pytest.raises(ConfigError, match=r"takes a list of operators, found 'relu'; write"):
         app.compare("relu")
+
+
+def test_lambdas_are_told_apart():
+    lambdas = [calls.activation_of(lambda x: x), calls.activation_of(lambda x: 2.0 * x), calls.activation_of("relu")]
+    assert [one.name for one in calls._told_apart(lambdas)] == ["a_lambda", "a_lambda_2", "relu"]
