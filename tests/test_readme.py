@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -75,7 +76,9 @@ def test_a_target_of_make_is_run_by_ci_or_runs_a_tested_command(command: str):
     if command in run_by_ci():
         return
     words = ["make", "--no-print-directory", "-n", *command.split()[1:]]
-    shown = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    outer = ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS")  # of `make test ARGS=...`, which would pass them on
+    environment = {name: value for name, value in os.environ.items() if name not in outer}
+    shown = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     assert command in OF_MAKE, f"nobody runs {command!r}"
     assert shown.rstrip().splitlines()[-1].rstrip().endswith(OF_MAKE[command])
 

@@ -62,6 +62,10 @@ class Variable(ValueMethods):
         """The element type."""
         return self._dtype
 
+    @dtype.setter
+    def dtype(self, dtype: str) -> None:
+        self._dtype = dtype
+
     @property
     def spec(self) -> Spec:
         return Spec(self._sizes, self._dtype)

@@ -109,7 +109,7 @@ def read_named_model(options: argparse.Namespace) -> tuple[SavedModel, str]:
     except UnnamedOperatorError as error:
         words = " ".join(f"--custom-op {reference}" for reference in error.needed)
         raise AppError(
-            f"{name} needs {', '.join(error.needed)}: code that is run only if you name it. "
+            f"{name} needs {', '.join(error.needed)}: Python code, which is executed only if you name it yourself. "
             f"If you trust it, say where it lies: {words}"
         ) from error
     except ChangedOperatorError as error:

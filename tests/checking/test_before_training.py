@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 
 import app
 from app.checking import before_training
-from app.checking.before_training import SECONDS, SECONDS_ELEMENTWISE, check_gradient
+from app.checking.before_training import check_gradient
 from app.custom.lookup import SHIPPED, find_operator, values_taken
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -69,14 +72,35 @@ def test_a_built_in_operator_is_not_checked():
 
 
 @pytest.mark.parametrize("name", [f"custom.{name}" for name in SHIPPED])
-def test_the_shelf_is_right_and_checked_in_time(name: str):
+def test_the_shelf_is_right(name: str):
     shipped = find_operator(name)
     if len(values_taken(shipped)) > 1:
         pytest.skip("it does not stand between two layers")
-    began = sum(os.times()[:4])  # of this process and its children
     assert check_gradient(shipped, name, {}, 100) == before_training.AGREES
-    limit = SECONDS_ELEMENTWISE if getattr(shipped, "works_on", "") == "numbers" else SECONDS
-    assert sum(os.times()[:4]) - began < limit
+
+
+TIMED = """
+import os
+from app.checking.before_training import SECONDS, SECONDS_ELEMENTWISE, check_gradient
+from app.custom.lookup import SHIPPED, find_operator, values_taken
+
+check_gradient(find_operator("custom.relu"), "custom.relu", {}, 100)  # what is imported late
+for name in (f"custom.{name}" for name in SHIPPED):
+    shipped = find_operator(name)
+    if len(values_taken(shipped)) == 1:
+        began = sum(os.times()[:4])  # of this process and its children
+        check_gradient(shipped, name, {}, 101)
+        limit = SECONDS_ELEMENTWISE if getattr(shipped, "works_on", "") == "numbers" else SECONDS
+        print(name, sum(os.times()[:4]) - began, limit)
+"""
+
+
+@pytest.mark.slow
+def test_the_shelf_is_checked_in_time():
+    done = subprocess.run([sys.executable, "-c", TIMED], cwd=ROOT, capture_output=True, text=True, check=True)
+    took = {name: (float(seconds), float(limit)) for name, seconds, limit in map(str.split, done.stdout.splitlines())}
+    assert len(took) > 3
+    assert {name: times for name, times in took.items() if times[0] >= times[1]} == {}
 
 
 def test_an_operator_that_fits_one_width_alone_is_checked_with_it():

@@ -100,7 +100,7 @@ def test_the_report_goes_to_a_file_of_ones_choice(run: Any, tmp_path: Path):
     assert "scaled" in page.read_text(encoding="utf-8")
     lost = pickle.loads(pickle.dumps(run))
     lost.folder = tmp_path / "gone"
-    with pytest.raises(MissingFileError, match=r"the report is made from the run's folder, and .*gone is not there"):
+    with pytest.raises(MissingFileError, match=r"the report is made from the run's folder, but .*gone does not exist"):
         lost.report()
 
 
@@ -115,16 +115,16 @@ def test_results_pickle_and_go_on_predicting(run: Any, comparison: Any):
 
 def test_an_operator_of_a_session_is_saved_as_source_and_asked_for_again():
     run = app.train(lambda x: app.tanh(x) * 2.0, None, **QUICK)
-    assert "lambda x: app.tanh(x) * 2.0" in (run.folder / "operator-_lambda_.py").read_text()
+    assert "lambda x: app.tanh(x) * 2.0" in (run.folder / "operator-a_lambda.py").read_text()
     images = load_sample().test_images[:20]
     digits = run.predict(images)
     kept = pickle.loads(pickle.dumps(run))
-    assert "app.tanh(x) * 2.0" in kept["_lambda_"].source
+    assert "app.tanh(x) * 2.0" in kept["a_lambda"].source
     with pytest.raises(
-        OperatorError, match=r"_lambda_ was defined in a session that has ended.*result\['_lambda_'\].use"
+        OperatorError, match=r"a_lambda was defined in a session that has ended.*result\['a_lambda'\].use"
     ):
         kept.predict(images)
-    kept["_lambda_"].use(lambda x: app.tanh(x) * 2.0)
+    kept["a_lambda"].use(lambda x: app.tanh(x) * 2.0)
     np.testing.assert_array_equal(kept.predict(images), digits)
 
 

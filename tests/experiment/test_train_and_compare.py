@@ -82,7 +82,7 @@ def test_settings_are_checked_as_those_of_a_file():
 
 def test_workers_of_an_executor_find_operators_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with ThreadPoolExecutor(1) as executor:
-        with pytest.raises(ConfigError, match=r"^_lambda_ cannot be found by the workers of an executor"):
+        with pytest.raises(ConfigError, match=r"^a_lambda cannot be found by the workers of an executor"):
             app.compare(["relu", lambda x: x], executor=executor, **QUICK)
         (tmp_path / "my_own_ops.py").write_text("import app\ndef double(x):\n    return x * 2.0\n")
         monkeypatch.syspath_prepend(tmp_path)

@@ -206,7 +206,7 @@ def test_a_damaged_one_is_told_of_and_the_one_before_it_is_used(tmp_path: Path, 
     assert found is not None
     assert found.start == Start(2)
     assert len(notes) == 1
-    assert notes[0].startswith(f"note: a checkpoint cannot be used, so the one before it is: load: {third} is no file")
+    assert notes[0].startswith(f"note: a checkpoint cannot be used, so the one before it is: load: {third} was not")
     damage(second)
     found = newest(tmp_path, notes.append)
     assert found is not None

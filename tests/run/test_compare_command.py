@@ -158,7 +158,7 @@ def test_an_operator_that_is_really_worse_is_told_apart(compare: Callable[..., C
     done = compare(
         "--with", "relu,ops.py:worse", "--seeds", "3", "train.batch_size=100", "train.learning_rate=0.05", "--anyway"
     )
-    assert re.search(r"^differs  ops\.py:worse is less accurate than relu: -0\.\d+", done.out, re.MULTILINE)
+    assert re.search(r"^differs +ops\.py:worse is less accurate than relu: -0\.\d+", done.out, re.MULTILINE)
     (difference,) = done.data["differences"]
     assert difference["accuracy"]["p"] < 0.05
     assert difference["accuracy"]["high"] < 0

@@ -35,8 +35,8 @@ def test_settings_that_give_other_results_are_refused(interrupted: Any, resume: 
     told = told.format(here=run.folder.parent)
     assert (status, out) == (2, "")
     assert err == (
-        f"error: a run goes on with the settings that it was begun with, but {told}. Only data.folder, data.sources, "
-        "train.checkpoint_every may change, and train.epochs may grow; for others, begin a run anew\n"
+        f"error: a run goes on with the settings that it was begun with, but {told}. Only check, data.folder, "
+        "data.sources, train.checkpoint_every may change, and train.epochs may grow; for others, begin a run anew\n"
     )
     assert before == sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
 

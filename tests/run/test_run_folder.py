@@ -110,7 +110,7 @@ def test_operators_that_would_share_a_file_do_not():
 def test_a_run_is_not_begun_twice_in_one_folder():
     RunFolder.new(Config(output="run"), "name").__exit__(None, None, None)
     before = Path("run/config.yaml").read_text()
-    with pytest.raises(AppError, match="run holds a run already; choose another output=, go on with it"):
+    with pytest.raises(AppError, match="run already holds a run; choose another output=, resume it"):
         RunFolder.new(Config(output="run", seed=9), "name")
     assert Path("run/config.yaml").read_text() == before
 

@@ -50,8 +50,8 @@ def compared(folder: Path, executor: Executor) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The figures of this process alone."""
-    with ThreadPoolExecutor(1) as executor:
+    """The figures of one worker."""
+    with Processes(1) as executor:
         return compared(tmp_path_factory.mktemp("one") / "run", executor)
 
 

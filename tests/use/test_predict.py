@@ -256,7 +256,7 @@ def test_a_users_operator_is_run_only_if_it_is_named(own_run: Path, picture: Pat
     status, out, err = typed()
     assert (status, out) == (1, "")
     assert err == (
-        "error: own/model.json needs my_own_ops.py:own: code that is run only if you name it. "
+        "error: own/model.json needs my_own_ops.py:own: Python code, which is executed only if you name it yourself. "
         "If you trust it, say where it lies: --custom-op my_own_ops.py:own\n"
     )
     assert not Path("was_run").exists()
