@@ -100,7 +100,9 @@ def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) ->
     dispatcher = _without_wrappers(dispatcher_of(function))
     dispatcher.get_call_template(kinds, {})
     made = dispatcher.overloads.get(kinds)
-    if made is None or made.lifted or made.library._reload_init or made.library.has_dynamic_globals:
+    if made is None or made.lifted or made.library.has_dynamic_globals:
+        return None
+    if getattr(made.library, "_reload_init", None):  # which older releases of Numba do not have
         return None
     code = _alone(made.library, made.fndesc.llvm_func_name, _symbol(key))
     if code is None:
@@ -122,14 +124,24 @@ def _alone(library: Any, entry: str, symbol: str) -> bytes | None:
     for variable in module.global_variables:
         if variable.name.startswith(_ENVIRONMENT):
             variable.linkage = "internal"
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, llvm.create_pass_builder(library.codegen._tm, llvm.create_pipeline_tuning_options()))
+    _remove_unused(module, library.codegen._tm)
     if any(each.name.startswith(_ENVIRONMENT) for each in module.global_variables):
         return None
     module.get_function(symbol).linkage = "linkonce_odr"
     code: bytes = module.as_bitcode()
     return code
+
+
+def _remove_unused(module: Any, machine: Any) -> None:
+    """Remove the functions that nothing in a module calls."""
+    passes = llvm.create_new_module_pass_manager()
+    if hasattr(passes, "add_global_dead_code_eliminate_pass"):
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    else:  # llvmlite before 0.45
+        older = llvm.create_module_pass_manager()
+        older.add_global_dce_pass()
+        older.run(module)
 
 
 _SHARED = "NRT_"
