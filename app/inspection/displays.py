@@ -87,9 +87,9 @@ def _findings(findings: Findings) -> Element:
         tag("tr", tag("td", v.state, class_=f"state {v.state}"), tag("th", v.check, scope="row"), tag("td", v.words))
         for v in findings
     ]
-    told = "every promise is kept" if findings.ok else f"{len(findings.failed)} of {len(findings)} FAILED"
+    outcome = "all checks passed" if findings.ok else f"{len(findings.failed)} of {len(findings)} FAILED"
     return _box(
-        tag("p", tag("code", findings.operator), " – ", tag("b", told)),
+        tag("p", tag("code", findings.operator), " – ", tag("b", outcome)),
         tag("table", tag("tbody", rows), class_="findings"),
     )
 
@@ -100,7 +100,7 @@ def _tensor(tensor: Tensor) -> Element | None:
     if not 1 <= values.ndim <= 4 or not values.size or values.dtype.kind not in "biuf":
         return None
     sizes = " × ".join(map(str, values.shape))
-    flow = "" if tensor.stop_gradient else ", wants a gradient"
+    flow = "" if tensor.stop_gradient else ", requires a gradient"
     first = values.reshape(-1, *values.shape[-2:])[0] if values.ndim > 1 else values[None]
     part = f"; the first of {int(np.prod(values.shape[:-2]))} matrices" if values.ndim > 2 else ""
     return _box(

@@ -204,7 +204,7 @@ class Model:
         return [*loss, *(name for metric in self._metrics for name in _listed(metric.name()))]
 
     def _split(self, loader: Iterable[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Split each batch into inputs, as many as the network takes, and labels."""
+        """Split each batch into the inputs of the network and the labels."""
         for batch in loader:
             fields = _listed(batch)
             yield fields[: self._input_count], fields[self._input_count :]

@@ -105,7 +105,7 @@ class _CallOfLayer:
 
     inputs: int
     ends: bool
-    """Whether no input wants a gradient."""
+    """Whether no input requires a gradient."""
 
     def __init__(self, hook: Callable[..., Any], layer: Any):
         self.hook, self.layer = hook, layer

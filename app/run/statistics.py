@@ -79,7 +79,7 @@ def over_signs(differences: np.ndarray) -> float:
     farthest, reached = int(sizes @ counts), abs(int(differences.sum()))
     if reached == 0:
         return 1.0
-    period = 1 << (2 * farthest).bit_length()  # no less than there are sums, and quick to transform
+    period = 1 << (2 * farthest).bit_length()  # at least the number of sums; a power of two makes the FFT fast
     angles = 2 * np.pi * np.arange(period) / period
     wave = np.ones(period)
     for size, count in zip(sizes, counts, strict=True):

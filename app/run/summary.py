@@ -275,8 +275,12 @@ def _accuracy(values: Sequence[float]) -> str:
 def _between(estimate: Estimate, form: str) -> str:
     if not math.isfinite(estimate.high):
         return ""
-    high = f"{estimate.high:{form}}" if estimate.high < 1000 else "over 1000"  # of few seeds, it may have 20 digits
-    return f" ({estimate.low:{form}} to {high})"
+    return f" ({end_of(estimate.low, form)} to {end_of(estimate.high, form)})"
+
+
+def end_of(end: float, form: str) -> str:
+    """Format an end of an interval. With few seeds the upper end of a ratio may have 20 digits."""
+    return f"{end:{form}}" if end < 1000 else "over 1000"
 
 
 def p_value(p: float) -> str:

@@ -154,7 +154,7 @@ def _listed(label: str, made: Any, count: int) -> list[Any]:
     news = as_list(made)
     if len(news) != count:
         raise OperatorError(
-            f"{label}: body must return {count} values, as many as loop_vars has; it returned {len(news)}"
+            f"{label}: body must return one value for each of the {count} loop_vars; it returned {len(news)}"
         )
     return news
 

@@ -24,7 +24,7 @@ print("cube", x.grad.tolist())
 
 
 class Apply(PyLayer):
-    """What is no tensor is passed on as an attribute of ctx; forward may take and return other things too."""
+    """ctx holds arguments that are not Tensors; forward may take and return other objects too."""
 
     @staticmethod
     def forward(ctx, x, function, slope=2.0):

@@ -15,7 +15,7 @@ from app.report.markup import tag
 from app.report.record import Record
 from app.report.wording import count, listed, seconds, spread
 from app.run.statistics import LEVEL
-from app.run.summary import p_value
+from app.run.summary import end_of, p_value
 
 _FARTHEST = 4.0
 """The largest time ratio, or its inverse, that an interval is drawn to."""
@@ -37,9 +37,8 @@ class _Column:
 
     def written(self, claim: Claim) -> str:
         """Format a claim's mean and interval."""
-        mean, *ends = (
-            "" if value is None else f"{self.size * value:{self.form}}" for value in (claim.mean, claim.low, claim.high)
-        )
+        values = (claim.mean, claim.low, claim.high)
+        mean, *ends = ("" if value is None else end_of(self.size * value, self.form) for value in values)
         return f"{mean} ({' to '.join(ends)})" if all(ends) else mean
 
 
