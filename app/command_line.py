@@ -92,7 +92,11 @@ def _failed(message: str, status: int, told: Callable[..., None] = print) -> int
 
 
 def begin() -> None:
-    """Prepare the output streams: any text can be printed, and output to a closed stream is discarded."""
+    """Prepare the output streams: any text can be printed, and output to a closed stream is discarded.
+
+    With colorama installed, Numba would colour its errors, which messages quote, and write to the terminal at the end.
+    """
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

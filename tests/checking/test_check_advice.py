@@ -179,6 +179,11 @@ def test_an_error_of_numba_without_words_says_what_it_is():
     )
 
 
+def test_numbas_reason_has_no_colours():
+    coloured = AssertionError("\x1b[1m\x1b[1mUntyped global name 'f'\x1b[0m:\x1b[0m \x1b[1mno type\x1b[0m")
+    assert why_refused(coloured, caught).startswith("Untyped global name 'f': no type (")
+
+
 def test_numbas_reason_has_the_signature_that_it_does_not_know():
     def drawn(x):
         return x + np.random.normal(size=x.shape)

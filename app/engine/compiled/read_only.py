@@ -28,6 +28,7 @@ _REFUSED = re.compile(
 )
 _TYPING = re.compile(r"^During: typing of .* at (.+) \((\d+)\)$", re.MULTILINE)
 _RAISED = re.compile(r"\.*\s*Raised from (?:None|(.+) \((\d+)\))$", re.MULTILINE)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _DATA = re.compile(r"arg\..*\.4")
 """The part of an array that is the address of its elements, as Numba names the parameters of what it compiles."""
 _IN_PLACE = frozenset(INPLACE_BINOPS_TO_OPERATORS.values())
@@ -59,7 +60,7 @@ def where_it_writes(error: Exception) -> str | None:
     for constraint in _unresolved(error):
         if getattr(constraint, "func", None) in _IN_PLACE:  # Numba raises AttributeError for `x += 1`
             return _line(constraint.loc.filename, constraint.loc.line)
-    text = str(error)
+    text = _words(error)
     if not _REFUSED.search(text):
         return None
     return _place(text)
@@ -67,7 +68,7 @@ def where_it_writes(error: Exception) -> str | None:
 
 def why_refused(error: Exception, function: Any) -> str:
     """Return why Numba cannot compile a function: the first informative line of its error, and the user's line."""
-    lines = [_RAISED.sub("", line).strip() for line in str(error).splitlines()]
+    lines = [_RAISED.sub("", line).strip() for line in _words(error).splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "Traceback", "During", "-"))]
     words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
     if words.endswith(":") and len(telling) > 1:  # the signature is in the next line
@@ -75,7 +76,12 @@ def why_refused(error: Exception, function: Any) -> str:
     if helper := _PLAIN.match(words):
         words += f"; put @njit above {helper[1]}"
     code = getattr(function, "py_func", function).__code__
-    return words + (_place(str(error)) or _place_of(error) or _line(code.co_filename, code.co_firstlineno))
+    return words + (_place(_words(error)) or _place_of(error) or _line(code.co_filename, code.co_firstlineno))
+
+
+def _words(error: Exception) -> str:
+    """Return Numba's message without the colours that it has where colorama is installed."""
+    return _COLOUR.sub("", str(error))
 
 
 def _place(text: str) -> str:
