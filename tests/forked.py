@@ -193,7 +193,7 @@ def _prepare() -> None:
         "app.experiment.train_command",
         "app.engine.compiled.engine",
         "app.onnx",
-        "app.report.curves_png",
+        "app.report.report",
         "scipy.special",
     )
     for module in (*(command.module for command in COMMANDS.values()), *late, "scipy.special"):

@@ -1,4 +1,4 @@
-"""A run's report, `report.html` and `curves.png`: written at the end of a run or on request."""
+"""A run's report: `report.html` in its folder, written at the end of the run or on request."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ from pathlib import Path
 
 from app.files import write_whole
 from app.report.page import page
-from app.report.record import Record, read
+from app.report.record import read
 from app.run.steps import warnings_off
 
-PAGE, CURVES = "report.html", "curves.png"
+PAGE = "report.html"
 
 
 def write_report(folder: Path) -> Path:
     """Write the report of a run into its folder; return the page."""
-    record = read(folder)
     with warnings_off():
-        write_whole(folder / PAGE, page(record).encode())
-        _write_curves(record)
+        write_whole(folder / PAGE, page(read(folder)).encode())
     return folder / PAGE
-
-
-def _write_curves(record: Record) -> None:
-    from app.report.curves_png import curves_png  # imported late: matplotlib takes a quarter of a second
-
-    write_whole(record.folder / CURVES, curves_png(record))

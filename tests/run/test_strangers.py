@@ -188,7 +188,7 @@ def test_what_is_typed_is_told_from_what_is_read():
 
 def test_modules_in_the_folder_of_a_run_are_not_imported(train: Callable[..., Any], tmp_path: Path):
     run = train("train.epochs=1", "baseline=null")
-    for name in ("numpy", "yaml", "msgspec", "matplotlib", "numba", "json", "argparse"):
+    for name in ("numpy", "yaml", "msgspec", "PIL", "numba", "json", "argparse"):
         (run.folder / f"{name}.py").write_text("open('was_run', 'a').close()\nraise SystemExit(7)\n")
     done = subprocess.run(
         [sys.executable, "-m", "app", "report", "."],
