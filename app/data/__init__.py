@@ -1,8 +1,8 @@
 """MNIST: where it comes from, how a file is verified and read, and the batches that training walks through.
 
-`load()` is the one door. Behind it, downwards: `mnist` chooses, `fetch` goes through `sources` until each of
-the `files` is verified and in the `cache`, `idx` reads them, `folder` and `sample` are the two other origins,
-and all three end in a `Dataset`. Importing this package costs NumPy alone: what downloads is imported then.
+`load()` is the one door. Behind it, downwards: `mnist` chooses, `files` goes through `sources` until each of the four
+is verified and kept, `idx` parses them, and `sample` is the committed stand-in; all end in a `Dataset`. Importing this
+package costs NumPy alone: what downloads is imported then.
 """
 
 from app.data.batches import Batches, epoch_order

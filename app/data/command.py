@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
+import os
 from pathlib import Path
 
-from app.data import cache
-from app.data.fetch import fetch
-from app.data.files import FILES, File
-from app.data.mnist import SOURCES, load, to_stderr, without_tilde
-from app.data.sample import SAMPLE, home, write_sample
+from app.data.files import FILES, File, default_folder, fetch, read
+from app.data.mnist import SOURCES, to_stderr, without_tilde
+from app.data.sample import SAMPLE, home
 from app.data.sources import parse_sources
 from app.errors import DataError
-from app.files import read_file
 from app.printing import say
 
 
@@ -21,10 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         nargs="?",
-        choices=("show", "fetch", "make-sample"),
+        choices=("show", "fetch"),
         default="show",
-        help="show what is there and verify it (the default); fetch what is missing;"
-        " make the committed sample again from the full set",
+        help="show what is there and verify it (the default); fetch what is missing",
     )
     parser.add_argument("--folder", type=Path, help="the cache (the checkout's data/ by default)")
     parser.add_argument(
@@ -37,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    folder = without_tilde(arguments.folder) if arguments.folder else cache.default_folder()
-    if arguments.action == "make-sample":
-        return _make_sample(folder)
+    folder = without_tilde(arguments.folder) if arguments.folder else default_folder()
     if arguments.action == "fetch":
         sources, _ = parse_sources(arguments.sources or SOURCES)
         fetch(FILES, folder, sources, to_stderr)
@@ -63,24 +57,10 @@ def _show(folder: Path) -> bool:
 
 
 def _state(file: File, folder: Path) -> tuple[bool, str]:
-    if not cache.holds(file, folder):
+    if not os.path.lexists(folder / file.name):
         return False, "not there"
     try:
-        cache.read(file, folder)
+        read(file, folder)
     except DataError as error:
         return False, f"damaged: {error}"
     return True, f"{file.size:>10,} bytes, verified"
-
-
-def _make_sample(folder: Path) -> int:
-    if not cache.in_checkout():
-        raise DataError("the sample belongs to the project's repository, and can be made again in a checkout of it")
-    full = load("auto", sources=[text for text in SOURCES if text != "sample"], folder=folder)
-    path = cache.CHECKOUT / SAMPLE.name
-    write_sample(full, path)
-    content = read_file(path)
-    made = File(path.name, len(content), hashlib.sha256(content).hexdigest())
-    print(f"{path}: {made.size:,} bytes, SHA-256 {made.sha256}")
-    if made != SAMPLE:
-        print("app/data/sample.py knows it by other bytes, and refuses it until they are changed there.")
-    return 0

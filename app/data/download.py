@@ -1,11 +1,10 @@
-"""One file from a web server that may do anything: be busy, fall silent, break off, dawdle, go on for ever, lie.
+"""Download one file from a web server that may do anything: be busy, fall silent, break off, dawdle, never end, lie.
 
-What comes back has at most so many bytes, and comes in a bounded time; whether it is right is for others to see.
+The result has a bounded number of bytes and comes in a bounded time. Whether it is right is for others to see.
 """
 
 from __future__ import annotations
 
-import email.utils
 import http
 import threading
 import time
@@ -15,58 +14,49 @@ from typing import Any
 
 from app.errors import DataError
 
-_sleep = time.sleep  # a name of its own, for tests that do not want to wait
 _PIECE = 1 << 16
 _REDIRECTS = 10
 # Statuses that may change when retried.
-_FOR_NOW = frozenset({408, 429, 500, 502, 503, 504})
+_FOR_NOW = frozenset({408, 500, 502, 503, 504})
 
 
 class UnreachableError(DataError):
     """A source that fails in a way that makes it useless for other files, too."""
 
 
-class _LaterError(DataError):
-    """A temporary failure; retry after `pause` seconds if that is known."""
-
-    def __init__(self, message: str, pause: float | None = None):
-        super().__init__(message)
-        self.pause = pause
+class _TemporaryError(DataError):
+    """A failure that may pass."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How much a server may try ours. All is in seconds but `slowest`, in bytes a second, and `tries`."""
+    """How long a server is waited for, in seconds, and how often it is asked."""
 
     connect: float = 5.0
     silence: float = 10.0  # without a byte
     start: float = 20.0  # for what comes before the first byte; all that follow must come at `slowest` on average
-    slowest: float = 8192.0
+    slowest: float = 8192.0  # bytes per second
     tries: int = 3
-    pause: float = 1.0  # between two tries, where the server does not say
-    longest_pause: float = 20.0  # if it wants more, it is not asked again
+    pause: float = 1.0  # between two tries
 
 
 PATIENCE = Patience()
 
 
-def download(url: str, limit: int, title: str, patience: Patience) -> bytes:
+def download(url: str, limit: int, title: str, patience: Patience = PATIENCE) -> bytes:
     """Download `url` as sent, compressed if the server compresses. More than `limit` bytes are refused."""
-    for tries_left in reversed(range(patience.tries)):
+    for number in range(1, patience.tries + 1):
         try:
             return _Attempt(url, limit, title, patience).result()
-        except _LaterError as error:
-            pause = patience.pause if error.pause is None else error.pause
-            if not tries_left:
-                raise UnreachableError(f"{error}, {patience.tries} times") from error
-            if pause > patience.longest_pause:
-                raise UnreachableError(f"{error}, and asks to wait for {pause:,.0f} seconds") from error
-            _sleep(pause)
+        except _TemporaryError as error:
+            if number == patience.tries:
+                raise UnreachableError(f"{error}, {number} times") from error
+            time.sleep(patience.pause)
     raise ValueError(f"a download takes at least 1 try, not {patience.tries}")
 
 
 class _Attempt:
-    """One try, in a thread of its own: whoever waits for it can turn away from a server that is too slow.
+    """One try, in a thread of its own, so that a server that is too slow can be given up.
 
     Time-outs of sockets do not do that: they begin anew with each byte, and some begin only after the name of the
     server was found. The thread ends with the next piece, at the latest with the process.
@@ -111,11 +101,10 @@ class _Attempt:
         from tqdm import tqdm
 
         with requests.Session() as session, _open(session, self.url, self.patience) as answer:
-            _check_status(answer)
+            length = answer.headers.get("Content-Length", "")
+            total = int(length) if length.isascii() and length.isdigit() and len(length) < 16 else None
             # disable=None: a bar on a terminal, and none anywhere else.
-            with tqdm(
-                total=_announced(answer), desc=self.title, unit="B", unit_scale=True, leave=False, disable=None
-            ) as bar:
+            with tqdm(total=total, desc=self.title, unit="B", unit_scale=True, leave=False, disable=None) as bar:
                 # Not unpacked by the library, which has no limit; and not read in pieces of a fixed size, as the
                 # next byte would not count before the piece is full.
                 while (piece := answer.raw.read1(_PIECE, decode_content=False)) and not self.given_up:
@@ -141,66 +130,44 @@ def _open(session: Any, url: str, patience: Patience) -> Any:
         )
         target = to_where(answer)
         if target is None:
+            _check_status(answer.status_code)
             return answer
         answer.close()
         url = urllib.parse.urljoin(url, target)
     raise DataError(f"more than {_REDIRECTS} redirects, the last to {printable(url)}")
 
 
-def _check_status(answer: Any) -> None:
-    code = answer.status_code
+def _check_status(code: int) -> None:
     if code == http.HTTPStatus.OK:
         return
     # Not `answer.reason`, which the server may have written anything into.
-    name = http.HTTPStatus(code).phrase if code in iter(http.HTTPStatus) else "which nobody has defined"
-    message = f"the answer was {code} {name}"
-    if code in _FOR_NOW:
-        raise _LaterError(message, _retry_after(answer.headers.get("Retry-After", "")))
-    raise DataError(message)
-
-
-def _retry_after(text: str) -> float | None:
-    """The seconds that a server asks to wait, given as a number or a date; None if it is invalid."""
-    if text.isascii() and text.strip().isdigit():
-        return float(text[:20])
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError, IndexError):
-        return None
-
-
-def _announced(answer: Any) -> int | None:
-    """The announced length, for the progress bar."""
-    text = answer.headers.get("Content-Length", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+    names = {status.value: status.phrase for status in http.HTTPStatus}
+    message = f"the answer was {code} {names.get(code, 'which nobody has defined')}"
+    if code == http.HTTPStatus.TOO_MANY_REQUESTS:
+        raise UnreachableError(message)
+    raise _TemporaryError(message) if code in _FOR_NOW else DataError(message)
 
 
 def _in_plain_words(error: Exception) -> DataError:
     """An error of the HTTP library as a DataError in plain words."""
+    import http.client
+
     import requests
     import urllib3
 
     if isinstance(error, DataError):
         return error
-    words = printable(_innermost(error))
-    causes = [error, *(cause for cause in error.args if isinstance(cause, Exception))]
-    if any(isinstance(cause, urllib3.exceptions.ProtocolError) for cause in causes):
-        return _LaterError(f"the connection was cut off ({words})")
+    # What really happened: requests wraps "Connection refused" four deep in addresses of its own objects. Only
+    # through the network's own errors, not on to one that the caller was busy with.
+    innermost: BaseException = error
+    while isinstance(innermost.__context__, (OSError, urllib3.exceptions.HTTPError, http.client.HTTPException)):
+        innermost = innermost.__context__
+    words = printable(innermost)
+    if any(isinstance(cause, urllib3.exceptions.ProtocolError) for cause in (error, *error.args)):
+        return _TemporaryError(f"the connection was cut off ({words})")
     if isinstance(error, (requests.ConnectionError, requests.Timeout, urllib3.exceptions.TimeoutError)):
         return UnreachableError(f"no connection ({words})")
     return DataError(f"the download failed ({words})")
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """What really happened: requests wraps "Connection refused" four deep in addresses of its own objects."""
-    # Only through the network's own errors, not on to one that the caller was busy with.
-    import http.client
-
-    import urllib3
-
-    while isinstance(error.__context__, (OSError, urllib3.exceptions.HTTPError, http.client.HTTPException)):
-        error = error.__context__
-    return error
 
 
 def printable(words: object) -> str:

@@ -9,11 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.data import idx
-from app.data.cache import OccupiedError, default_folder
 from app.data.dataset import Dataset
-from app.data.fetch import fetch
-from app.data.files import FILES
-from app.data.folder import read_folder
+from app.data.files import FILES, OccupiedError, default_folder, fetch
 from app.data.sample import load_sample
 from app.data.sources import parse_sources
 from app.errors import DataError
@@ -67,6 +64,17 @@ def load(
         return replace(load_sample(), origin="the committed sample, since the full set could not be had")
     arrays = [idx.parse(content, file.dimensions, file.name) for file, content in zip(FILES, contents, strict=True)]
     return Dataset.of(arrays, origin=f"MNIST in {_near(cache)}", verified=True)
+
+
+def read_folder(folder: Path) -> Dataset:
+    """Read the data set in a folder of the user's: four IDX files with MNIST's names, packed or not."""
+    if not os.path.isdir(folder):  # unlike a Path's, it never raises
+        raise DataError(
+            f"there is no data folder {str(folder)!r}: the source of data is `auto`, `sample`"
+            f" or a folder that holds {', '.join(file.name for file in FILES)}"
+        )
+    arrays = [idx.read(idx.find(folder, file.name), file.dimensions) for file in FILES]
+    return Dataset.of(arrays, origin=f"the folder {folder}", verified=False)
 
 
 def _near(folder: Path) -> Path:

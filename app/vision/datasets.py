@@ -12,8 +12,7 @@ import numpy as np
 
 from app.data import Dataset as Pictures
 from app.data import load
-from app.data.folder import find
-from app.data.idx import read
+from app.data.idx import find, read
 from app.errors import DataError
 from app.io import Dataset
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from app.data.download import Patience
-from app.data.files import FILES, File
+from app.data.files import FILES, File, read
 
-IMPATIENT = Patience(connect=0.5, silence=0.3, start=1.0, slowest=1000.0, tries=3, pause=0.01, longest_pause=1.0)
+IMPATIENT = Patience(connect=0.5, silence=0.3, start=1.0, slowest=1000.0, tries=3, pause=0.01)
 
 
 def idx_bytes(array: np.ndarray) -> bytes:
@@ -54,12 +56,18 @@ class Giver:
     def __str__(self) -> str:
         return "giver:"
 
-    def fetch(self, file: File) -> bytes:
-        self.asked.append(file.name)
-        answer = self.has[file.name]
+    def fetch(self, name: str, size: int) -> bytes:
+        self.asked.append(name)
+        answer = self.has[name]
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+def assert_whole(folder: Path, files: tuple[File, ...], contents: dict[str, bytes]) -> None:
+    """All four files are in the folder, and nothing else is."""
+    assert {file.name: read(file, folder).tobytes() for file in files} == contents
+    assert sorted(os.listdir(folder)) == sorted(contents)
 
 
 Handler = Callable[[BaseHTTPRequestHandler], None]

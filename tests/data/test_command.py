@@ -1,10 +1,9 @@
 import argparse
-import shutil
 
 import pytest
 
 from app import command_line
-from app.data import cache, command, mnist
+from app.data import command
 
 from .conftest import respond, serve_packed
 
@@ -86,20 +85,6 @@ def test_a_source_that_is_no_source_is_status_2(data):
     status, _, told = data("fetch", "--source", "nonsense")
     assert status == 2
     assert "'nonsense' is not a source of data" in told
-
-
-def test_make_sample_writes_it_and_tells_when_its_bytes_are_new(data, tmp_path, monkeypatch):
-    sample = mnist.load_sample()
-    checkout = tmp_path / "data"
-    checkout.mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    shutil.copy(cache.CHECKOUT / "mnist-sample.npz", checkout)
-    monkeypatch.setattr(cache, "CHECKOUT", checkout)
-    monkeypatch.setattr(command, "load", lambda *_, **__: sample)
-    status, printed, _ = data("make-sample")
-    assert status == 0
-    assert f"{checkout}/mnist-sample.npz: " in printed
-    assert "refuses it until" in printed
 
 
 def test_a_folder_may_begin_with_a_tilde(data, tmp_path, monkeypatch, capsys):

@@ -14,19 +14,17 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from app.data import cache
-from app.data.fetch import fetch
+from app.data.files import fetch
 from app.data.sources import HttpMirror
 
-from .conftest import IMPATIENT, serve_packed
+from .conftest import IMPATIENT, assert_whole, serve_packed
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 FETCH = """
 import sys
-from app.data.fetch import fetch
-from app.data.files import File
+from app.data.files import File, fetch
 from app.data.sources import HttpMirror
 files = [File(name, int(size), sha256) for name, size, sha256 in (line.split() for line in sys.argv[3:])]
 fetch(files, __import__("pathlib").Path(sys.argv[1]), [HttpMirror(sys.argv[2])], print)
@@ -85,8 +83,7 @@ def test_a_process_killed_in_the_middle_of_a_file_leaves_what_was_whole_and_the_
     server.answer = good
     fetch(files, folder, [HttpMirror(server.url, IMPATIENT)], lambda _: None)
     assert server.requests == [f"/mnist/{file.name}.gz" for file in files[2:]]
-    assert {file.name: cache.read(file, folder).tobytes() for file in files} == contents
-    assert len(os.listdir(folder)) == 4
+    assert_whole(folder, files, contents)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +122,7 @@ def test_an_installed_package_has_the_sample_wherever_it_runs(installed, tmp_pat
 
 
 def test_an_installed_package_keeps_files_in_the_users_cache_and_not_beside_itself(installed, tmp_path):
-    where = "from app.data import cache; print(cache.default_folder())"
+    where = "from app.data import files; print(files.default_folder())"
     found = printed(start(data_alone(where), path=installed, HOME=str(tmp_path), LC_ALL="C"))
     assert found == f"{tmp_path}/.cache/opsmith\n"
 

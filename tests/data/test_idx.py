@@ -1,3 +1,5 @@
+import gzip
+import tracemalloc
 from contextlib import suppress
 
 import numpy as np
@@ -7,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from app.data import idx
+from app.data.idx import unpack
+from app.data.mnist import read_folder
 from app.errors import DataError
 
 from .conftest import idx_bytes
@@ -61,3 +65,121 @@ def test_a_file_that_was_cut_off_is_refused(end):
 def test_errors_say_what_was_expected_and_what_was_found(content, message):
     with pytest.raises(DataError, match=message):
         parse(content)
+
+
+# -- gzip
+
+
+@given(st.binary(max_size=5000))
+def test_what_was_packed_is_unpacked(content):
+    assert unpack(gzip.compress(content), limit=5000) == content
+
+
+def test_what_is_not_packed_stays_as_it_is():
+    assert unpack(b"<!doctype html>", limit=100) == b"<!doctype html>"
+
+
+def test_a_bomb_is_cut_off_one_byte_after_the_limit_and_costs_no_more_memory():
+    bomb = gzip.compress(bytes(200_000_000), compresslevel=1)
+    tracemalloc.start()
+    try:
+        assert len(unpack(bomb, limit=1000)) == 1001
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+@given(st.binary(max_size=200))
+def test_damage_is_a_data_error_and_nothing_else(rest):
+    with suppress(DataError):
+        unpack(b"\x1f\x8b" + rest, limit=1000)
+
+
+@given(st.data())
+def test_a_packed_file_that_was_cut_off_is_a_data_error(data):
+    packed = gzip.compress(b"a few bytes of content")
+    end = data.draw(st.integers(2, len(packed) - 1))
+    with pytest.raises(DataError, match="damaged"):
+        unpack(packed[:end], limit=1000)
+
+
+# -- folders of the user
+
+
+@pytest.fixture
+def folder(tmp_path, contents):
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def test_a_folder_of_idxs_is_a_dataset(folder, contents):
+    data = read_folder(folder)
+    assert data.train_images.shape == (20, 6)
+    assert data.test_images.shape == (10, 6)
+    assert data.image_shape == (3, 2)
+    assert data.train_images.dtype == np.uint8
+    assert data.train_labels.dtype == np.int64
+    assert data.train_images.tobytes() == contents["train-images-idx3-ubyte"][16:]
+    assert data.test_labels.tolist() == list(range(10))
+    assert str(folder) in data.origin
+    assert not data.verified
+    assert not data.is_sample
+
+
+def test_files_may_be_packed_and_spelled_with_a_dot(folder, contents):
+    expected = read_folder(folder)
+    for number, (name, content) in enumerate(contents.items()):
+        (folder / name).unlink()
+        spelling = name.replace("-idx", ".idx") if number % 2 else name
+        (folder / f"{spelling}.gz").write_bytes(gzip.compress(content))
+    found = read_folder(folder)
+    np.testing.assert_array_equal(found.train_images, expected.train_images)
+    np.testing.assert_array_equal(found.test_labels, expected.test_labels)
+    assert found.train_images.flags.writeable
+
+
+def test_a_folder_that_does_not_exist_is_an_error_that_says_what_may_stand_there(tmp_path):
+    with pytest.raises(DataError, match=r"no data folder .*smaple.*`auto`, `sample` or a folder"):
+        read_folder(tmp_path / "smaple")
+
+
+def test_a_missing_file_is_an_error_that_says_what_was_looked_for_and_what_is_there(folder):
+    (folder / "train-labels-idx1-ubyte").rename(folder / "labels.csv")
+    with pytest.raises(DataError) as error:
+        read_folder(folder)
+    for text in ["train-labels-idx1-ubyte, train-labels-idx1-ubyte.gz, train-labels.idx1-ubyte", "labels.csv"]:
+        assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("train-labels-idx1-ubyte", np.zeros(19), "20 training images but 19 training labels"),
+        ("t10k-labels-idx1-ubyte", np.arange(1, 11), "test label 9 is 10; labels must be 0 to 9"),
+        ("t10k-images-idx3-ubyte", np.zeros((10, 2, 3)), r"training images are \(3, 2\) .* test images \(2, 3\)"),
+        ("train-images-idx3-ubyte", np.zeros(20), "train-images-idx3-ubyte is not an IDX file .* 3 dimension"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_an_error(folder, name, array, message):
+    (folder / name).write_bytes(idx_bytes(array))
+    with pytest.raises(DataError, match=message):
+        read_folder(folder)
+
+
+def test_a_damaged_packed_file_is_named(folder):
+    path = folder / "train-images-idx3-ubyte"
+    path.unlink()
+    path.with_name(f"{path.name}.gz").write_bytes(b"\x1f\x8b damaged")
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz: the gzip file is damaged"):
+        read_folder(folder)
+
+
+def test_a_bomb_is_named(folder, monkeypatch):
+    monkeypatch.setattr(idx, "_UNPACKED_AT_LEAST", 1000)
+    path = folder / "train-images-idx3-ubyte"
+    path.unlink()
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(idx_bytes(np.zeros((10_000, 100, 10)))))
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz holds more than [\d,]+ bytes, packed into"):
+        read_folder(folder)

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from app.data import cache
 from app.data.download import UnreachableError
-from app.data.fetch import fetch
+from app.data.files import fetch
 from app.data.sources import HttpMirror
 
-from .conftest import IMPATIENT, Giver, serve_packed
+from .conftest import IMPATIENT, Giver, assert_whole, serve_packed
 
 Serve = Callable[[trustme.LeafCert], str]
 
@@ -63,7 +62,7 @@ def serve(contents, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
 def test_a_certificate_of_an_authority_that_is_trusted_will_do(serve, authority, files, contents):
     mirror = HttpMirror(serve(authority.issue_cert("127.0.0.1")), IMPATIENT)
-    assert mirror.fetch(files[0]) == contents[files[0].name]
+    assert mirror.fetch(files[0].name, files[0].size) == contents[files[0].name]
 
 
 def of_nobody(_: trustme.CA) -> trustme.LeafCert:
@@ -93,9 +92,9 @@ def test_any_other_is_an_error_and_the_files_come_from_the_next_source(
 ):
     mirror = HttpMirror(serve(certificate(authority)), IMPATIENT)
     with pytest.raises(UnreachableError, match=rf"no connection .*({reason})"):
-        mirror.fetch(files[0])
+        mirror.fetch(files[0].name, files[0].size)
     folder = tmp_path / "kept"
     said: list[str] = []
     fetch(files, folder, [mirror, Giver(dict(contents))], said.append)
     assert "Asking giver: for 4 files" in said
-    assert {file.name: cache.read(file, folder).tobytes() for file in files} == contents
+    assert_whole(folder, files, contents)

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from fuzz_target import BETWEEN, Target, in_a_file
 
-from app.data import cache, idx
-from app.data.files import FILES, File
-from app.data.folder import read_folder
+from app.data import idx
+from app.data.files import FILES, File, read
+from app.data.idx import unpack
+from app.data.mnist import read_folder
 from app.data.sources import NpmPackage
-from app.data.unpack import unpack
 
 
 def idx_bytes(*shape: int) -> bytes:
@@ -46,13 +46,13 @@ def _read_cache(content: bytes) -> None:
     known = File("known", 7, hashlib.sha256(b"content").hexdigest())
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / known.name).write_bytes(content)
-        cache.read(known, Path(folder))
+        read(known, Path(folder))
 
 
 def _read_package(content: bytes) -> None:
     package = NpmPackage("a@1.0.0")
     package.__dict__["_archive"] = content  # as if npm had fetched it
-    package.fetch(FILES[0])
+    package.fetch(FILES[0].name, FILES[0].size)
 
 
 _IMAGES, _LABELS = idx_bytes(4, 3, 2), idx_bytes(4)

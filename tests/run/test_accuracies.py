@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_limits
 
-from app.data import Dataset, cache, load
+from app.data import Dataset, load
 from app.errors import DataError
 from app.run import config as config_module
 from app.run.callbacks import Contestant
@@ -30,7 +30,7 @@ TUTORIAL = [0.838, 0.872, 0.886, 0.893, 0.896]
 def mnist() -> Dataset:
     """The full set, if it has been fetched: tests fetch nothing."""
     try:
-        return load("auto", sources=[], folder=cache.default_folder(), say=lambda message: None)
+        return load("auto", sources=[], say=lambda message: None)
     except DataError:
         pytest.skip("the full MNIST is not in the cache; `make data` fetches it")
 
