@@ -15,13 +15,13 @@ import numpy as np
 from app.checking.checks.bounds import index_outside
 from app.checking.finding import Found
 from app.checking.subject import Input, Subject
-from app.custom.calling import ReturnedError, described, user_line
-from app.errors import AppError, BoundsError, ConfigError, OperatorError, ReadOnlyError
+from app.custom.calling import ReturnedError, summary_of
+from app.errors import BoundsError, ConfigError, OperatorError, ReadOnlyError
 
 _FIRST: tuple[tuple[int, ...], ...] = ((4, 6), (6,), (4, 3, 6), (4, 2, 5, 6))
 _OTHERS: tuple[tuple[int, ...], ...] = ((6,), (6, 6), (6, 3), (1,), (), (4, 1), (4,), (3,), (3, 6), (2,))
 _RANGES = ((-2.0, 2.0), (0.1, 2.0), (-0.9, 0.9), (1.1, 3.0))
-_UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attribute")
+_UNDEFINED = re.compile(r"name '\w+' is not defined|^module '[\w.]+' has no attribute|Untyped (?:global|freevar) name")
 _NEVER_COMPILED = ("UnsupportedError", "UnsupportedBytecodeError", "UnsupportedParforsError")
 """Numba's errors that do not depend on the types of arguments."""
 _TRIES = 400
@@ -121,9 +121,9 @@ def _first_that_runs(
                 raise  # the inputs make no difference
             except Exception as error:
                 if _is_of_the_code(error):
-                    raise OperatorError(_words(error)) from error
+                    raise OperatorError(summary_of(error)) from error
                 outside = outside or (error if isinstance(error, BoundsError) else None)
-                why = why or f"{', '.join(map(str, inputs))}: {_words(error)}"
+                why = why or f"{', '.join(map(str, inputs))}: {summary_of(error)}"
                 continue
             if best is None or score > best[0]:
                 best = score, subject
@@ -138,12 +138,6 @@ def _first_that_runs(
         "input, 4:int64 for whole numbers), the numbers that they are drawn from, --range=-1,1, and settings with "
         "--set name=value"
     )
-
-
-def _words(error: BaseException) -> str:
-    if isinstance(error, AppError):
-        return str(error).partition("\n")[0]
-    return described(error).partition("\n")[0] + user_line(error)
 
 
 def _is_of_the_code(error: BaseException) -> bool:
@@ -173,7 +167,7 @@ def _in_best_range(subject: Subject, ranges: Sequence[tuple[float, float]]) -> t
             except Exception as error:  # it may not accept these numbers, or this shape
                 if _is_of_the_code(error):
                     raise
-                refused, score, problem = refused or error, 0, f"gave an error: {_words(error)}"
+                refused, score, problem = refused or error, 0, f"gave an error: {summary_of(error)}"
             problems.append(f"inputs from [{low:g}, {high:g}] {problem}")
             if score and (best is None or score > best[0]):
                 best = score, tried
@@ -199,7 +193,7 @@ def _score(subject: Subject) -> tuple[int, str]:
     try:
         gradients = subject.run(subject.arrays()).gradients
     except Exception as error:
-        return 1, f"gave an error in the gradient: {_words(error)}"
+        return 1, f"gave an error in the gradient: {summary_of(error)}"
     if any(g is None for g in gradients):
         return 1, "gave no gradient"
     return (_ALL_WELL, "") if bad is None else (2, f"gave {_not_finite(subject, arrays, bad)}")

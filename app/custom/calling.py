@@ -101,7 +101,7 @@ def _explained(error: BaseException, label: str, function: Callable[..., Any]) -
     hint = ""
     if isinstance(error, ValueError) and "ambiguous" in str(error):
         hint = " (a function of one number needs custom_op(elementwise=True))"
-    if isinstance(error, Exception) and type(error).__module__.startswith("numba."):  # compiling a helper failed
+    if _is_of_numba(error):  # compiling a helper failed
         from app.engine.compiled.read_only import where_it_writes, why_refused
 
         place = where_it_writes(error)
@@ -118,10 +118,24 @@ def _explained(error: BaseException, label: str, function: Callable[..., Any]) -
     return _of_both_kinds(_builtin(type(error)), words)
 
 
+def _is_of_numba(error: BaseException) -> bool:
+    return isinstance(error, Exception) and type(error).__module__.startswith("numba.")
+
+
 def described(error: BaseException) -> str:
     """The kind and the message of an error; without a message, the source of the line that raised it."""
+    if _is_of_numba(error):
+        from app.engine.compiled.read_only import why_refused
+
+        return f"Numba cannot compile it: {why_refused(error)}"
     line = linecache.getline(*_places(error)[-1]).strip() if not str(error) else ""
     return f"{type(error).__name__}: {(line and f'`{line}`') or error}"
+
+
+def summary_of(error: BaseException) -> str:
+    """One line on an error of a user's code: its kind, its message and the user's line."""
+    words = str(error) if isinstance(error, AppError) else described(error) + user_line(error)
+    return " ".join(words.split())[:400]
 
 
 def user_line(error: BaseException) -> str:

@@ -24,8 +24,7 @@ from app.ops.definition import OpDef, apply
 from app.ops.size import AnySize
 from app.ops.spec import Spec, spec_of
 from app.tensor import Tensor
-from app.tensor.dispatch import as_applied
-from app.tensor.modes import modes
+from app.tensor.dispatch import as_applied, as_results
 
 _ALSO_INPUT = (
     "{label}: {name} is both input and output, so its gradient would be taken at the wrong value; give a separate out, "
@@ -72,7 +71,7 @@ def py_func(
     make = _definition if kept else _definition.__wrapped__
     definition = make(func, backward_func, len(inputs), specs, skipped, row_by_row, onnx, like, surrogate, where)
     inputs = as_applied(inputs)
-    results = (_append if _in_program([*inputs, *outs]) else _run)(definition, inputs, outs)
+    results = (_append if _in_program([*inputs, *as_applied(outs)]) else _run)(definition, inputs, outs)
     if out is None:
         return None
     return type(out)(results) if _is_list(out) else results[0]
@@ -100,8 +99,8 @@ def _declared_specs(label: str, outs: list[Any]) -> tuple[Spec, ...]:
 
 
 def _in_program(values: list[Any]) -> bool:
-    """Whether the call belongs to a Program: there is a Variable, a function is being traced, or the mode is static."""
-    if any(isinstance(v, Variable) for v in values) or modes().tracer is not None:
+    """Whether the call belongs to a Program: there is a Variable, or the mode is static and there is no Tensor."""
+    if any(isinstance(v, Variable) for v in values):
         return True
     return not (in_dynamic_mode() or any(isinstance(v, Tensor) for v in values))
 
@@ -129,16 +128,13 @@ def _append(definition: OpDef, inputs: list[Any], outs: list[Any]) -> list[Any]:
     for i, out in enumerate(outs):
         if definition.differentiable and any(as_applied(out) is v for v in variables):
             raise OperatorError(_ALSO_INPUT.format(label=definition.label, name=getattr(out, "name", f"output {i}")))
-    made = block.append_op(definition, variables, {}, results)
-    tracer = modes().tracer
+    made = as_results(block.append_op(definition, variables, {}, results))
     for i, (out, result) in enumerate(zip(outs, made, strict=True)):
-        if tracer is not None and not modes().on:
-            result.stop_gradient = True
         if isinstance(out, Tensor):
             if not result.stop_gradient:
                 raise OperatorError(_OUTSIDE.format(label=definition.label, place=i))
-            tracer.replace(out, result)
-    return made
+            out.set_value(result)
+    return list(made)
 
 
 def _declared(block: Block, out: Any, definition: OpDef) -> Variable:

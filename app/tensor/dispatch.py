@@ -64,6 +64,23 @@ def as_applied(value: Any) -> Any:
     return value if tracer is None else _with_variables(value, tracer)
 
 
+def all_as_applied(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a hook's call, in the same way."""
+    tracer = modes().tracer
+    if tracer is None:
+        return args, kwargs
+    return _with_variables(args, tracer), {name: _with_variables(value, tracer) for name, value in kwargs.items()}
+
+
+def as_results(variables: Sequence[Any]) -> Sequence[Any]:
+    """What a hook appended to a Program: Variables without gradients if it is traced where nothing is recorded."""
+    here = modes()
+    if here.tracer is not None and not here.on:
+        for variable in variables:
+            variable.stop_gradient = True
+    return variables
+
+
 def _with_variables(value: Any, tracer: Any) -> Any:
     if isinstance(value, RunsOperators):
         return tracer.value(value)

@@ -17,8 +17,7 @@ from app.checking.checks.numbers import large, odd
 from app.checking.checks.shapes import broadcasting, empty, shapes, types
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note
-from app.custom.calling import described, user_line
-from app.errors import AppError
+from app.custom.calling import summary_of
 
 
 def narrowed(subject: Subject) -> Iterator[Verdict]:
@@ -82,6 +81,5 @@ def _verdicts(name: str, check: Callable[[Subject], Iterable[Verdict]], subject:
             warnings.simplefilter("ignore")
             found = list(check(subject))
     except Exception as error:  # the user's function may raise anything
-        words = str(error) if isinstance(error, AppError) else described(error) + user_line(error)
-        found = [failed(" ".join(words.split())[:400])]
+        found = [failed(summary_of(error))]
     yield from (replace(verdict, check=name) for verdict in found)

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.checking.subject import Arrays, Result, Subject, same
 from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.calling import summary_of
 from app.tensor import Tensor, grad
 
 
@@ -141,7 +142,7 @@ def layout(subject: Subject) -> Iterator[Verdict]:
         try:
             found = subject.run(laid, gradients)
         except Exception as error:
-            yield failed(f"arrays {what} raise {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+            yield failed(f"arrays {what} raise {summary_of(error)}")
             return
         part = plain.far_from(found, 1e-9)
         if part:

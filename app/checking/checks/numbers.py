@@ -8,6 +8,7 @@ import numpy as np
 
 from app.checking.subject import Arrays, Subject
 from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.calling import summary_of
 
 _ODD = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf}
 _FEW = 4
@@ -28,7 +29,7 @@ def odd(subject: Subject) -> Iterator[Verdict]:
             try:
                 outputs, _ = subject.run(arrays)
             except Exception as error:
-                yield failed(f"{what} in {one.name} raises {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+                yield failed(f"{what} in {one.name} raises {summary_of(error)}")
                 return
             if _spreads(subject, outputs, plain):
                 yield failed(f"{what} in one element of {one.name} changes results that do not depend on it")

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.checking.subject import Subject
 from app.checking.verdict import Verdict, failed, note, ok
+from app.custom.calling import summary_of
 from app.custom.operator import CustomOperator
 from app.errors import AppError
 from app.ops.spec import UNKNOWN
@@ -89,7 +90,7 @@ def empty(subject: Subject) -> Iterator[Verdict]:
     try:
         outputs, gradients = none.run(none.arrays())
     except Exception as error:
-        words = f"a batch without rows raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        words = f"a batch without rows raises {summary_of(error)}"
         yield failed(words) if per_row else note(words)
         return
     for found, expected in zip(outputs, some, strict=True):

@@ -14,8 +14,7 @@ from app.errors import CustomOperatorError, MissingFunctionError, OperatorError
 from app.listed import as_list
 from app.ops.definition import OpDef
 from app.tensor import Tensor, is_grad_enabled, no_grad
-from app.tensor.dispatch import as_applied
-from app.tensor.modes import modes
+from app.tensor.dispatch import all_as_applied
 
 
 class PyLayer:
@@ -61,8 +60,7 @@ class PyLayer:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and record that a backward pass runs `backward`."""
         operator: LayerOperator = cls.__dict__.get("_operator") or operator_of_layer(cls)
-        if modes().tracer is not None:
-            args, kwargs = as_applied(args), {name: as_applied(value) for name, value in kwargs.items()}
+        args, kwargs = all_as_applied(args, kwargs)
         arguments = operator.arguments(args, kwargs) if kwargs or operator.setup_context is not None else args
         inputs = values_among(arguments)
         if not inputs and not cls.lenient:

@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"Untyped (?:global|freevar) name '(\w+)': Cannot determine 
 _REFUSED = re.compile(
     r"Cannot modify readonly array|called with an explicit output that is read-only|setitem\(readonly array"
 )
-_TYPING = re.compile(r"^During: typing of .* at (.+) \((\d+)\)$", re.MULTILINE)
+_TYPING = re.compile(r"^During: (?:typing of|lowering) .* at (.+) \((\d+)\)$", re.MULTILINE)
 _RAISED = re.compile(r"\.*\s*Raised from (?:None|(.+) \((\d+)\))$", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _DATA = re.compile(r"arg\..*\.4")
@@ -55,7 +55,7 @@ def _is_read(argument: Any) -> bool:
     return not {b"readonly", b"readnone"}.isdisjoint(argument.attributes)
 
 
-def where_it_writes(error: Exception) -> str | None:
+def where_it_writes(error: BaseException) -> str | None:
     """Return where a function writes into a read-only array, from Numba's error; None if that is not the error."""
     for constraint in _unresolved(error):
         if getattr(constraint, "func", None) in _IN_PLACE:  # Numba raises AttributeError for `x += 1`
@@ -66,20 +66,22 @@ def where_it_writes(error: Exception) -> str | None:
     return _place(text)
 
 
-def why_refused(error: Exception, function: Any) -> str:
+def why_refused(error: BaseException, function: Any = None) -> str:
     """Return why Numba cannot compile a function: the first informative line of its error, and the user's line."""
-    lines = [_RAISED.sub("", line).strip() for line in _words(error).splitlines()]
+    text = _words(error)
+    lines = [_RAISED.sub("", line).strip() for line in text.splitlines()]
     telling = [line for line in lines if line and not line.startswith(("Failed in", "Traceback", "During", "-"))]
     words = telling[0] if telling else f"Numba itself failed, with {type(error).__name__}"
     if words.endswith(":") and len(telling) > 1:  # the signature is in the next line
         words += " " + telling[1]
     if helper := _PLAIN.match(words):
         words += f"; put @njit above {helper[1]}"
-    code = getattr(function, "py_func", function).__code__
-    return words + (_place(_words(error)) or _place_of(error) or _line(code.co_filename, code.co_firstlineno))
+    code = getattr(getattr(function, "py_func", function), "__code__", None)
+    place = _place(text) or _place_of(error)
+    return words + (place if place or code is None else _line(code.co_filename, code.co_firstlineno))
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     """Return Numba's message without the colours that it has where colorama is installed."""
     return _COLOUR.sub("", str(error))
 
@@ -91,7 +93,7 @@ def _place(text: str) -> str:
     return _line(*places[0]) if places else ""
 
 
-def _place_of(error: Exception) -> str:
+def _place_of(error: BaseException) -> str:
     """Return the line stored in a Numba error."""
     loc: Any = getattr(error, "loc", None)
     if not isinstance(getattr(loc, "line", None), int) or loc.filename.startswith((_NUMBA, "<string>")):
@@ -99,7 +101,7 @@ def _place_of(error: Exception) -> str:
     return _line(loc.filename, loc.line)
 
 
-def _unresolved(error: Exception) -> list[Any]:
+def _unresolved(error: BaseException) -> list[Any]:
     """Return the operation whose typing failed with an AttributeError."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)] if isinstance(error, AttributeError) else []
     return [frame.f_locals["self"] for frame in frames if hasattr(frame.f_locals.get("self"), "loc")][-1:]

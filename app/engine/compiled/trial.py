@@ -65,7 +65,8 @@ def _tried(op: Operator, function: Any, given: list[Any]) -> _Trial:
         signature = (*given, *map(typeof, op.attributes.values()))
     except ValueError as error:
         return _Trial(str(error))
-    key = fingerprint(function, "with the line", repr(signature))
+    code = getattr(function, "py_func", function).__code__
+    key = fingerprint(function, f"{code.co_filename}:{code.co_firstlineno}", repr(signature))  # the reason names these
     return _Trial(*cache.remembered(key, lambda: _compile(function, signature)))
 
 
