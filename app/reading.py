@@ -9,10 +9,12 @@ import functools
 import inspect
 import linecache
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType, FunctionType, MethodType
+from traceback import walk_tb
+from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from app.errors import OperatorError
@@ -40,6 +42,8 @@ Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 
+_PACKAGE = os.path.dirname(__file__) + os.sep  # not resolved: code objects keep symbolic links, too
+_SHELF = os.path.join(_PACKAGE, "custom", "shelf") + os.sep
 _ANY = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _STARTED = time.time()
 _FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
@@ -124,9 +128,43 @@ def module_tree(file: str, around: dict[str, Any]) -> ast.Module | None:
         return None
 
 
+def place(file: str, line: int) -> str:
+    """A line of source, as in messages: `my_ops.py:7`, or `Cell In[3], line 7` in a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cell = None if shell is None else shell.compile.format_code_name(file)
+    return f"{os.path.basename(file)}:{line}" if cell is None else f"{' '.join(cell)}, line {line}"
+
+
 def place_in(code: CodeType, line: int = 0) -> str:
-    """File and line, as in messages."""
-    return f"{os.path.basename(code.co_filename)}:{line or code.co_firstlineno}"
+    """The line on which a function begins, or another line of its file, as in messages."""
+    return place(code.co_filename, line or code.co_firstlineno)
+
+
+def place_of(function: Any) -> str:
+    """The line on which a function begins, as in messages; '' for one that is not written in Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else place_in(code)
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is not of this package or of Python's import system. The operators of the shelf count as the
+    user's.
+    """
+    return file.startswith(_SHELF) or not file.startswith((_PACKAGE, "<frozen"))
+
+
+def user_place() -> str:
+    """The innermost line of the user's code that is running, as in messages; '' if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "" if frame is None else place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_line(traceback: TracebackType | None) -> tuple[str, int] | None:
+    """The file and the number of the last line of the user's code in a traceback."""
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback)]
+    return next((each for each in reversed(lines) if is_users(each[0]) and "-packages" not in each[0]), None)
 
 
 def future_flags(code: CodeType) -> int:

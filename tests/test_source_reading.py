@@ -13,10 +13,12 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from IPython.core.compilerop import CachingCompiler
 from numba import njit
 
 import app
@@ -359,3 +361,28 @@ def test_threads_read_sources_at_the_same_time():
         sys.setswitchinterval(before)
         gc.set_threshold(*threshold)
         gc.callbacks.remove(give_way)
+
+
+CELL = """import app
+@app.custom_op
+def root(x):
+    return x.nothing
+
+def sign(x):
+    if x.sum() > 0:
+        return x, x
+    return x
+"""
+
+
+def test_a_cell_of_a_notebook_is_named_as_people_see_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = CachingCompiler()
+    shell = SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    cell: dict[str, Any] = {}
+    exec(compile(CELL, compiler.cache(CELL, 3), "exec"), cell)
+    assert "root (Cell In[3], line 2)" in cell["root"].label
+    with pytest.raises(OperatorError, match=r"no attribute 'nothing' \(Cell In\[3\], line 4\)"):
+        cell["root"](app.ones([2]))
+    with pytest.raises(AppError, match=r"(?s)Cell In\[3\], line 7: both .*sign \(Cell In\[3\], line 6\)"):
+        to_static(cell["sign"])(app.ones([2]))

@@ -19,7 +19,7 @@ from app.custom.pylayer import sets_up_context
 from app.errors import ConfigError
 from app.nn import Layer, functional
 from app.ops.definition import REGISTRY, OpDef
-from app.reading import parameters_of, place_in
+from app.reading import parameters_of, place_of
 
 
 @dataclass(frozen=True)
@@ -113,21 +113,16 @@ def found(value: Any, name: str) -> Found:
         return Found(short, kind, value.apply, _of_layer(value), value._where, value.like)
     if isinstance(value, Layer) or (isinstance(value, type) and issubclass(value, Layer)):
         layer = LayerAsOperator(value, short)
-        return Found(short, "Layer", layer, layer.parameters, _place(layer.layer.forward), shapes=layer.shapes)
+        return Found(short, "Layer", layer, layer.parameters, place_of(layer.layer.forward), shapes=layer.shapes)
     if not callable(value):
         raise ConfigError(f"{name} is {type(value).__name__}, expected an operator or a function that applies one")
     if is_compiled(value) or isinstance(value, type):
         raise ConfigError(f"{name} works on arrays and is not an operator: make it one with @app.custom_op or py_func")
-    return Found(short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), _place(value))
+    return Found(short, "py_func" if _uses_py_func(value) else "function", value, _of_function(value), place_of(value))
 
 
 def _uses_py_func(function: Any) -> bool:
     return "py_func" in getattr(getattr(function, "__code__", None), "co_names", ())
-
-
-def _place(function: Any) -> str:
-    code = getattr(function, "__code__", None)
-    return place_in(code) if code else ""
 
 
 def _of_definition(definition: OpDef) -> tuple[inspect.Parameter, ...]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from traceback import walk_tb
 from typing import Any
@@ -22,22 +20,8 @@ from app.ops.definition import OpDef
 from app.ops.dtype import NAMES
 from app.ops.size import AnySize, Size, named_size, names_of
 from app.ops.spec import UNKNOWN, Spec
+from app.reading import place, user_line
 from app.tensor.modes import Modes, modes, set_modes
-
-_HERE = os.path.dirname(__file__)  # not resolved: code objects keep symbolic links, too
-_PACKAGE, _SHELF = os.path.dirname(_HERE) + os.sep, os.path.join(_HERE, "shelf") + os.sep
-
-
-def registered_at() -> str:
-    """File and line of the code that registers an operator: the user's, or a file of the shelf."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def _is_machinery(file: str) -> bool:
-    return file.startswith(_PACKAGE) and not file.startswith(_SHELF)
 
 
 def require_callable(function: Any, role: str, label: str) -> None:
@@ -134,18 +118,14 @@ def described(error: BaseException) -> str:
 
 def summary_of(error: BaseException) -> str:
     """One line on an error of a user's code: its kind, its message and the user's line."""
-    words = str(error) if isinstance(error, AppError) else described(error) + user_line(error)
+    words = str(error) if isinstance(error, AppError) else described(error) + place_raised(error)
     return " ".join(words.split())[:400]
 
 
-def user_line(error: BaseException) -> str:
+def place_raised(error: BaseException) -> str:
     """` (my_ops.py:7)`: the last line of the user's code in the traceback of an error; '' if there is none."""
-    theirs = [
-        (file, line)
-        for file, line in _places(error)
-        if not (_is_machinery(file) or "-packages" in file or file.startswith("<frozen"))
-    ]
-    return f" ({os.path.basename(theirs[-1][0])}:{theirs[-1][1]})" if theirs else ""
+    line = user_line(error.__traceback__)
+    return f" ({place(*line)})" if line else ""
 
 
 def _places(error: BaseException) -> list[tuple[str, int]]:
@@ -157,7 +137,7 @@ def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
     """` (my_ops.py:7)`: the last line of the function's own file in the traceback; '' if there is none."""
     file = getattr(getattr(inspect.unwrap(python_function(function)), "__code__", None), "co_filename", None)
     lines = [line for raised_in, line in _places(error) if raised_in == file]
-    return f" ({os.path.basename(file)}:{lines[-1]})" if file and lines else ""
+    return f" ({place(file, lines[-1])})" if file and lines else ""
 
 
 def _builtin(kind: type[BaseException]) -> type[BaseException]:

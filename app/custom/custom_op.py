@@ -13,7 +13,6 @@ from app.custom.calling import (
     arrays_of,
     call_function,
     infer_by_running,
-    registered_at,
     require_callable,
     returned_arrays,
 )
@@ -28,7 +27,7 @@ from app.ops.definition import OpDef, as_immutable
 from app.ops.elementwise import to_common_type
 from app.ops.lowering import Elementwise
 from app.ops.spec import Spec, broadcast, spec_of
-from app.reading import parameters_of
+from app.reading import parameters_of, user_place
 
 
 class FunctionOperator(CustomOperator):
@@ -49,7 +48,7 @@ class FunctionOperator(CustomOperator):
         like: str = "",
         where: str = "",
     ):
-        self.name, self.where = name or function_name(function), where or registered_at()
+        self.name, self.where = name or function_name(function), where or user_place()
         require_callable(function, "what custom_op decorates", self.label)
         if infer is not None:
             require_callable(infer, "infer", self.label)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.custom.calling import arrays_of, call_function, registered_at, require_callable, returned_arrays
+from app.custom.calling import arrays_of, call_function, require_callable, returned_arrays
 from app.custom.composition import OnValues
 from app.custom.numba_functions import function_name, python_function
 from app.custom.on_numbers import returning
@@ -23,6 +23,7 @@ from app.graph.variable import Variable
 from app.ops.definition import OpDef, apply
 from app.ops.size import AnySize
 from app.ops.spec import Spec, spec_of
+from app.reading import user_place
 from app.tensor import Tensor
 from app.tensor.dispatch import as_applied, as_results
 
@@ -59,7 +60,7 @@ def py_func(
     `like` names an operator that computes the same ("relu"); `python -m app check` compares with it. `surrogate`
     declares that `backward_func` differs from the derivative on purpose, as in a straight-through estimator.
     """
-    where = registered_at()
+    where = user_place()
     require_callable(func, "func", f"operator py_func ({where})")
     label = f"operator py_func.{function_name(func)} ({where})"
     if backward_func is not None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -160,16 +158,3 @@ def _may_become(known: Spec, new: Spec) -> bool:
     """Whether a variable can be overwritten with such a value, as far as sizes are known."""
     same_kind = len(known.shape) == len(new.shape) and known.dtype == new.dtype
     return same_kind and all(a == b or UNKNOWN in (a, b) for a, b in zip(known.shape, new.shape, strict=True))
-
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-def user_location() -> str:
-    """The innermost file and line that is running outside of this package; '' if there is none."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE):
-        if frame.f_back is None:
-            return ""
-        frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -21,7 +21,6 @@ from app.graph.build import (
     notify_watchers,
     prepare_write,
     replace_name,
-    user_location,
 )
 from app.graph.scope import Scope, global_scope
 from app.graph.show import format_block
@@ -31,6 +30,7 @@ from app.ops.dtype import DTypeLike, is_float
 from app.ops.settings import format_setting, is_default, same_settings
 from app.ops.size import AnySize
 from app.ops.values import Attributes, Operand, Setting
+from app.reading import user_place
 
 FORWARD, BACKWARD, OPTIMIZE = "forward", "backward", "optimize"
 
@@ -241,7 +241,7 @@ class Block:
                 for i, (spec, flow) in enumerate(zip(specs, flows, strict=True))
             ]
         else:
-            place = user_location()
+            place = user_place()
             for variable, spec, flow in zip(into, specs, flows, strict=True):
                 before = prepare_write(self, definition, variable, spec, flow, reads)
                 reads = [before if name == variable.name else name for name in reads]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import linecache
-import os
-import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import MethodType, TracebackType
+from types import MethodType
 from typing import Any
 
 from app.errors import AppError, ProgramError
@@ -24,7 +21,7 @@ from app.jit.running import checked_backend
 from app.jit.signature import Arguments, check_specs, examples_of, flat_specs, open_shapes
 from app.jit.tracer import Again, Findings, Tracer
 from app.nn.layer import Layer
-from app.reading import parameters_of
+from app.reading import parameters_of, place, place_of, user_line
 from app.static.inputs import InputSpec
 from app.tensor.modes import modes
 
@@ -79,7 +76,7 @@ class StaticFunction:
     @property
     def label(self) -> str:
         """The name of the function in messages."""
-        return f"function {_name(self._function)} ({_where(self._function)})"
+        return f"function {_name(self._function)} ({place_of(self._function) or 'no source'})"
 
     # Calling
 
@@ -144,7 +141,7 @@ class StaticFunction:
         with names.guard(), tracer.active(), with_users_line(self.label), tracer.attempt():
             result = converted(self.eager)(*args, **kwargs)
             effects = Effects(tracer, variables, given)
-            about = _name(self._function), _where(self._function), self._backend
+            about = _name(self._function), place_of(self._function), self._backend
             captured = list(tracer.captured.values())
             arguments = [block.var(name) for name in given]
             return ConcreteProgram(*about, tracer.program, arguments, captured, result, effects)
@@ -228,11 +225,6 @@ def _name(function: Any) -> str:
     return getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
 
 
-def _where(function: Any) -> str:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code is not None else "no source"
-
-
 def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
     """Return names for the variables of the arguments: the parameter names, if each has one."""
     try:
@@ -246,8 +238,6 @@ def _argument_names(function: Any, instance: Any, count: int) -> list[str]:
 
 # Errors with the user's line
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
 
 @contextmanager
 def with_users_line(label: str) -> Iterator[None]:
@@ -255,17 +245,9 @@ def with_users_line(label: str) -> Iterator[None]:
     try:
         yield
     except AppError as error:
-        line = line_of(error.__traceback__)
-        if not line or line in str(error):
+        found = user_line(error.__traceback__)
+        if found is None or place(*found) in str(error):
             raise
+        source = linecache.getline(*found).strip()
+        line = f"{place(*found)}: {source}" if source else place(*found)
         raise type(error)(f"{error}\n  at {line}, while {label} was traced") from error
-
-
-def line_of(frames: TracebackType | None) -> str:
-    """Return file, line and source of the innermost frame outside this package."""
-    for frame, line in reversed(list(traceback.walk_tb(frames))):
-        file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE):
-            source = linecache.getline(file, line).strip()
-            return f"{file}:{line}" + (f": {source}" if source else "")
-    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from app.graph.control import append_cond, append_while, traced
 from app.listed import as_list
 from app.ops.logic import equal
 from app.ops.spec import UNKNOWN
+from app.reading import place_of
 from app.static.structure import Structure
 from app.tensor import Tensor
 
@@ -225,5 +225,5 @@ def _named(path: str, return_names: Sequence[str] | None) -> str:
 
 def _at(function: Any) -> str:
     """Where a function was defined, if known."""
-    code = getattr(function, "__code__", None)
-    return f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
+    place = place_of(function)
+    return f" ({place})" if place else ""

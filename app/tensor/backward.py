@@ -27,6 +27,7 @@ from app.errors import (
 from app.graph.autodiff import Recorded, reverse_walk
 from app.listed import as_list
 from app.ops.values import Gradient
+from app.reading import place_of
 from app.tensor.anomaly import checked, detect_anomaly
 from app.tensor.modes import modes, reset_modes, set_modes
 from app.tensor.tape import DifferentiableNode, Hook, Hooks, Node, leading_to, note_change, reachable
@@ -149,9 +150,9 @@ def run_hooks(hooks: Hooks, gradient: Gradient, kind: Callable[..., Tensor]) -> 
 
 def _check_hook(hook: Hook, gradient: Tensor, changed: Any) -> None:
     """Raise an error if the value that a hook returned cannot replace the gradient."""
-    code = getattr(hook, "__code__", None)
     name = getattr(hook, "__qualname__", type(hook).__name__)
-    label = f"hook {name!r}" if code is None else f"hook {name!r} ({code.co_filename}:{code.co_firstlineno})"
+    place = place_of(hook)
+    label = f"hook {name!r} ({place})" if place else f"hook {name!r}"
     if not hasattr(changed, "_array"):
         raise CustomOperatorError(f"{label} returned a {type(changed).__name__}, expected a Tensor, or None")
     shape, found = list(gradient._array.shape), list(changed._array.shape)

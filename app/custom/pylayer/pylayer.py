@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ClassVar
 
-from app.custom.calling import registered_at
 from app.custom.operator import Origin, makes
 from app.custom.pylayer.operator import LayerOperator, values_among
 from app.custom.pylayer.program import Call, append, definition_of
 from app.errors import CustomOperatorError, MissingFunctionError, OperatorError
 from app.listed import as_list
 from app.ops.definition import OpDef
+from app.reading import user_place
 from app.tensor import Tensor, is_grad_enabled, no_grad
 from app.tensor.dispatch import all_as_applied
 
@@ -39,7 +39,7 @@ class PyLayer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._where = registered_at()
+        cls._where = user_place()
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:

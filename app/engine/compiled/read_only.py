@@ -19,6 +19,7 @@ import numba
 from numba import types
 
 from app.engine.compiled.numba_api import INPLACE_BINOPS_TO_OPERATORS
+from app.reading import place
 
 _NUMBA = os.path.dirname(numba.__file__) + os.sep
 _PLAIN = re.compile(r"Untyped (?:global|freevar) name '(\w+)': Cannot determine Numba type of <class 'function'>")
@@ -110,4 +111,4 @@ def _unresolved(error: BaseException) -> list[Any]:
 def _line(file: str, line: int) -> str:
     """` (my_ops.py:7: `x[0] = 1`)`."""
     text = linecache.getline(file, line).strip()
-    return f" ({os.path.basename(file)}:{line}" + (f": `{text}`)" if text else ")")
+    return f" ({place(file, line)}" + (f": `{text}`)" if text else ")")

@@ -28,7 +28,6 @@ from app.jit.convert.state import (
     copied,
     frozen,
     is_value,
-    place_of,
     put_back,
     same,
     stand_in,
@@ -38,6 +37,7 @@ from app.jit.convert.state import (
 from app.jit.tracer import Kind
 from app.jit.variable import TracedVariable, dialect_of, settle
 from app.ops.spec import UNKNOWN
+from app.reading import place_of
 from app.static.structure import Structure
 
 # Rewriting

@@ -12,10 +12,11 @@ from app.graph.control import Traced, append_cond, traced
 from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
 from app.jit.convert.build import expression, statements
-from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, one_element, place_of, tracer
+from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, one_element, tracer
 from app.ops.definition import REGISTRY
 from app.ops.lowering import Alias, Constant, Elementwise, Reduction
 from app.ops.spec import UNKNOWN
+from app.reading import place_of
 
 COMPARISONS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Lt: ("<", operator.lt),

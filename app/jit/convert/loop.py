@@ -26,7 +26,6 @@ from app.jit.convert.state import (
     dtype_of,
     is_value,
     one_element,
-    place_of,
     put_back,
     same,
     stand_in,
@@ -36,6 +35,7 @@ from app.jit.tracer import Again, Findings, Kind
 from app.jit.variable import dialect_of, settle
 from app.ops.creation import shape_of
 from app.ops.spec import UNKNOWN
+from app.reading import place_of
 from app.static.control_flow import while_loop
 from app.static.structure import Structure
 

@@ -156,12 +156,6 @@ class State:
         return State((name, *self.names), (getter, *self._getters), put, self.names[self._given :])
 
 
-def place_of(function: Any) -> str:
-    """The file and line of a construct, of which a function was made."""
-    code = function.__code__
-    return f"{code.co_filename}:{code.co_firstlineno}"
-
-
 def stand_in(nest: Any) -> Any:
     """A nest like another, to stand where nothing reads it: 0 for what is known only when the function runs."""
     structure = Structure.of(nest)
