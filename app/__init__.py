@@ -130,9 +130,7 @@ def __getattr__(name: str) -> _Any:
     elif name in (operators := _operators()):
         value = operators[name]
     else:
-        from app.ops.gone import INSTEAD, OF_PACKAGE, without
-
-        raise AttributeError(without("app", name, INSTEAD | OF_PACKAGE))
+        raise AttributeError(f"app has no {name!r}; CHANGELOG.md says what to write instead of a name that left")
     globals()[name] = value
     return value
 

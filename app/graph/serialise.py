@@ -20,8 +20,7 @@ from app.graph.program import BACKWARD, FORWARD, OPTIMIZE, Block, Body, Operator
 from app.graph.variable import Parameter, Variable
 from app.ops.definition import REGISTRY, OpDef
 from app.ops.dtype import NAMES
-from app.ops.indexing import along
-from app.ops.spec import Spec, reduced_axes
+from app.ops.spec import Spec
 from app.ops.values import Attributes, Setting
 
 DAMAGE_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -116,8 +115,6 @@ def _operator_from_data(block: Block, data: Json, operator_of: Callable[[int], O
     if "custom" in data:
         definition = operator_of(data["custom"])
     else:
-        if name in UPGRADES:
-            name, inputs, attributes = UPGRADES[name](inputs, attributes, block)
         if name not in REGISTRY:
             raise ProgramError(f"there is no operator {name!r}; was it written by another release?")
         definition = REGISTRY[name]
@@ -226,30 +223,3 @@ _KINDS = {
     "spec": _Kind(Spec, _write_items, lambda data, blocks: Spec(*value_from_data(data))),
     "body": _Kind(Body, _write_body, _read_body),
 }
-
-
-# Programs written by earlier releases
-
-Inputs = Sequence[str | None]
-Upgrade = Callable[[Inputs, Attributes, Block], tuple[str, Inputs, Attributes]]
-
-
-def _slices_of_flip(inputs: Inputs, settings: Attributes, block: Block) -> tuple[str, Inputs, Attributes]:
-    rank = len(block.var(str(inputs[0])).shape)
-    axes = reduced_axes(settings["axis"], rank)
-    items = tuple(("slice", None, None, -1 if axis in axes else None) for axis in range(rank))
-    return "take_items", inputs, {"items": items}
-
-
-UPGRADES: dict[str, Upgrade] = {
-    "cast_like": lambda inputs, settings, block: ("cast", inputs[:1], {"dtype": block.var(str(inputs[1])).dtype}),
-    "flip": _slices_of_flip,
-    "getitem": lambda inputs, settings, block: ("take_items", inputs, {"items": settings["index"]}),
-    "take_along_axis": lambda inputs, settings, block: ("take_items", inputs, {"items": along(settings["axis"])}),
-    "replace_along_axis": lambda inputs, settings, block: (
-        "put_items",
-        [inputs[0], inputs[2], inputs[1]],
-        {"items": along(settings["axis"])},
-    ),
-}
-"""Replacements of removed operators; each takes the inputs and attributes of an operator and its block."""

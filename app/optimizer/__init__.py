@@ -1,8 +1,5 @@
 """Optimisers and learning-rate schedules."""
 
-from typing import NoReturn
-
-from app.ops.gone import without
 from app.optimizer import lr
 from app.optimizer.kinds import (
     SGD,
@@ -30,7 +27,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(without(__name__, name))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import app
@@ -96,29 +94,3 @@ def test_a_function_of_a_program_has_to_be_told_how_to_be_written():
     static.py_func(lambda a: a, static.data("x", [2]), static.InputSpec([2]))
     with pytest.raises(ProgramError, match=r"py_func.<lambda> .* is a custom operator, which cannot be saved here"):
         program_to_data(static.default_main_program())
-
-
-def test_operators_that_left_are_read_as_those_that_replace_them():
-    program = static.Program()
-    with static.program_guard(program, static.Program()):
-        x, like = static.data("x", [None, 3]), static.data("like", [1], "int64")
-        app.tanh(x), app.tanh(x)
-    data = program_to_data(program)
-    flip, cast = data["blocks"][0]["operators"]
-    flip |= {"type": "flip", "attributes": {"axis": -1}}
-    cast |= {"type": "cast_like", "inputs": [x.name, like.name]}
-    read = program_from_data(data)
-    array = np.array([[1.5, 2.5, 3.5]], "float32")
-    feed = {"x": array, "like": np.zeros(1, "int64")}
-    turned, whole = static.Executor().run(read, feed, [flip["outputs"][0], cast["outputs"][0]])
-    np.testing.assert_array_equal(turned, array[:, ::-1])
-    np.testing.assert_array_equal(whole, [[1, 2, 3]])
-
-
-def test_a_file_of_before_is_read_with_the_operators_of_today():
-    """Written before indexing was made out of two operators: x[:, 1:3], taken and put along an axis."""
-    text = (Path(__file__).parent / "program_of_before.json").read_text(encoding="utf-8")
-    program = program_from_data(json.loads(text))
-    feed = {"x": np.arange(8, dtype="float32").reshape(2, 4), "index": np.array([[0], [1]])}
-    (found,) = static.Executor().run(program, feed, ["add.out_1"])
-    np.testing.assert_array_equal(found, [[10.0, 3.0], [11.0, 15.0]])
