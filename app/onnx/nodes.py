@@ -174,17 +174,6 @@ class Nodes:
         """Lists of integers, some of them values, as one list."""
         return self.Concat(*(p if isinstance(p, Value) else self.constant(p, "int64") for p in parts), axis=0)
 
-    def placed(self, y: Value, like: Value, pick: Callable[[Value], Value], add: bool = False) -> Value:
-        """Zeros in the shape of `like`, with `y` put or added at the elements that `pick` takes."""
-        shape = self.Shape(like)
-        size = self.ReduceProd(shape, keepdims=1)
-        part = pick(self.Reshape(self.counted(size), shape, allowzero=1).with_shape(like.shape))
-        whole = self.filled(size, 0, y.dtype)
-        flat = [self.Reshape(value, [-1]) for value in (part, self.Expand(y, self.Shape(part)))]
-        return self.Reshape(
-            self.ScatterElements(whole, *flat, axis=0, reduction="add" if add else None), shape, allowzero=1
-        )
-
 
 def _type_variables(schema: Any, count: int) -> list[str]:
     """For each input the type variable or the type of its parameter."""

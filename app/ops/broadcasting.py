@@ -14,7 +14,7 @@ from app.ops.public import public
 from app.ops.shaping import reshape
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast, plain_sizes
-from app.ops.values import Applied, Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Element, Gradients, Results, Value
 
 
 def _infer_sum_to(x: Spec, *, shape: tuple[int, ...]) -> Spec:
@@ -49,14 +49,6 @@ def sum_to(x: Array, *, shape: tuple[int, ...]) -> Results:
     return _sum_to(x, shape)
 
 
-@sum_to.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...]) -> OnnxResult:
-    axes = _axes_to(x.shape, shape)
-    sums = onnx.ReduceSum(x, axes, keepdims=1) if axes else x
-    extra = x.rank - len(shape)
-    return onnx.Squeeze(sums, list(range(extra))) if extra else sums
-
-
 @operator(
     lambda x, like: Spec(like.shape, x.dtype),
     lowering=Reduction(lambda attributes, shapes: _axes_to(*shapes), lambda dtype: 0),
@@ -70,14 +62,6 @@ def sum_like(x: Array, like: Array) -> Results:
 @sum_like.gradient_of("x")
 def _(x_like: Value, dout: Value) -> Gradients:
     return expand_as(dout, x_like)
-
-
-@sum_like.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, like: OnnxValue) -> OnnxResult:
-    extra, shape = x.rank - like.rank, onnx.Shape(like)
-    ones = onnx.Squeeze(onnx.NonZero(onnx.Equal(shape, 1)), [0]) + extra
-    axes = onnx.listed(list(range(extra)), ones)
-    return onnx.Reshape(onnx.ReduceSum(x, axes, keepdims=1, noop_with_empty_axes=1), shape, allowzero=1)
 
 
 def _same(x: Element) -> Element:

@@ -232,32 +232,3 @@ def _settings_in_onnx(stride: Pair, pairs: Sequence[Pair], dilation: Pair, group
 def _(onnx: Any, x: Any, weight: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
     pairs = _pairs(x.shape, weight.shape[2:], stride, padding, dilation)
     return onnx.Conv(x, weight, **_settings_in_onnx(stride, pairs, dilation, groups))
-
-
-@conv2d_input.in_onnx
-def _(
-    onnx: Any, y: Any, weight: Any, like: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
-) -> Any:  # fmt: skip
-    kernel = weight.shape[2:]
-    befores = [before for before, _ in _pairs(like.shape, kernel, stride, padding, dilation)]
-    padded = onnx.ConvTranspose(y, weight, **_settings_in_onnx(stride, [(0, 0), (0, 0)], dilation, groups))
-    # the last rows and columns may be in no window
-    longer = onnx.Pad(padded, [0] * 6 + [step - 1 for step in stride])
-    ends = [onnx.length(like, 2 + a) + np.array([befores[a]]) for a in (0, 1)]
-    return onnx.Slice(longer, befores, onnx.listed(*ends), [2, 3])
-
-
-@conv2d_weight.in_onnx
-def _(
-    onnx: Any, x: Any, y: Any, like: Any, stride: Pair, padding: Padding, dilation: Pair, groups: int
-) -> Any:  # fmt: skip
-    """A convolution with images and channels exchanged, and with stride and dilation exchanged."""
-    inner, kernel = like.shape[1], like.shape[2:]
-    pairs = _pairs(x.shape, kernel, stride, padding, dilation)
-    apart = onnx.Reshape(x, onnx.listed([-1, groups, inner], onnx.Shape(x, start=2)))
-    channels = onnx.Reshape(
-        onnx.Transpose(apart, perm=[2, 1, 0, 3, 4]), onnx.listed([inner, -1], onnx.Shape(x, start=2))
-    )
-    images = onnx.Transpose(y, perm=[1, 0, 2, 3])
-    found = onnx.Conv(channels, images, **_settings_in_onnx(dilation, pairs, stride, groups))
-    return onnx.Transpose(onnx.Slice(found, [0, 0], list(kernel), [2, 3]), perm=[1, 0, 2, 3])

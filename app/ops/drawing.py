@@ -20,17 +20,6 @@ def uniform_random(
     return generator(seed).uniform(min, max, shape).astype(dtype)
 
 
-@uniform_random.in_onnx
-def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, min: float, max: float) -> OnnxResult:
-    return _drawn_in_onnx(onnx, "RandomUniform", shape, dtype, low=float(min), high=float(max))
-
-
-def _drawn_in_onnx(onnx: OnnxNodes, kind: str, shape: tuple[int, ...], dtype: str, **settings: float) -> OnnxValue:
-    drawn = getattr(onnx, kind)(shape=list(shape) or [1], dtype=dtype, **settings)
-    found: OnnxValue = drawn if shape else onnx.Reshape(drawn, [])
-    return found
-
-
 @operator(as_declared, random=True)
 def gaussian_random(
     *, shape: tuple[int, ...], dtype: str = "float32", mean: float = 0.0, std: float = 1.0, seed: Stream | None = None
@@ -39,23 +28,12 @@ def gaussian_random(
     return generator(seed).normal(mean, std, shape).astype(dtype)
 
 
-@gaussian_random.in_onnx
-def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, mean: float, std: float) -> OnnxResult:
-    return _drawn_in_onnx(onnx, "RandomNormal", shape, dtype, mean=float(mean), scale=float(std))
-
-
 @operator(as_declared, random=True)
 def integer_random(
     *, shape: tuple[int, ...], dtype: str = "int64", low: int = 0, high: int = 2, seed: Stream | None = None
 ) -> Results:
     """Random integers from `low` to `high` - 1."""
     return generator(seed).integers(low, high, shape, dtype)
-
-
-@integer_random.in_onnx
-def _(onnx: OnnxNodes, shape: tuple[int, ...], dtype: str, low: int, high: int) -> OnnxResult:
-    drawn = _drawn_in_onnx(onnx, "RandomUniform", shape, "float64", low=float(low), high=float(high))
-    return onnx.Cast(onnx.Floor(drawn), to=dtype)
 
 
 @operator(as_declared, random=True)
@@ -86,22 +64,6 @@ def permutation(*, n: int, dtype: str = "int64", seed: Stream | None = None) -> 
     return generator(seed).permutation(n).astype(dtype)
 
 
-@permutation.in_onnx
-def _(onnx: OnnxNodes, n: int, dtype: str) -> OnnxResult:
-    _, order = onnx.TopK(onnx.RandomUniform(shape=[n], dtype="float32"), [n])
-    return onnx.Cast(order, to=dtype)
-
-
-def _infer_like(x: Spec, *, seed: Stream | None = None) -> Spec:
-    return x
-
-
-def _bernoulli_in_onnx(onnx: OnnxNodes, x: OnnxValue) -> OnnxValue:
-    """Bernoulli samples. ONNX's own Bernoulli is not used: expanded as a function, it exchanges 0 and 1."""
-    drawn: OnnxValue = onnx.Cast(onnx.Less(onnx.RandomUniformLike(x, dtype=x.dtype), x), to=x.dtype)
-    return drawn
-
-
 @operator(
     lambda x, *, p=0.5, mode="upscale_in_train", training=True, axis=None, seed=None: x,
     random=True,
@@ -128,12 +90,6 @@ def dropout_mask(
 
 @dropout_mask.in_onnx
 def _(onnx: OnnxNodes, x: OnnxValue, p: float, mode: str, training: bool, axis: Axis) -> OnnxResult:
-    upscale = mode == "upscale_in_train"
-    if not training:
-        return onnx.filled(onnx.Shape(x), 1.0 if upscale else 1.0 - p, x.dtype)
-    varies = [axis is None or a in np.ravel(axis) % x.rank for a in range(x.rank)]
-    shape = onnx.Where(varies, onnx.Shape(x), 1)
-    kept = _bernoulli_in_onnx(onnx, onnx.filled(shape, 1.0 - p, x.dtype)) * (
-        1.0 / (1.0 - p) if upscale and p < 1.0 else 1.0
-    )
-    return onnx.Expand(kept, onnx.Shape(x))
+    if training:
+        raise OperatorError("it drops elements at random in training; export the network in evaluation mode")
+    return onnx.filled(onnx.Shape(x), 1.0 if mode == "upscale_in_train" else 1.0 - p, x.dtype)

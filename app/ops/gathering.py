@@ -20,7 +20,7 @@ from app.ops.lowering import Filling
 from app.ops.public import public
 from app.ops.shaping import cast, reshape
 from app.ops.spec import UNKNOWN, Spec, normal_axis
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Operand, Results, Value
+from app.ops.values import Applied, Array, Gradients, Operand, Results, Value
 
 
 def _infer_gather(x: Spec, index: Spec, *, axis: int | None = 0) -> Spec:
@@ -191,13 +191,6 @@ def masked_fill(x: Value, mask: Value, value: Operand, name: str | None = None) 
 def places_of_nonzero(x: Array) -> Results:
     """Indices of the nonzero elements, one row for each."""
     return np.argwhere(x)
-
-
-@places_of_nonzero.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue) -> OnnxResult:
-    if x.rank:
-        return onnx.Transpose(onnx.NonZero(x), perm=[1, 0])
-    return onnx.Slice(onnx.Transpose(onnx.NonZero(onnx.Reshape(x, [1])), perm=[1, 0]), [0], [0], [1])
 
 
 @public(method=True)

@@ -18,7 +18,7 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Gradients, OnnxNodes, OnnxResult, OnnxValue, Setting, Value
+from app.ops.values import Gradients, OnnxNodes, OnnxValue, Setting, Value
 
 Item = int | str | tuple[Setting, ...] | None
 Items = tuple[Item, ...]
@@ -224,25 +224,17 @@ def _(
 # In ONNX
 
 
-@put_items.in_onnx
-def _(onnx: OnnxNodes, values: Sequence[OnnxValue], items: Items, accumulate: bool, onto_zeros: bool) -> OnnxResult:
-    x, y, *arrays = values
-
-    def pick(value: OnnxValue) -> OnnxValue:
-        return _take_in_onnx(onnx, value, arrays, items)
-
-    put = onnx.placed(y, x, pick, add=accumulate and bool(arrays))
-    if onto_zeros:
-        return put
-    return x + put if accumulate else onnx.Where(onnx.placed(onnx.constant(True), x, pick), put, x)
-
-
 def _take_in_onnx(onnx: OnnxNodes, x: OnnxValue, arrays: Sequence[OnnxValue], items: Items) -> OnnxValue:
     axis = _axis_along(items)
     if axis is not None:
         return onnx.GatherElements(x, arrays[0], axis=axis)
     parts = _one_each([_part(item, arrays) for item in items], x.rank)
-    return _picked_in_onnx(onnx, x, parts) if arrays else _sliced_in_onnx(onnx, x, parts)
+    if not arrays:
+        return _sliced_in_onnx(onnx, x, parts)
+    places = [place for place, part in enumerate(parts) if not (isinstance(part, slice) and part == slice(None))]
+    if len(places) > 1 or arrays[0].dtype == "bool":
+        raise OperatorError("ONNX takes one array of integers along one axis, as app.gather does")
+    return onnx.Gather(x, arrays[0], axis=places[0])
 
 
 def _one_each(parts: list[Part], rank: int) -> list[Part]:
@@ -257,86 +249,20 @@ def _sliced_in_onnx(onnx: OnnxNodes, x: OnnxValue, parts: list[Part]) -> OnnxVal
     """Index by integers, slices and new axes."""
     axes = [part for part in parts if part is not None]
     single = [axis for axis, part in enumerate(axes) if isinstance(part, int)]
-    found = _cut_in_onnx(onnx, x, [slice(i, i + 1 or None) if isinstance(i, int) else i for i in axes])
+    cuts = [_slice_in_onnx(axis, part) for axis, part in enumerate(axes) if part != slice(None)]
+    found = onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
     found = onnx.Squeeze(found, single) if single else found
     kept = [part for part in parts if not isinstance(part, int)]
     new = [place for place, part in enumerate(kept) if part is None]
     return onnx.Unsqueeze(found, new) if new else found
 
 
-def _cut_in_onnx(onnx: OnnxNodes, x: OnnxValue, slices: list[slice]) -> OnnxValue:
-    """Index by one slice for each axis."""
-    shortened = [_until_start(cut) for cut in slices]
-    return _part_in_onnx(onnx, _part_in_onnx(onnx, x, [before for before, _ in shortened]), [c for _, c in shortened])
-
-
-def _until_start(cut: slice) -> tuple[slice, slice]:
-    """A slice as two consecutive slices, neither of which goes backwards from a negative start.
-
-    If the axis is shorter than such a start, NumPy selects nothing, but ONNX starts at the first element.
-    """
-    start, stop = cut.start, cut.stop
-    if cut.step is None or cut.step > 0 or start is None or start >= -1:
-        return slice(None), cut
-    if stop is not None and start < stop < 0:
-        return slice(0, 0), slice(None)
-    return slice(start + 1), slice(None, stop - (start + 1) if stop is not None and stop < 0 else stop, cut.step)
-
-
-def _part_in_onnx(onnx: OnnxNodes, x: OnnxValue, slices: list[slice]) -> OnnxValue:
+def _slice_in_onnx(axis: int, part: Part) -> tuple[int, int, int, int]:
+    """The start, the end, the axis and the step of the slice that selects an integer or a slice."""
+    cut = slice(part, part + 1 or None) if isinstance(part, int) else part
+    step = 1 if cut.step is None else cut.step
+    if step < 0 and cut.start is not None and cut.start < -1:  # NumPy and ONNX differ if the axis is shorter
+        raise OperatorError(f"ONNX has no slice backwards from {cut.start}; reverse the value first, x[::-1]")
     limits = np.iinfo(np.int64)
-    cuts = []
-    for axis, cut in enumerate(slices):
-        step = 1 if cut.step is None else cut.step
-        start, stop = (0, limits.max) if step > 0 else (limits.max, limits.min)
-        if cut != slice(None):
-            cuts.append((start if cut.start is None else cut.start, stop if cut.stop is None else cut.stop, axis, step))
-    return onnx.Slice(x, *map(list, zip(*cuts, strict=True))) if cuts else x
-
-
-def _picked_in_onnx(onnx: OnnxNodes, x: OnnxValue, parts: list[Part]) -> OnnxValue:
-    """Index by arrays: move their axes to the front, gather, and move the result axes to where NumPy has them."""
-    every = _places_in_onnx(onnx, parts)
-    axes = [item for item in every if item is not None]
-    picked = [axis for axis, item in enumerate(axes) if not isinstance(item, slice)]
-    kept = [axis for axis, item in enumerate(axes) if isinstance(item, slice)]
-    part = _cut_in_onnx(onnx, x, [item if isinstance(item, slice) else slice(None) for item in axes])
-    places, width = _together_in_onnx(onnx, [axes[axis] for axis in picked])
-    found = onnx.GatherND(onnx.Transpose(part, perm=[*picked, *kept]), places)
-    numbers = [place for place, item in enumerate(every) if not (item is None or isinstance(item, slice))]
-    first = numbers[0] if numbers[-1] - numbers[0] == len(numbers) - 1 else 0
-    before = every[:first]
-    start = sum(isinstance(item, slice) for item in before)
-    rest = list(range(width, width + len(kept)))
-    found = onnx.Transpose(found, perm=[*rest[:start], *range(width), *rest[start:]])
-    behind = [item for item in every[first:] if item is None or isinstance(item, slice)]
-    layout = [*before, *[slice(None)] * width, *behind]
-    new = [place for place, item in enumerate(layout) if item is None]
-    return onnx.Unsqueeze(found, new) if new else found
-
-
-def _places_in_onnx(onnx: OnnxNodes, items: list[Part]) -> list[Part]:
-    """The items with integers as arrays of indices, and masks as one array of indices for each of their axes."""
-    found: list[Part] = []
-    for item in items:
-        if isinstance(item, int):
-            found.append(onnx.constant(item, "int64"))
-        elif item is None or isinstance(item, slice):
-            found.append(item)
-        elif item.dtype != "bool":
-            found.append(onnx.Cast(item, to="int64").with_shape(item.shape))
-        else:
-            rows = onnx.NonZero(item)
-            found += [onnx.Gather(rows, np.int64(axis)).with_shape([UNKNOWN]) for axis in range(item.rank)]
-    return found
-
-
-def _together_in_onnx(onnx: OnnxNodes, places: list[OnnxValue]) -> tuple[OnnxValue, int]:
-    """Arrays of indices, broadcast and stacked along a new last axis, and their number of axes before that."""
-    width = max(array.rank for array in places)
-    if len(places) > 1:
-        total = places[0]
-        for array in places[1:]:
-            total = total + array
-        places = [onnx.Expand(array, onnx.Shape(total)) for array in places]
-    return onnx.Concat(*(onnx.Unsqueeze(array, [-1]) for array in places), axis=-1), width
+    first, last = (0, limits.max) if step > 0 else (limits.max, limits.min)
+    return first if cut.start is None else cut.start, last if cut.stop is None else cut.stop, axis, step

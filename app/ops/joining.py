@@ -77,12 +77,6 @@ def split_like(*values: Array, axis: int = 0) -> Results:
     return tuple(np.split(values[0], np.cumsum([part.shape[axis] for part in values[1:-1]], dtype=int), axis))
 
 
-@split_like.in_onnx
-def _(onnx: OnnxNodes, values: Sequence[OnnxValue], axis: int) -> OnnxResult:
-    sizes = onnx.listed(*(onnx.length(part, axis) for part in values[1:]))
-    return onnx.Split(values[0], sizes, axis=axis, outputs=len(values) - 1)
-
-
 def _sections(size: AnySize, num_or_sections: int | Sequence[int], axis: int) -> list[AnySize]:
     if isinstance(num_or_sections, int):
         if size == UNKNOWN:

@@ -127,13 +127,6 @@ def matmul_step(
     return c - scale * matmul.kernel(x, y, transpose_x=transpose_x, transpose_y=transpose_y)
 
 
-@matmul_step.in_onnx
-def _(
-    onnx: OnnxNodes, c: OnnxValue, scale: OnnxValue, x: OnnxValue, y: OnnxValue, transpose_x: bool, transpose_y: bool
-) -> OnnxResult:
-    return c - scale * _matmul_in_onnx(onnx, x, y, transpose_x, transpose_y)
-
-
 matmul.step = matmul_step
 
 

@@ -18,10 +18,7 @@ from app.ops.values import (
     Element,
     Gradients,
     Kernel,
-    OnnxNodes,
-    OnnxResult,
     OnnxRule,
-    OnnxValue,
     Results,
     Value,
 )
@@ -79,14 +76,6 @@ def _is_close_one(x: Element, y: Element, rtol: float, atol: float, equal_nan: b
 def isclose(x: Array, y: Array, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Results:
     """Whether two values are close, elementwise: abs(x - y) <= atol + rtol * abs(y)."""
     return np.isclose(x, y, rtol, atol, equal_nan)
-
-
-@isclose.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, rtol: float, atol: float, equal_nan: bool) -> OnnxResult:
-    distance, most = onnx.Abs(x - y), onnx.Abs(y) * rtol + atol
-    near = onnx.And(onnx.LessOrEqual(distance, most), onnx.Not(onnx.IsInf(most)))
-    near = onnx.Or(onnx.Equal(x, y), near)
-    return onnx.Or(near, onnx.And(onnx.IsNaN(x), onnx.IsNaN(y))) if equal_nan else near
 
 
 def _infer_where(condition: Spec, x: Spec, y: Spec) -> Spec:

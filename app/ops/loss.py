@@ -117,11 +117,6 @@ def _(label: Value, probability: Value, dloss: Value, dprobability: Value) -> Gr
     return gradient
 
 
-@softmax_with_cross_entropy.in_onnx
-def _(onnx: OnnxNodes, logits: OnnxValue, label: OnnxValue) -> OnnxResult:
-    return onnx.Neg(_pick_in_onnx(onnx, onnx.LogSoftmax(logits, axis=1), label)), onnx.Softmax(logits, axis=1)
-
-
 def _infer_one_hot_like(label: Spec, like: Spec) -> Spec:
     _check_labels(like, label)
     return like
@@ -146,13 +141,6 @@ def one_hot_like(label: Array, like: Array) -> Results:
     out = np.zeros(like.shape, like.dtype)
     out[np.arange(like.shape[0]), _rows(like, label)] = 1
     return out
-
-
-@one_hot_like.in_onnx
-def _(onnx: OnnxNodes, label: OnnxValue, like: OnnxValue) -> OnnxResult:
-    classes = onnx.counted(onnx.length(like, 1))
-    rows = onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64")
-    return onnx.Cast(onnx.Equal(rows, classes), to=like.dtype)
 
 
 @operator(lambda x, *, num_classes: Spec((*x.shape, num_classes), "float32"))
@@ -194,11 +182,6 @@ def _(x_like: Value, label: Value, dout: Value) -> Gradients:
     return one_hot_like(label, x_like) * dout
 
 
-@pick.in_onnx
-def _pick_in_onnx(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue) -> OnnxResult:
-    return onnx.GatherElements(x, onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64"), axis=1)
-
-
 def _infer_accuracy(x: Spec, label: Spec, *, k: int = 1) -> Spec:
     _check_labels(x, label)
     return Spec((), "float32")
@@ -236,15 +219,6 @@ def accuracy(x: Array, label: Array, *, k: int = 1) -> Results:
     return np.mean(np.sum(~behind, axis=1) < k, dtype=np.float32)
 
 
-@accuracy.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue, k: int) -> OnnxResult:
-    mine, rows = _pick_in_onnx(onnx, x, label), onnx.Cast(onnx.Reshape(label, [-1, 1]), to="int64")
-    later = onnx.GreaterOrEqual(onnx.counted(onnx.length(x, 1)), rows)
-    behind = onnx.Or(onnx.Less(x, mine), onnx.And(onnx.Equal(x, mine), later))
-    above = onnx.ReduceSum(onnx.Cast(onnx.Not(behind), to="int32"), [1], keepdims=0)
-    return onnx.ReduceMean(onnx.Cast(onnx.Less(above, k), to="float32"), [0], keepdims=0)
-
-
 def _binary_one(x: Element, label: Element) -> Element:
     return -(label * max(np.log(x), -_STEEPEST) + (1 - label) * max(np.log(1 - x), -_STEEPEST))
 
@@ -264,9 +238,3 @@ def binary_cross_entropy(x: Array, label: Array) -> Results:
 @binary_cross_entropy.gradient_of("x")
 def _(x: Value, label: Value, dout: Value) -> Gradients:
     return dout * (x - label) / clip(x * (1.0 - x), min=1e-12)
-
-
-@binary_cross_entropy.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, label: OnnxValue) -> OnnxResult:
-    yes, no = (onnx.Max(onnx.Log(share), -_STEEPEST) for share in (x, 1.0 - x))
-    return -(label * yes + (1.0 - label) * no)

@@ -307,23 +307,6 @@ def _(onnx: Any, x: Any, attributes: Attributes) -> Any:
     return onnx.Reshape(greatest, _pooled_shape(onnx, x, windows), allowzero=1)
 
 
-def _pick_in_onnx(onnx: Any, values: Any, x: Any, windows: _Windows) -> Any:
-    places = onnx.ArgMax(_parts(onnx, x, windows, -np.inf), axis=-1)
-    picked = onnx.GatherElements(_parts(onnx, values, windows, 0), places, axis=-1)
-    return onnx.Reshape(picked, _pooled_shape(onnx, x, windows), allowzero=1)
-
-
-@max_pool2d_pick.in_onnx
-def _(onnx: Any, values: Any, x: Any, attributes: Attributes) -> Any:
-    return _pick_in_onnx(onnx, values, x, _windows_in(x, attributes))
-
-
-@max_pool2d_scatter.in_onnx
-def _(onnx: Any, y: Any, x: Any, attributes: Attributes) -> Any:
-    windows = _windows_in(x, attributes)
-    return onnx.placed(y, x, lambda places: _pick_in_onnx(onnx, places, x, windows), add=True)
-
-
 def _matrices(windows: _Windows, sizes: tuple[int, int], dtype: str) -> list[Array]:
     """Matrices [windows, rows] and [windows, columns] that are 1 where a row or a column is in a window."""
     found = [np.zeros((count, size), dtype) for count, size in zip(windows.counts, sizes, strict=True)]
@@ -344,10 +327,3 @@ def _(onnx: Any, x: Any, attributes: Attributes) -> Any:
     rows, columns = _matrices(windows, _known_sizes(x), x.dtype)
     sums = onnx.MatMul(onnx.MatMul(rows, x), columns.T)
     return sums / windows.numbers().astype(x.dtype)
-
-
-@avg_pool2d_spread.in_onnx
-def _(onnx: Any, y: Any, like: Any, attributes: Attributes) -> Any:
-    windows = _windows_in(like, attributes)
-    rows, columns = _matrices(windows, _known_sizes(like), y.dtype)
-    return onnx.MatMul(onnx.MatMul(rows.T, y / windows.numbers().astype(y.dtype)), columns)

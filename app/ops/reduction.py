@@ -135,14 +135,6 @@ def _(dout: Value, axis: Axis, keepdim: bool, share: bool) -> Gradients:
     return reduce(dout, axis=axis, keepdim=keepdim)
 
 
-@spread.in_onnx
-def _(onnx: OnnxNodes, y: OnnxValue, like: OnnxValue, axis: Axis, keepdim: bool, share: bool) -> OnnxResult:
-    kept = y if keepdim or not like.rank else onnx.Unsqueeze(y, list(reduced_axes(axis, like.rank)))
-    if share:
-        kept = kept / onnx.Cast(onnx.Max(onnx.Size(like), 1) / onnx.Max(onnx.Size(y), 1), to=y.dtype)
-    return onnx.Expand(kept, onnx.Shape(like))
-
-
 def _infer_extreme(x: Spec, *, axis: Axis = None, keepdim: bool = False) -> Spec:
     result = infer_reduction(x, axis=axis, keepdim=keepdim)
     if count(result.shape) != 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import inf, prod
 from typing import Any, NamedTuple, Union
 
 from app.errors import ShapeError
@@ -99,10 +100,9 @@ class Size:
         return not self >= other
 
     def __ge__(self, other: AnySize) -> bool:
-        least, most = bounds(self - other)
-        if least is not None and least >= 0:
+        if is_at_least(self, other):
             return True
-        if most is not None and most < 0:
+        if is_at_least(other - 1, self):
             return False
         raise UndecidedError(f"whether {self} is less than {other} is known only at run time")
 
@@ -124,20 +124,11 @@ class Size:
 
     def at(self, **named: int) -> int:
         """The value for given values of the named sizes."""
-        found = self.substitute(named)
-        if isinstance(found, Size):
-            raise UndecidedError(f"the size {found} is not known from {', '.join(named) or 'nothing'}")
-        return found
-
-    def substitute(self, named: Mapping[str, AnySize]) -> AnySize:
-        """The size with named sizes replaced by other sizes."""
-        total: AnySize = 0
-        for term, count in self.terms:
-            product: AnySize = count
-            for factor in term:
-                product = product * _replaced(factor, named)
-            total = total + product
-        return total
+        unknown = self.names.difference(named)
+        if unknown:
+            raise UndecidedError(f"the size {self} is not known from {', '.join(named) or 'nothing'}")
+        value: int = on_numbers(self, named, _FUNCTIONS)
+        return value
 
     @property
     def names(self) -> set[str]:
@@ -164,12 +155,6 @@ def _simplest(terms: Mapping[Term, int]) -> AnySize:
     if not left:
         return 0
     return left[()] if left.keys() == {()} else Size(left)
-
-
-def _replaced(factor: Factor, named: Mapping[str, AnySize]) -> AnySize:
-    if isinstance(factor, str):
-        return named.get(factor, named_size(factor))
-    return _FUNCTIONS[factor.name](*(s.substitute(named) if isinstance(s, Size) else s for s in factor.sizes))
 
 
 def _format_term(term: Term, count: int) -> str:
@@ -200,47 +185,29 @@ def names_of(size: AnySize) -> set[str]:
     return size.names if isinstance(size, Size) else set()
 
 
-def bounds(size: AnySize) -> tuple[int | None, int | None]:
-    """The lower and the upper bound of a size; None for a bound that does not exist."""
-    least: int | None = 0
-    most: int | None = 0
+def least(size: AnySize) -> float:
+    """The lower bound of a size; -inf if none is known."""
+    total: float = 0
     for term, count in _terms(size):
-        low, high = _bounds_of(term)
-        ends = [None if limit is None else limit * count for limit in ((low, high) if count > 0 else (high, low))]
-        least = None if least is None or ends[0] is None else least + ends[0]
-        most = None if most is None or ends[1] is None else most + ends[1]
-    return least, most
+        factors = [_least_of(factor) for factor in term]
+        if term and (count < 0 or min(factors) < 0):
+            return -inf
+        total += count * prod(factors)
+    return total
 
 
-def _bounds_of(term: Term) -> tuple[int | None, int | None]:
-    """The bounds of a product."""
-    low: int | None = 1
-    high: int | None = 1
-    for factor in term:
-        least, most = (0, None) if isinstance(factor, str) else _bounds_of_function(factor)
-        if least is None or least < 0:
-            return (least, most) if len(term) == 1 else (None, None)
-        low = None if low is None else low * least
-        high = None if high is None or most is None else high * most
-    return low, high
-
-
-def _bounds_of_function(function: SizeFunction) -> tuple[int | None, int | None]:
-    limits = [bounds(size) for size in function.sizes]
-    leasts, mosts = [least for least, _ in limits], [most for _, most in limits]
-    if function.name == "//":
-        return (0, mosts[0]) if leasts[0] is not None and leasts[0] >= 0 else (None, None)
-    choose, open_ends = (min, (leasts, mosts)) if function.name == "min" else (max, (mosts, leasts))
-    of_all, of_any = open_ends
-    all_known = None if None in of_all else choose(of_all)  # type: ignore[type-var]
-    any_known = choose([limit for limit in of_any if limit is not None], default=None)
-    return (all_known, any_known) if function.name == "min" else (any_known, all_known)
+def _least_of(factor: Factor) -> float:
+    if isinstance(factor, str):
+        return 0
+    known = [least(size) for size in factor.sizes]
+    if factor.name == "//":
+        return 0 if known[0] >= 0 else -inf
+    return min(known) if factor.name == "min" else max(known)
 
 
 def is_at_least(size: AnySize, other: AnySize) -> bool:
     """Whether a size is known to be at least another."""
-    least, _ = bounds(size - other)
-    return least is not None and least >= 0
+    return least(size - other) >= 0
 
 
 def on_numbers(size: Size, named: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from app.ops.definition import operator
 from app.ops.lowering import Elementwise
 from app.ops.spec import Spec
-from app.ops.values import Array, Element, OnnxNodes, OnnxResult, OnnxValue, Results
+from app.ops.values import Array, Element, Results
 
 
 @operator(
@@ -34,8 +34,3 @@ def _update_running(running: Element, value: Element, momentum: float, training:
 def running_mean(running: Array, value: Array, *, momentum: float = 0.9, training: bool = True) -> Results:
     """Exponential moving average of `value` in training; `running`, unchanged, in inference."""
     return running * momentum + value * (1.0 - momentum) if training else np.copy(running)
-
-
-@running_mean.in_onnx
-def _(onnx: OnnxNodes, running: OnnxValue, value: OnnxValue, momentum: float, training: bool) -> OnnxResult:
-    return running * momentum + value * (1.0 - momentum) if training else running

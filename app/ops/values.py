@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from app.ops.size import AnySize, Shape
 from app.ops.spec import Spec
 
 if TYPE_CHECKING:
@@ -50,39 +49,12 @@ GradientRule: TypeAlias = "Callable[..., Gradients]"
 """A function that returns gradients; its parameter names select what it is given (see `app.ops.rules`)."""
 
 
-class OnnxValue(Protocol):
-    """A value in the ONNX graph being built (see `app.onnx.nodes`). Arithmetic on it appends nodes."""
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> Shape: ...
-    @property
-    def spec(self) -> Spec: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def floating(self) -> bool: ...
-    def with_shape(self, shape: Sequence[AnySize]) -> OnnxValue: ...
-    def __add__(self, other: Any) -> OnnxValue: ...
-    def __radd__(self, other: Any) -> OnnxValue: ...
-    def __sub__(self, other: Any) -> OnnxValue: ...
-    def __rsub__(self, other: Any) -> OnnxValue: ...
-    def __mul__(self, other: Any) -> OnnxValue: ...
-    def __rmul__(self, other: Any) -> OnnxValue: ...
-    def __truediv__(self, other: Any) -> OnnxValue: ...
-    def __rtruediv__(self, other: Any) -> OnnxValue: ...
-    def __neg__(self) -> OnnxValue: ...
-
-
-class OnnxNodes(Protocol):
-    """The ONNX graph being built. A method named after an ONNX operator appends a node and returns its outputs."""
-
-    def __getattr__(self, op_type: str) -> Callable[..., Any]: ...
-
-
-OnnxResult: TypeAlias = "OnnxValue | Sequence[OnnxValue | None]"
-"""The ONNX values of the outputs of an operator; None for an output that nothing in the graph reads."""
+OnnxValue: TypeAlias = Any
+"""A value in the ONNX graph being built (see `app.onnx.nodes`). Arithmetic on it appends nodes."""
+OnnxNodes: TypeAlias = Any
+"""The ONNX graph being built. A method named after an ONNX operator appends a node and returns its outputs."""
+OnnxResult: TypeAlias = Any
+"""The ONNX value of the output of an operator, or a sequence of them; None for one that nothing in the graph reads."""
 OnnxRule: TypeAlias = "Callable[..., OnnxResult]"
 """A function that builds ONNX nodes and returns their values; its parameters are named `onnx`, after inputs and
 attributes of the operator, or `attributes` for all of these."""

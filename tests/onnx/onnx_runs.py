@@ -63,7 +63,3 @@ def run(model: onnx.ModelProto, feed: Mapping[str, np.ndarray]) -> list[np.ndarr
         if "NOT_IMPLEMENTED" not in str(error) and "is not supported with" not in str(error):
             raise
         return run_by_reference(model, feed)
-
-
-DRAWN = {"uniform_random", "gaussian_random", "integer_random", "permutation"}
-"""Operators that draw numbers: of these, shapes and types are compared."""

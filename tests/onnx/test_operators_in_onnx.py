@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
-from onnx_runs import DRAWN, model_for, program_of, run
+from onnx_runs import model_for, program_of, run
 from op_calls import CALLS, Call
 
-from app.errors import AppError
+from app.errors import AppError, ExportError
 from app.ops import REGISTRY
 from app.ops.lowering import Convolution, Pooling
 
 WITHOUT = {
-    "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd",  # optimisers: a network in use has none
-    "truncated_gaussian_random",  # ONNX draws no such numbers
+    "adadelta", "adagrad", "adam", "amsgrad", "momentum", "rmsprop", "sgd", "matmul_step", "running_mean",
+    "avg_pool2d_spread", "conv2d_input", "conv2d_weight", "max_pool2d_pick", "max_pool2d_scatter", "one_hot_like",
+    "put_items", "split_like", "spread", "sum_like", "sum_to",  # of training and gradients
+    "accuracy", "binary_cross_entropy", "pick", "softmax_with_cross_entropy",  # of losses
+    "gaussian_random", "integer_random", "permutation", "truncated_gaussian_random", "uniform_random",
     "byte_product", "transposed_byte_product", "transposed_byte_product_step", "transposed_bytes",  # made by a pass
+    "isclose", "places_of_nonzero",
 }  # fmt: skip
 OF_IMAGES = {name for name, op in REGISTRY.items() if isinstance(op.lowering, (Convolution, Pooling))}
 IN_FLOAT32 = {name for name, op in REGISTRY.items() if isinstance(op.lowering, Convolution)}
@@ -26,8 +30,8 @@ IN_FLOAT32 = {name for name, op in REGISTRY.items() if isinstance(op.lowering, C
 NEAR = {"float16": 1e-2, "float32": 1e-5, "float64": 1e-7}  # settings such as alpha are float32 in ONNX
 
 
-def test_every_operator_has_a_rule_but_those_that_onnx_has_no_way_to_say():
-    assert {name for name, op in REGISTRY.items() if op.onnx is None} <= WITHOUT
+def test_every_operator_of_a_network_in_use_has_a_rule():
+    assert {name for name, op in REGISTRY.items() if op.onnx is None} == WITHOUT
 
 
 def assert_exported_alike(name: str, call: Call, free: bool) -> None:
@@ -45,7 +49,11 @@ def assert_exported_alike(name: str, call: Call, free: bool) -> None:
     except AppError:
         assert free  # some operators need to know sizes
         return
-    model = model_for(program, feed, fetch)
+    try:
+        model = model_for(program, feed, fetch)
+    except ExportError:
+        assert name == "take_items"  # of indices by arrays, ONNX has one array along one axis
+        return
     with np.errstate(all="ignore"):
         expected: Any = definition.kernel(*map(np.asarray, definition.prepared(given)), **attributes)
     found = run(model, dict(zip(feed, given, strict=True)))
@@ -53,8 +61,7 @@ def assert_exported_alike(name: str, call: Call, free: bool) -> None:
         array = np.asarray(array)
         assert (result.dtype, result.shape) == (array.dtype, array.shape)
         near = max(NEAR.get(x.dtype.name, 0) for x in (*given, array))
-        if name not in DRAWN:
-            np.testing.assert_allclose(result.astype("float64"), array.astype("float64"), rtol=near, atol=near)
+        np.testing.assert_allclose(result.astype("float64"), array.astype("float64"), rtol=near, atol=near)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # float16 overflows
@@ -68,39 +75,10 @@ def test_an_exported_operator_gives_the_same(name: str):
     check()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("size", "free"),
-    [
-        (5, False),
-        (0, True),
-        (2, True),
-        *(
-            pytest.param(*form, marks=pytest.mark.soak)
-            for form in ((0, False), (1, False), (2, False), (1, True), (5, True))
-        ),
-    ],
-)
+@pytest.mark.parametrize(("size", "free"), [(5, False), (2, True)])
 def test_slices_end_where_numpys_do_whatever_there_is(size: int, free: bool):
-    ends = [None, -7, -3, -2, -1, 0, 1, 3, 7]
-    for cut in ((start, stop, step) for start in ends for stop in ends for step in (-2, -1, 2)):
+    ends = [None, -7, -2, -1, 0, 1, 7]
+    for cut in ((start, stop, step) for start in ends for stop in ends for step in (-2, 1, 2)):
         assert_exported_alike(
             "take_items", Call([np.arange(size, dtype="float32")], {"items": (("slice", *cut),)}), free
         )
-
-
-@pytest.mark.parametrize(
-    ("name", "attributes", "low", "high"),
-    [
-        ("uniform_random", {"shape": (50, 4), "min": -1.0, "max": 3.0}, -1.0, 3.0),
-        ("integer_random", {"shape": (200,), "low": 2, "high": 5, "dtype": "int32"}, 2, 4),
-        ("permutation", {"n": 20}, 0, 19),
-    ],
-)
-def test_numbers_that_are_drawn_lie_where_they_are_drawn_from(name: str, attributes: Any, low: float, high: float):
-    program, feed, fetch = program_of(name, [], {**REGISTRY[name].attributes, **attributes}, False)
-    (drawn,) = run(model_for(program, feed, fetch), {})
-    spread = (drawn.min(), drawn.max())
-    assert low <= spread[0] < low + (high - low) / 4
-    assert high - (high - low) / 4 < spread[1] <= high
-    assert name != "permutation" or sorted(drawn) == list(range(20))

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from app.ops.size import UndecidedError, bounds, larger, length_of_slice, named_size, quotient, smaller
+from app.ops.size import UndecidedError, larger, least, length_of_slice, named_size, quotient, smaller
 
 n, m = named_size("n"), named_size("m")
 
@@ -73,7 +73,7 @@ def test_a_slice_takes_as_many_as_of_a_list(item: slice):
 
 
 def test_arithmetic_agrees_with_that_of_numbers():
-    for seed in range(300):
+    for seed in range(100):
         random = Random(seed)
         rows, columns = random.randint(0, 9), random.randint(0, 9)
         pairs = [(n, rows), (m, columns), (3, 3), (1, 1)]
@@ -87,8 +87,6 @@ def test_arithmetic_agrees_with_that_of_numbers():
             pairs.append(random.choice(made))
         size, number = pairs[-1]
         assert (size if isinstance(size, int) else size.at(n=rows, m=columns)) == number, str(size)
-        low, high = bounds(size)
-        assert low is None or low <= number
-        assert high is None or number <= high
+        assert least(size) <= number
         if not isinstance(size, int):
             assert eval(str(size), {"n": rows, "m": columns, "min": min, "max": max}) == number
