@@ -1,4 +1,4 @@
-"""The committed sample: every sixth training image of each digit and every fifth test image, for use without a network."""
+"""The committed sample: every sixth training image of each digit and every fifth test image."""
 
 from __future__ import annotations
 

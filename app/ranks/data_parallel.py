@@ -13,7 +13,6 @@ that computes the gradient.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Literal, Protocol
 
 from app.errors import ProgramError
@@ -49,120 +48,85 @@ def data_parallel(
     """The Program of one rank. `loss` is what is minimised; arrays of fewer bytes than `bucket` travel together."""
     if place.size == 1 or shape == "none":
         return program
-    return (_AllReduce if shape == "allreduce" else _ParameterServer)(program, place, bucket).rewritten(loss)
+    source, result = program.global_block(), program.clone_without_operators()
+    block, seed = result.global_block(), _seed_of(source, loss)
+    updates = [op for op in source.ops if op.role == OPTIMIZE]
+    start = source.ops.index(updates[0]) if updates else 0
+    before, after = source.ops[:start], source.ops[start + len(updates) :]
+    if source.ops != [*before, *updates, *after]:
+        raise ProgramError(f"{loss}: only one optimiser's update can be shared between ranks")
+    gradients = _gradients(source, before, updates, seed)
+    kept = [n for op in [*before, *after] for n in op.outputs if source.var(n).persistable]
+    refuse_statistics([n for n in kept if is_float(source.var(n).dtype)])
 
-
-def statistics_of(program: Program) -> list[str]:
-    """State that a Program updates with each batch besides parameters, such as the running means of BatchNorm."""
-    block = program.global_block()
-    ops = [op for op in block.ops if op.role not in (OPTIMIZE, COMMUNICATION)]
-    varying = _descendants(ops, [v.name for v in block.vars.values() if v.is_data])
-    kept = [n for op in ops for n in op.outputs if n in varying and block.var(n).persistable]
-    return [n for n in dict.fromkeys(kept) if is_float(block.var(n).dtype)]
-
-
-class _Pass:
-    """Builds the Program of a rank by copying the operators of the source."""
-
-    def __init__(self, program: Program, place: Place, bucket: int):
-        self.source = program.global_block()
-        self.result = program.clone_without_operators()
-        self.block = self.result.global_block()
-        self.place, self.bucket = place, bucket
-
-    def rewritten(self, loss: str) -> Program:
-        """Copy all operators, with collectives around each run of updates."""
-        seed = _seed_of(self.source, loss)
-        before: list[Operator] = []
-        for updates, group in groupby(self.source.ops, key=lambda op: op.role == OPTIMIZE):
-            ops = list(group)
-            if updates:
-                self.update(ops, *self._read(ops, before, seed))
-                continue
-            for op in ops:
-                if op is seed:
-                    self._begin_with_weight(op)
-                else:
-                    self._copy(op)
-            before += ops
-        return self.result
-
-    def update(self, ops: list[Operator], gradients: list[str], others: list[str]) -> None:
-        """Add updates, which read gradients and other values of the batch, with the collectives around them."""
-        raise NotImplementedError
-
-    def _read(self, ops: list[Operator], before: list[Operator], seed: Operator) -> tuple[list[str], list[str]]:
-        """The values of a batch that updates read: gradients, and values that are not weighted yet."""
-        weighted = _descendants(before, seed.outputs)
-        varying = weighted | _descendants(before, [v.name for v in self.source.vars.values() if v.is_data])
-        read = dict.fromkeys(n for op in ops for n in op.inputs if n in varying and not self.persists(n))
-        read_floats = [n for n in read if is_float(self.block.var(n).dtype)]
-        others = [n for n in read_floats if n not in weighted]
-        for name in others:
-            self._weigh(name, name)
-        return [n for n in read_floats if n in weighted], others
-
-    def _copy(self, op: Operator) -> None:
-        copied = op.copied_into(self.block)
-        self.block.ops.append(copied)
-        stream = copied.attributes["seed"] if op.definition.random else None
-        if stream is not None and self.place.rank:  # each rank draws its own random numbers
-            copied.attributes["seed"] = (stream[0], stream[1] + (self.place.rank << 32))
-
-    def _begin_with_weight(self, seed: Operator) -> None:
-        """Begin the backward pass with the weight of the rank instead of 1."""
-        gradient = self.block.var(seed.outputs[0])
-        one = self.block.create_var(f"{gradient.name}.one", gradient.shape, gradient.dtype, stop_gradient=True).name
-        self.block.ops.append(Operator(seed.definition, seed.inputs, [one], seed.attributes, seed.role))
-        self._weigh(one, gradient.name, seed.role)
-
-    def _weigh(self, value: str, result: str, role: str = COMMUNICATION) -> None:
-        dtype = self.block.var(value).dtype
-        weight = self.block.create_var(f"{WEIGHT}.{dtype}", (), dtype, persistable=True, stop_gradient=True).name
-        self.block.ops.append(Operator(multiply, [value, weight], [result], {}, role))
-
-    def insert(self, collective: OpDef, names: Iterable[str]) -> None:
-        """Add an in-place collective over values."""
-        if names := list(names):
-            changed = names if collective.infer_outputs([self.block.var(n).spec for n in names], {}) else []
-            self.block.ops.append(Operator(collective, names, changed, {"bucket": self.bucket}, COMMUNICATION))
-
-    def copy_all(self, ops: Iterable[Operator]) -> None:
-        """Add operators of the source."""
+    def copy(ops: Iterable[Operator]) -> None:
         for op in ops:
-            self._copy(op)
+            copied = op.copied_into(block)
+            stream = copied.attributes["seed"] if op.definition.random else None
+            if stream is not None and place.rank:  # each rank draws its own random numbers
+                copied.attributes["seed"] = (stream[0], stream[1] + (place.rank << 32))
+            block.ops.append(copied)
 
-    def persists(self, name: str) -> bool:
-        """Whether a variable keeps its value from batch to batch."""
-        return self.block.var(name).persistable
+    def insert(collective: OpDef, values: Iterable[str]) -> None:
+        if inputs := list(values):
+            changed = inputs if collective.infer_outputs([block.var(n).spec for n in inputs], {}) else []
+            block.ops.append(Operator(collective, inputs, changed, {"bucket": bucket}, COMMUNICATION))
 
-
-class _AllReduce(_Pass):
-    """Every rank makes the update."""
-
-    def update(self, ops: list[Operator], gradients: list[str], others: list[str]) -> None:
-        if _only_subtracts(self.source):
-            self.copy_all(ops)
-            self.insert(operators.average, dict.fromkeys(n for op in ops for n in op.outputs))
+    for op in before:
+        if op is seed:
+            _begin_with_weight(block, seed)
         else:
-            self.insert(operators.average, [*gradients, *others])
-            self.copy_all(ops)
-
-
-class _ParameterServer(_Pass):
-    """Rank 0 makes the update and sends what changed: parameters, and other values that the forward pass reads."""
-
-    def update(self, ops: list[Operator], gradients: list[str], others: list[str]) -> None:
-        changed = {n for op in ops for n in op.outputs if self.persists(n)}
-        used = {n for op in self.source.ops if op.role != OPTIMIZE for n in op.inputs}
-        new = [n for n, v in self.source.vars.items() if n in changed and (n in used or isinstance(v, Parameter))]
-        if self.place.rank == 0:
-            self.insert(operators.receive_gradients, [*gradients, *others])
-            self.copy_all(ops)
-            self.insert(operators.send_parameters, [*new, *others])
+            copy([op])
+    if shape == "allreduce" and _only_subtracts(block, before, updates):
+        copy(updates)
+        insert(operators.average, dict.fromkeys(n for op in updates for n in op.outputs))
+    elif shape == "allreduce":
+        insert(operators.average, gradients)
+        copy(updates)
+    else:  # the parameters, and what else changed and is read by the forward pass
+        changed = {n for op in updates for n in op.outputs if block.var(n).persistable}
+        used = {n for op in [*before, *after] for n in op.inputs}
+        new = [n for n, v in source.vars.items() if n in changed and (n in used or isinstance(v, Parameter))]
+        if place.rank == 0:
+            insert(operators.receive_gradients, gradients)
+            copy(updates)
+            insert(operators.send_parameters, new)
         else:
-            self.insert(operators.send_gradients, [*gradients, *others])
-            self.insert(operators.receive_parameters, [*new, *others])
+            insert(operators.send_gradients, gradients)
+            insert(operators.receive_parameters, new)
+    copy(after)
+    return result
+
+
+def refuse_statistics(names: Sequence[str]) -> None:
+    """Refuse values that each batch updates, such as the running means of BatchNorm."""
+    if names:
+        raise ProgramError(
+            f"each batch updates {', '.join(names)}, for which each rank would use its own part of a batch: leave such "
+            "statistics out, or train in one process"
+        )
+
+
+def _gradients(block: Block, before: Sequence[Operator], updates: Sequence[Operator], seed: Operator) -> list[str]:
+    """The values of a batch that updates read. All of them must be gradients, which are weighted."""
+    weighted = _descendants(before, seed.outputs)
+    varying = weighted | _descendants(before, [v.name for v in block.vars.values() if v.is_data])
+    names = dict.fromkeys(n for op in updates for n in op.inputs if n in varying)
+    read = [n for n in names if not block.var(n).persistable and is_float(block.var(n).dtype)]
+    for name in read:
+        if name not in weighted:
+            raise ProgramError(f"an update reads {name}, which is no gradient: each rank would have its own rows of it")
+    return read
+
+
+def _begin_with_weight(block: Block, seed: Operator) -> None:
+    """Begin the backward pass with the weight of the rank instead of 1."""
+    gradient = block.var(seed.outputs[0])
+    dtype = gradient.dtype
+    one = block.create_var(f"{gradient.name}.one", gradient.shape, dtype, stop_gradient=True).name
+    weight = block.create_var(f"{WEIGHT}.{dtype}", (), dtype, persistable=True, stop_gradient=True).name
+    block.ops.append(Operator(seed.definition, seed.inputs, [one], seed.attributes, seed.role))
+    block.ops.append(Operator(multiply, [one, weight], [gradient.name], {}, seed.role))
 
 
 def _seed_of(block: Block, loss: str) -> Operator:
@@ -186,10 +150,8 @@ def _descendants(ops: Sequence[Operator], names: Iterable[str]) -> set[str]:
     return found
 
 
-def _only_subtracts(block: Block) -> bool:
+def _only_subtracts(block: Block, before: Sequence[Operator], updates: Sequence[Operator]) -> bool:
     """Whether all updates of a Program subtract a multiple of a gradient from a parameter."""
-    updates = [op for op in block.ops if op.role == OPTIMIZE]
-    before = block.ops[: len(block.ops) - len(updates)]
     computed = {name for op in before for name in op.outputs}
 
     def subtracts(op: Operator) -> bool:
@@ -200,4 +162,4 @@ def _only_subtracts(block: Block) -> bool:
         kept = base is not None and block.var(base).persistable and base not in computed
         return kept and op.outputs == (base,) and scale not in computed and term in computed
 
-    return bool(updates) and block.ops[len(before) :] == updates and all(map(subtracts, updates))
+    return bool(updates) and all(map(subtracts, updates))

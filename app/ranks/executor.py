@@ -11,7 +11,7 @@ from app.data import Batches
 from app.engine import Executor, Scope
 from app.graph.program import Program
 from app.graph.variable import Parameter
-from app.ranks.data_parallel import WEIGHT, Place, statistics_of
+from app.ranks.data_parallel import WEIGHT, Place
 from app.ranks.messages import BUCKET, in_messages
 from app.ranks.operators import average
 from app.ranks.world import World
@@ -72,18 +72,9 @@ class RankExecutor(Executor):
             found = self.train_from_dataset(program, part, feeds, fetch, scope)
             factors = [share] * len(means) + [share > 0] * len(totals)
             parts.append([figure * np.float64(factor) for figure, factor in zip(found, factors, strict=True)])
-            self._average_statistics(program, scope, share)
         figures = [np.concatenate(of_shards) for of_shards in zip(*parts, strict=True)]
         in_messages(figures, BUCKET, self._world.allreduce)()
         return [figure.astype(value.dtype) for figure, value in zip(figures, found, strict=True)]
-
-    def _average_statistics(self, program: Program, scope: Scope, share: float) -> None:
-        """Give all ranks the running statistics of all rows."""
-        values, weight = scope.values, share * self._world.size
-        names = statistics_of(program)
-        averages = {name: np.array(values[name] * weight, values[name].dtype, order="C") for name in names}
-        in_messages(list(averages.values()), BUCKET, lambda message: self._world.allreduce(message, "avg"))()
-        values.update(averages)
 
 
 def _averaged(program: Program, scope: Scope) -> list[str]:

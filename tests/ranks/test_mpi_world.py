@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from launches import main, program, run
@@ -24,7 +23,7 @@ world.allreduce(summed)
 facts["sum"] = bool((numpy.abs(summed[:3] - numpy.sum([n for _, n in both], axis=0)) < 1e-6).all())
 facts["same bits"] = len(set(world.gather(summed.tobytes().hex()[:4000])))
 
-for where, mean in (("plain", mine.copy()), ("in a room", world.shared([mine])[0])):
+for where, mean in (("plain", mine.copy()), ("in shared memory", world.shared([mine])[0])):
     mean[:] = mine
     world.allreduce(mean, "avg")
     facts[where] = bool((mean == summed / numpy.float32(2)).all())
@@ -53,45 +52,22 @@ else:
 """.strip().splitlines()
 
 
-@pytest.fixture(scope="module")
-def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder: Path = tmp_path_factory.mktemp("world")
-    ended = run(2, program(folder, main(LINES)), folder=folder)
+def test_what_ranks_learn_of_each_other(tmp_path: Path):
+    ended = run(2, program(tmp_path, main(LINES)), folder=tmp_path)
     assert (ended.status, ended.err) == (0, "")
-    return json.loads(ended.out)
-
-
-def test_every_rank_learns_what_all_say_in_order(facts: dict[str, Any]):
-    assert facts["gathered"] == [0, 1]
-
-
-def test_a_sum_has_the_same_bits_at_every_rank(facts: dict[str, Any]):
-    assert facts["sum"]
-    assert facts["same bits"] == 1
-
-
-def test_a_mean_is_taken_where_numbers_lie_in_memory_that_all_see_too(facts: dict[str, Any]):
-    assert facts["plain"]
-    assert facts["in a room"]
-
-
-def test_reducing_changes_the_root_alone(facts: dict[str, Any]):
-    assert facts["at the root"] == [[False, True], [True, False]]
-
-
-def test_a_broadcast_gives_all_ranks_what_the_root_has(facts: dict[str, Any]):
-    assert facts["sent"] == [[False, True], [True, True]]
-
-
-def test_other_reductions(facts: dict[str, Any]):
-    assert facts["greatest"] == [1, 5]
-
-
-def test_each_rank_says_its_threads_and_keeps_to_what_the_user_has_set(facts: dict[str, Any]):
-    assert facts["said"].startswith("Ranks: 2 on host ")
-    assert facts["said"].endswith("BLAS as OMP_NUM_THREADS=1 says, Numba as NUMBA_NUM_THREADS=1 says")
-    assert facts["place"] == [0, 2]
-
-
-def test_a_launch_that_is_killed_would_leave_no_file_of_mpich_in_memory(facts: dict[str, Any]):
-    assert all(mapped.endswith(" (deleted)") for mapped in facts["mapped"])
+    facts = json.loads(ended.out)
+    said, mapped = facts.pop("said"), facts.pop("mapped")
+    assert facts == {
+        "gathered": [0, 1],
+        "sum": True,
+        "same bits": 1,
+        "plain": True,
+        "in shared memory": True,
+        "at the root": [[False, True], [True, False]],
+        "sent": [[False, True], [True, True]],
+        "greatest": [1, 5],
+        "place": [0, 2],
+    }
+    assert said.startswith("Ranks: 2 on host ")
+    assert said.endswith("BLAS as OMP_NUM_THREADS=1 says, Numba as NUMBA_NUM_THREADS=1 says")
+    assert all(file.endswith(" (deleted)") for file in mapped), "a launch that is killed would leave files of MPICH"

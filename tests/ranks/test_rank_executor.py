@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,11 +14,15 @@ from hypothesis import strategies as st
 import app
 from app.data import Batches
 from app.engine import Scope
+from app.errors import ProgramError
 from app.graph import Program, names, static_mode
 from app.ranks.current import using
 from app.ranks.data_parallel import data_parallel
 from app.ranks.executor import RankExecutor, rows_of, shards
 from app.ranks.world import Reduction, World
+from app.run.config import Config
+from app.run.learners import make_learner
+from app.run.network import Activation
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +125,22 @@ def test_parameters_are_averaged_in_memory_that_ranks_share():
         large = [buffer for buffer in world.averaged if buffer.nbytes == 48]
         assert len(large) == 4
         assert all(np.shares_memory(buffer, room) for buffer in large)
+
+
+class Normed(app.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = app.nn.BatchNorm1D(5)
+
+    def forward(self, x: Any) -> Any:
+        return app.relu(self.norm(x))
+
+
+@pytest.mark.parametrize("engine", ["eager", "reference"])
+def test_an_operator_with_running_statistics_is_refused(engine: str):
+    settings = {"engine": engine, "model": {"hidden": [5]}, "dist": {"shape": "allreduce"}}
+    with using(Two()), pytest.raises(ProgramError, match=r"each batch updates .*norm.*, for which each rank"):
+        make_learner(msgspec.convert(settings, Config), Activation("normed", Normed), 4).warm_up(IMAGES)
 
 
 def test_figures_are_those_of_whole_batches():

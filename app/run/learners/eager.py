@@ -16,6 +16,7 @@ from app.nn.parallel import Averaging
 from app.ops import random
 from app.ops.loss import accuracy
 from app.ranks.current import current
+from app.ranks.data_parallel import refuse_statistics
 from app.ranks.executor import shards
 from app.ranks.same import check_agreement
 from app.ranks.world import World
@@ -46,7 +47,7 @@ class EagerLearner:
         self._streams = random.Streams(config.seed)
         with self._streams.drawing():
             self._network = Network(config.model, activation, image_shape, config.data.pixel_range)
-        self._averaging = Averaging(self._network, self._world)
+        Averaging(self._network, self._world)
         self._schedule = schedule_of(config.train)
         self._optimizer = optimizer_of(config.train, self._schedule, self._network.parameters())
 
@@ -58,12 +59,14 @@ class EagerLearner:
         trained = [(path, p) for path, p in self._network.named_parameters() if not p.stop_gradient]
         self._activation.require_gradients([path for path, p in trained if p.grad is None])
         self._optimizer.clear_grad(set_to_zero=False)
+        after = self.state()
+        if self._world.size > 1:
+            refuse_statistics([name for name in before if not np.array_equal(before[name], after[name])])
         self.restore(before)  # running statistics have changed
 
     def train(self, batches: Batches) -> PerIteration:
         with self._streams.drawing():
             rows = [self._step(*batch) for batch in self._rows(batches)]
-        self._averaging.send_untrained()  # running statistics; each rank has those of its own rows
         return self._overall(rows)
 
     def _rows(self, batches: Batches) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:

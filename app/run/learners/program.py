@@ -59,8 +59,9 @@ class ProgramLearner:
             optimizer = optimizer_of(config.train, self._schedule, list(parameters.values()))
             _, trained = optimizer.minimize(self.main.global_block().var(self.fetch[0]))
         dist = config.dist
-        place = place or self._world
-        self.main_here = data_parallel(self.main, place, dist.shape, loss=self.fetch[0], bucket=dist.bucket)
+        self.main_here = data_parallel(
+            self.main, place or self._world, dist.shape, loss=self.fetch[0], bucket=dist.bucket
+        )
         self._feed = [image.name, label.name]
         self._scores = scores.name
         self._paths = {path: variable.name for path, variable in parameters.items()}
