@@ -11,7 +11,7 @@ RUN := .venv/bin/python
 READY := .venv/made-from-pyproject.toml
 HAS := .venv/has-
 
-.PHONY: help train quick compare demo train-mpi test soak data bench lint docs pictures package clean
+.PHONY: help train quick compare demo train-mpi test coverage soak data bench lint docs pictures package clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,9 @@ train-mpi: $(HAS)mpi  ## train on several ranks, each with its part of every bat
 
 test: $(HAS)dev  ## run the tests (ARGS="-m quick" for a minute of them, ARGS="-k word" for some)
 	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup $(ARGS)
+
+coverage: $(HAS)dev  ## run the tests and print the branches of app/ that none of them reaches
+	$(RUN) -m pytest --numprocesses=auto --dist=loadgroup --cov --cov-report=term $(ARGS)
 
 soak: $(HAS)dev  ## run the long tests (about thirty minutes) and store the figures for docs/reliability.md
 	$(RUN) -c 'import atheris' 2>/dev/null || $(RUN) -m pip install --quiet --disable-pip-version-check atheris
@@ -69,7 +72,7 @@ clean:  ## remove caches and site/; runs/, data/ and .venv stay
 	@for folder in $(SOURCES); do \
 	  if test -d $$folder; then find $$folder -name __pycache__ -type d -prune -exec rm -rf {} +; fi; done
 
-CACHES := .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis site
+CACHES := .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* site
 SOURCES := app benchmarks examples tests tools
 
 # --- The set-up ---

@@ -94,7 +94,7 @@ def draw(chart: Chart) -> Element:
     return tag(
         "figure",
         tag("figcaption", tag("h3", chart.title)),
-        tag("ul", [_key(line) for line in lines if line in _named(lines)], class_="legend"),
+        tag("ul", [_key(line) for line in lines if line in named(lines)], class_="legend"),
         tag("p", chart.y, class_="unit"),
         tag("div", _marks(y, upright=True), area, _marks(x, upright=False), class_="plot"),
         tag("p", chart.x, class_="unit x"),
@@ -151,12 +151,12 @@ def _fewer(points: Sequence[Point]) -> list[Point]:
 def _curve(line: Line, x: Axis, y: Axis) -> list[Element]:
     """Draw the curve and the band between minimum and maximum."""
     kind = _kind(line)
-    runs = _runs(line.points, x.log, y.log)
-    placed = [[(_at(x, p[0]), _at(y, p[1], down=True)) for p in run] for run in runs]
+    drawn = runs(line.points, x.log, y.log)
+    placed = [[(_at(x, p[0]), _at(y, p[1], down=True)) for p in run] for run in drawn]
     path = "".join("M" + "L".join(f"{a} {b}" for a, b in run) for run in placed)
     parts = [tag("path", class_=f"line {kind}", d=path, data_line=line.colour)]
-    if any(p[2] != p[3] for run in runs for p in run) and not line.faint:
-        edges = ([(p[0], p[3]) for p in run] + [(p[0], p[2]) for p in reversed(run)] for run in runs)
+    if any(p[2] != p[3] for run in drawn for p in run) and not line.faint:
+        edges = ([(p[0], p[3]) for p in run] + [(p[0], p[2]) for p in reversed(run)] for run in drawn)
         band = "".join("M" + "L".join(f"{_at(x, a)} {_at(y, b, down=True)}" for a, b in edge) + "Z" for edge in edges)
         parts.insert(0, tag("path", class_=f"band {kind}", d=band, data_line=line.colour))
     if line.faint and len(line.points) <= FEW:
@@ -171,21 +171,21 @@ def _kind(line: Line) -> str:
 
 def _points(line: Line, x: Axis, y: Axis) -> Element:
     """Draw a marker for each point, if there are few."""
-    shown = [] if line.faint or len(line.points) > FEW else [p for run in _runs(line.points, x.log, y.log) for p in run]
+    shown = [] if line.faint or len(line.points) > FEW else [p for run in runs(line.points, x.log, y.log) for p in run]
     style = style_of(line.colour)
     places = [marker(style, _percent(x, point[0]), _percent(y, point[1], True)) for point in shown]
     return tag("g", places, class_=f"mark {_kind(line)}", data_line=line.colour)
 
 
-def _runs(points: Sequence[Point], log_x: bool, log_y: bool) -> list[list[Point]]:
+def runs(points: Sequence[Point], log_x: bool, log_y: bool) -> list[list[Point]]:
     """Split the points at those that cannot be drawn."""
-    runs: list[list[Point]] = [[]]
+    found: list[list[Point]] = [[]]
     for point in points:
         if all(map(math.isfinite, point)) and (point[0] > 0 or not log_x) and (min(point[1:]) > 0 or not log_y):
-            runs[-1].append(point)
-        elif runs[-1]:
-            runs.append([])
-    return [run for run in runs if run]
+            found[-1].append(point)
+        elif found[-1]:
+            found.append([])
+    return [run for run in found if run]
 
 
 def _at(axis: Axis, value: float, down: bool = False) -> str:
@@ -218,7 +218,7 @@ def _percent(axis: Axis, value: float, down: bool = False) -> str:
     return f"{100 * (1 - share if down else share):.2f}%"
 
 
-def _named(lines: Sequence[Line]) -> list[Line]:
+def named(lines: Sequence[Line]) -> list[Line]:
     """Return the curves in the legend: all except faint ones of a listed colour."""
     bold = {line.colour for line in lines if not line.faint}
     return [line for line in lines if not line.faint or line.colour not in bold]

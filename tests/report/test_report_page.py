@@ -36,10 +36,13 @@ from app.run.statistics import over_signs
 # --- The command, and what it writes ---
 
 
-def test_the_command_makes_the_page_from_the_folder_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_makes_both_files_from_the_folder_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = made_run(tmp_path / "run")
     assert main(["report", str(folder)]) == 0
     assert capsys.readouterr().out == f"The report is {folder}/report.html\n"
+    picture = Image.open(folder / "curves.png")
+    assert picture.width > 1000
+    assert {(0, 99, 166), (189, 75, 0)} <= {colour for _, colour in picture.getcolors(1 << 16)}  # of both operators
     first = (folder / "report.html").read_bytes()
     assert main(["report", str(folder)]) == 0
     assert (folder / "report.html").read_bytes() == first

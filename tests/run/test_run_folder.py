@@ -115,7 +115,7 @@ def test_a_run_is_not_begun_twice_in_one_folder():
     assert Path("run/config.yaml").read_text() == before
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "summary.txt", "model.json", "report.html", "notes"])
+@pytest.mark.parametrize("name", ["config.yaml", "summary.txt", "model.json", "report.html", "curves.png", "notes"])
 def test_a_run_does_not_begin_in_a_folder_with_files_of_something_else(name: str):
     Path(name).write_text("mine\n")
     with pytest.raises(AppError) as error:

@@ -85,6 +85,7 @@ def test_the_folder_is_by_default_runs_name_time(type_it: Callable[..., Any], tm
         "answers.safetensors",
         "operators.json",
         "report.html",
+        "curves.png",
         "SHA256SUMS",
     }
     assert {file.name for file in folder.iterdir()} == files
