@@ -130,7 +130,9 @@ def __getattr__(name: str) -> _Any:
     elif name in (operators := _operators()):
         value = operators[name]
     else:
-        raise AttributeError(f"app has no {name!r}; CHANGELOG.md says what to write instead of a name that left")
+        from app.ops.gone import INSTEAD, OF_PACKAGE, without
+
+        raise AttributeError(without("app", name, INSTEAD | OF_PACKAGE))
     globals()[name] = value
     return value
 

@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 from app.compat.missing import PREFIX, MissingImportError, MissingModuleError, closest, shown
+from app.ops.gone import INSTEAD, without
 
 FACADES = ("paddle", "torch", "torchvision")
 """The names of the façades. Each is a package of `app.compat`."""
@@ -39,6 +40,8 @@ class FacadeFinder(MetaPathFinder):
             return ModuleSpec(fullname, _AliasLoader(), is_package=True)
         if _is_facade(shown(parent)) and parent != shown(parent) and _find(fullname) is None:
             reason = f"{shown(parent)} has no {last!r} in this façade{closest(parent, last)}"
+            if last in INSTEAD:
+                reason = without(f"the façade {shown(parent)}", last)
             raise MissingImportError(reason, name=shown(parent))
         return None
 

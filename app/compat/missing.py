@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from app.errors import AppError
+from app.ops.gone import INSTEAD, without
 
 PREFIX = "app.compat."
 """The prefix of a façade's modules."""
@@ -43,6 +44,8 @@ def missing(module: str) -> Callable[[str], NoReturn]:
 
 
 def _about(module: str, name: str) -> str:
+    if name in INSTEAD:
+        return without(f"the façade {shown(module)}", name)
     return f"{shown(module)} has no {name!r} in this façade{closest(module, name)}"
 
 

@@ -1,5 +1,8 @@
 """Optimisers and learning-rate schedules."""
 
+from typing import NoReturn
+
+from app.ops.gone import without
 from app.optimizer import lr
 from app.optimizer.kinds import (
     SGD,
@@ -27,3 +30,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(without(__name__, name))

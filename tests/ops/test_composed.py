@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import app
 from app import nn, static, to_tensor
@@ -55,6 +56,11 @@ CASES: dict[str, Case] = {
     "matrix_norm kept": norms(np.inf, (0, 1), True),
     "diff": (lambda x: app.diff(x, 2, 1), lambda x: np.diff(x, 2, 1), [X]),
     "diff joined": (lambda x, y: app.diff(x, 1, 0, y, y), lambda x, y: np.diff(x, 1, 0, y, y), [X, Y]),
+    "deg2rad": (app.deg2rad, np.deg2rad, [X]),
+    "rad2deg": (app.rad2deg, np.rad2deg, [X]),
+    "frac": (app.frac, lambda x: x - np.trunc(x), [X]),
+    "logit": (app.logit, special.logit, [HALF]),
+    "logit near": (lambda x: app.logit(x, 0.3), lambda x: special.logit(np.clip(x, 0.3, 0.7)), [HALF]),
     "nan_to_num": (app.nan_to_num, np.nan_to_num, [HOLES]),
     "nan_to_num given": (
         lambda x: app.nan_to_num(x, 7.0, 8.0, 9.0), lambda x: np.nan_to_num(x, nan=7.0, posinf=8.0, neginf=9.0), [HOLES]
@@ -63,6 +69,11 @@ CASES: dict[str, Case] = {
     "fmax of NaN": (app.fmax, np.fmax, [HOLES, Y]),
     "fmin": (app.fmin, np.fmin, [X, Y]),
     "fmin of NaN": (lambda x, y: app.fmin(y, x), np.fmin, [HOLES, Y]),
+    "hypot": (app.hypot, np.hypot, [X, Y]),
+    "hypot of large": (app.hypot, np.hypot, [np.array([1e300, 0.0, np.inf]), np.array([1e300, 0.0, 1.0])]),
+    "logaddexp": (app.logaddexp, np.logaddexp, [X, Y]),
+    "logaddexp of a row": (app.logaddexp, np.logaddexp, [X, Y[0]]),
+    "logaddexp of large": (app.logaddexp, np.logaddexp, [np.array([np.inf, 1e300]), np.array([-np.inf, 1e300])]),
     "lerp": (lambda x, y: app.lerp(x, y, 0.25), lambda x, y: x + 0.25 * (y - x), [X, Y]),
     "scale": (lambda x: app.scale(x, 2.0, 1.0), lambda x: 2 * x + 1, [X]),
     "scale first the bias": (lambda x: app.scale(x, 2.0, 1.0, False, "tanh"), lambda x: np.tanh(2 * (x + 1)), [X]),
@@ -83,11 +94,18 @@ CASES: dict[str, Case] = {
     "moveaxis of one": (lambda x: app.moveaxis(x, 0, 2), lambda x: np.moveaxis(x, 0, 2), [DEEP]),
     "roll": (lambda x: app.roll(x, 2), lambda x: np.roll(x, 2), [X]),
     "roll along axes": (lambda x: app.roll(x, [1, -5], [0, -1]), lambda x: np.roll(x, [1, -5], [0, -1]), [DEEP]),
+    "repeat_interleave": (lambda x: app.repeat_interleave(x, 2, 1), lambda x: np.repeat(x, 2, 1), [DEEP]),
+    "repeat_interleave all": (lambda x: app.repeat_interleave(x, 3), lambda x: np.repeat(x, 3), [X]),
     "unflatten": (lambda x: app.unflatten(x, -1, [2, -1]), lambda x: x.reshape(2, 3, 2, 2), [DEEP]),
     "view_as": (app.view_as, lambda x, y: x.reshape(y.shape), [X, Y.reshape(3, 2)]),
     "flip": (lambda x: app.flip(x, 1), lambda x: np.flip(x, 1), [X]),
     "flip of two axes": (lambda x: app.flip(x, [0, -1]), lambda x: np.flip(x, (0, -1)), [DEEP]),
     "stack": (lambda x, y: app.stack([x, y], 1), lambda x, y: np.stack([x, y], 1), [X, Y]),
+    "hstack": (lambda x, y: app.hstack([x, y]), lambda x, y: np.hstack([x, y]), [X, Y]),
+    "hstack of rows": (lambda x, y: app.hstack([x, y]), lambda x, y: np.hstack([x, y]), [X[0], Y[1]]),
+    "hstack of numbers": (lambda x, y: app.hstack([x, y]), lambda x, y: np.hstack([x, y]), [X[0, 0], Y[1, 1]]),
+    "vstack": (lambda x, y: app.vstack([x, y]), lambda x, y: np.vstack([x, y]), [X[0], Y[1]]),
+    "row_stack": (lambda x, y: app.row_stack([x, y]), lambda x, y: np.vstack([x, y]), [X, Y]),
     "chunk": (lambda x: app.chunk(x, 2, 1)[1], lambda x: np.array_split(x, 2, 1)[1], [X]),
     "unstack": (lambda x: app.unstack(x, 1)[1], lambda x: x[:, 1], [DEEP]),
     "unbind": (lambda x: app.unbind(x)[1], lambda x: x[1], [DEEP]),
@@ -122,6 +140,10 @@ CASES: dict[str, Case] = {
         lambda x, y: added(x, (np.array([[0], [1]]), ALONG), y),
         [X, Y[:, :2]],
     ),
+    "take": (lambda x: app.take(x, POINTS), lambda x: np.take(x, POINTS), [X]),
+    "index_sample": (lambda x: app.index_sample(x, ALONG), lambda x: np.take_along_axis(x, ALONG, 1), [X]),
+    "gather_nd": (lambda x: app.gather_nd(x, POINTS), lambda x: x[[1, 0], [2, 0]], [DEEP]),
+    "gather_nd of rows": (lambda x: app.gather_nd(x, POINTS[:, :1]), lambda x: x[[1, 0]], [DEEP]),
     "index_select": (lambda x: app.index_select(x, PLACES, 1), lambda x: x[:, PLACES], [X]),
     "index_add": (
         lambda x, y: app.index_add(x, PLACES, 1, y), lambda x, y: added(x, (slice(None), PLACES), y), [X, Y]
@@ -139,10 +161,28 @@ CASES: dict[str, Case] = {
     "std": (lambda x: x.std([0, 2]), lambda x: np.std(x, (0, 2), ddof=1), [DEEP]),
     "norm": (app.norm, np.linalg.norm, [DEEP]),
     "norm of rows": (lambda x: x.norm("fro", 1), lambda x: np.linalg.norm(x, axis=1), [X]),
+    "dist": (lambda x, y: app.dist(x, y, 1), lambda x, y: np.abs(x - y).sum(), [X, Y]),
     "tril": (app.tril, np.tril, [DEEP]),
     "tril below": (lambda x: app.tril(x, -1), lambda x: np.tril(x, -1), [X]),
     "triu": (app.triu, np.triu, [DEEP]),
     "triu above": (lambda x: app.triu(x, 1), lambda x: np.triu(x, 1), [X]),
+    "diagonal": (lambda x: app.diagonal(x, 1, -1, 0), lambda x: np.diagonal(x, 1, -1, 0), [DEEP]),
+    "diagonal below": (lambda x: app.diagonal(x, -1), lambda x: np.diagonal(x, -1), [X]),
+    "diagonal outside": (lambda x: app.diagonal(x, 7), lambda x: np.diagonal(x, 7), [X]),
+    "diag": (lambda x: app.diag(x, 1), lambda x: np.diag(x, 1), [X]),
+    "diag of a row": (app.diag, np.diag, [X[0]]),
+    **{
+        f"diag of a row {offset}": (
+            lambda x, k=offset: app.diag(x, k, 2.0),
+            lambda x, k=offset: np.where(np.eye(3 + abs(k), k=k), np.diag(x, k), 2.0),
+            [X[0]],
+        )
+        for offset in (-1, 2)
+    },
+    "trace": (lambda x: app.trace(x, 0, 1, 2), lambda x: np.trace(x, 0, 1, 2), [DEEP]),
+    "mv": (app.mv, np.matmul, [X, Y[0]]),
+    "inner": (app.inner, np.inner, [DEEP, DEEP[0]]),
+    "inner of numbers": (app.inner, np.inner, [X[0, 0], Y[0, 0]]),
     "outer": (app.outer, np.outer, [X, Y[0]]),
     "addmm": (lambda c, x, y: app.addmm(c, x, y, 0.5, 2.0), lambda c, x, y: 0.5 * c + 2 * x @ y, [X[:, :2], X, Y.T]),
     "mm": (app.mm, np.matmul, [X, Y.T]),
@@ -174,6 +214,10 @@ WITHOUT_GRADIENT: dict[str, Case] = {
     "rank": (app.rank, np.ndim, [DEEP]),
     "argsort": (lambda x: app.argsort(x, 1, True), lambda x: np.argsort(-x, 1), [X]),
     "unique": (lambda x: app.unique(x.astype("int64")), lambda x: np.unique(x.astype("int64")), [X]),
+    "count_nonzero": (lambda x: app.count_nonzero(x > 0, 1), lambda x: np.count_nonzero(x > 0, 1), [X]),
+    "equal_all": (app.equal_all, np.array_equal, [X, X]),
+    "equal_all not": (app.equal_all, np.array_equal, [X, Y]),
+    "equal_all of other shapes": (app.equal_all, np.array_equal, [X, X[:1]]),
     "tril of truth values": (lambda x: app.tril(x > 0), lambda x: np.tril(x > 0), [X]),
     "nan_to_num of whole numbers": (lambda x: app.nan_to_num(x.astype("int64")), lambda x: x.astype("int64"), [X]),
     "nonzero": (lambda x: app.nonzero(x > 0.5), lambda x: np.argwhere(x > 0.5), [X]),
@@ -277,6 +321,8 @@ def test_values_have_them_as_methods():
         (lambda: app.bmm(to_tensor(X), to_tensor(Y)), "bmm needs values with three axes"),
         (lambda: to_tensor(DEEP).t(), r"t\(\) needs a matrix"),
         (lambda: app.put_along_axis(to_tensor(X), to_tensor(ALONG), 1.0, 1, "mul"), "reduce must be 'assign' or 'add'"),
+        (lambda: app.diag(to_tensor(DEEP)), "diag needs a vector or a matrix"),
+        (lambda: app.diagonal(to_tensor(1.0)), "diagonal: the size of axis 0 must be known, found shape"),
         (lambda: app.tril(to_tensor(X[0])), "axis -2"),
         (lambda: nn.functional.pad(to_tensor(X), [1]), "1 sizes are not two for each of some of 2 axes"),
         (lambda: nn.functional.maxout(to_tensor(X), 2), "3 channels are no whole number of groups of 2"),

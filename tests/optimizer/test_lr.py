@@ -115,3 +115,9 @@ def test_a_schedule_can_tell_every_rate(capsys: pytest.CaptureFixture[str]):
 def test_mistakes_are_told(make: Any, told: str):
     with pytest.raises(AppError, match=told):
         make()
+
+
+@pytest.mark.parametrize("name", ["OneCycleLR", "CyclicLR", "CosineAnnealingWarmRestarts"])
+def test_schedules_that_left_say_what_to_write_instead(name: str):
+    with pytest.raises(AttributeError, match=f"no longer has '{name}': LambdaDecay"):
+        getattr(lr, name)

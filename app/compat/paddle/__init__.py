@@ -6,19 +6,19 @@ __version__ = "2.6.0"  # the release whose names these are
 
 _MODULES = """
 paddle.tensor app
-    arange assign bernoulli clone empty empty_like eye full full_like linspace logspace meshgrid multinomial normal
+    arange assign bernoulli clone diag empty empty_like eye full full_like linspace logspace meshgrid multinomial normal
     ones ones_like rand randint randint_like randn randperm standard_normal tril triu uniform zeros zeros_like abs acos
-    acosh add add_n asin asinh atan atan2 atanh ceil clip cos cosh divide erf exp expm1 floor floor_divide
-    floor_mod fmax fmin increment lerp log log10 log1p log2 maximum minimum mod multiply
-    nan_to_num neg pow reciprocal remainder round rsqrt scale sigmoid sign sin sinh sqrt square subtract tan
-    tanh trunc allclose bitwise_and bitwise_not bitwise_or bitwise_xor equal greater_equal greater_than
+    acosh add add_n asin asinh atan atan2 atanh ceil clip cos cosh deg2rad divide erf exp expm1 floor floor_divide
+    floor_mod fmax fmin frac increment lerp log log10 log1p log2 logit maximum minimum mod multiply hypot logaddexp
+    nan_to_num neg pow rad2deg reciprocal remainder round rsqrt scale sigmoid sign sin sinh sqrt square subtract tan
+    tanh trunc allclose bitwise_and bitwise_not bitwise_or bitwise_xor equal equal_all greater_equal greater_than
     isclose isfinite isinf isnan less_equal less_than logical_and logical_not logical_or logical_xor not_equal where all
-    amax amin any argmax argmin cumsum logsumexp max mean min norm prod std sum var diff argsort sort topk
-    unique nonzero addmm bmm dot einsum matmul mm outer t broadcast_shape broadcast_tensors
-    broadcast_to cast chunk concat expand expand_as flatten flip gather index_add
-    index_select masked_fill masked_select moveaxis numel put_along_axis rank reshape reverse=flip
-    roll scatter shape slice split squeeze stack swapaxes take_along_axis tile tolist transpose
-    tril_indices triu_indices unbind unflatten unsqueeze unstack view_as get_rng_state set_rng_state
+    amax amin any argmax argmin count_nonzero cumsum logsumexp max mean min norm prod std sum var diff argsort sort topk
+    unique nonzero addmm bmm dist dot einsum inner matmul mm mv outer t trace broadcast_shape broadcast_tensors
+    broadcast_to cast chunk concat diagonal expand expand_as flatten flip gather gather_nd hstack index_add index_sample
+    index_select masked_fill masked_select moveaxis numel put_along_axis rank repeat_interleave reshape reverse=flip
+    roll row_stack scatter shape slice split squeeze stack swapaxes take take_along_axis tile tolist transpose
+    tril_indices triu_indices unbind unflatten unsqueeze unstack view_as vstack get_rng_state set_rng_state
 paddle paddle.tensor *
 paddle app Tensor to_tensor is_tensor seed save load Model summary ParamAttr create_parameter
     grad no_grad enable_grad set_grad_enabled is_grad_enabled

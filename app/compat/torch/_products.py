@@ -10,9 +10,13 @@ from app.compat.torch._table import FUNCTIONS, register, rows
 rows(
     """
     bmm = bmm(input, mat2:y)
+    dist = dist(input, other:y, p)
     dot vdot = dot(input, tensor:y)
+    inner = inner(input, other:y)
     matmul mm = matmul(input, other)
+    mv = mv(input, vec)
     outer ger = outer(input, vec2:y)
+    trace = trace(input)
     """
 )
 

@@ -27,6 +27,7 @@ rows(
     argmax = argmax(input, dim:axis, keepdim)
     argmin = argmin(input, dim:axis, keepdim)
     argsort = argsort(input, dim:axis, descending)
+    count_nonzero = count_nonzero(input, dim:axis)
     diff = diff(input, n, dim:axis, prepend, append)
     logsumexp = logsumexp(input, dim:axis, keepdim)
     """

@@ -17,9 +17,13 @@ rows(
     """
     take_along_dim = take_along_axis(input, indices:index, dim:axis)
     broadcast_to = broadcast_to(input, size:shape)
+    diag = diag(input, diagonal:offset)
+    diagonal = diagonal(input, offset, dim1:axis1, dim2:axis2)
     flatten = flatten(input, start_dim:start_axis, end_dim:stop_axis)
     moveaxis movedim = moveaxis(input, source, destination)
+    repeat_interleave = repeat_interleave(input, repeats, dim:axis)
     roll = roll(input, shifts, dims:axis)
+    take = take(input, index)
     tril = tril(input, diagonal)
     triu = triu(input, diagonal)
     unsqueeze = unsqueeze(input, dim:axis)
@@ -144,6 +148,9 @@ def _joined(tensors: Any) -> list[Any]:
 FUNCTIONS.update(
     cat=lambda tensors, dim=0, *, axis=None: app.concat(_joined(tensors), axis=dim if axis is None else axis),
     stack=lambda tensors, dim=0: app.stack(_joined(tensors), dim),
+    hstack=lambda tensors: app.hstack(_joined(tensors)),
+    vstack=lambda tensors: app.vstack(_joined(tensors)),
+    row_stack=lambda tensors: app.vstack(_joined(tensors)),
     broadcast_tensors=lambda *tensors: tuple(app.broadcast_tensors(list(tensors))),
     broadcast_shapes=lambda *shapes: Size(np.broadcast_shapes(*shapes)),
     meshgrid=lambda *tensors, indexing="ij": tuple(app.meshgrid(*tensors, indexing=indexing)),

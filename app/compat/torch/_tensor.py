@@ -23,6 +23,7 @@ from app.compat.torch._printing import tensor_text
 from app.compat.torch._size import Size, sizes
 from app.compat.torch._table import METHODS
 from app.errors import OperatorError
+from app.ops.gone import INSTEAD, without
 from app.ops.methods import ValueMethods
 from app.tensor import Tensor as FrameworkTensor
 from app.tensor import backward
@@ -268,6 +269,8 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
 
 
 def _about(name: str) -> str:
+    if name in INSTEAD:
+        return without("torch.Tensor", name)
     found = get_close_matches(name, [known for known in dir(Tensor) if known[0] != "_"])
     closest = f"; closest: {', '.join(found)}" if found else ""
     return f"torch.Tensor has no {name!r} in this façade{closest}"

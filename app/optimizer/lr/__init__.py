@@ -1,5 +1,8 @@
 """Schedules of the learning rate. `step()` advances one, usually once an epoch."""
 
+from typing import NoReturn
+
+from app.ops.gone import without
 from app.optimizer.lr.decays import (
     CosineAnnealingDecay,
     ExponentialDecay,
@@ -39,3 +42,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(without(__name__, name))

@@ -27,7 +27,7 @@ torch.rsqrt({0}*{0}+1) {0}.double() {0}.float() {0}.to(torch.float64) {0}.to(dty
 torch.full_like({0},0.3)*{0} torch.rand_like({0})*0+{0} {0}.new_zeros({0}.shape)+{0} {0}.new_ones(1)*{0}
 {0}.addcmul({0},{0},value=0.5) {0}.lerp({0}*2,0.25) {0}.nan_to_num() {0}.masked_fill({0}>0.2,0.5)
 torch.where({0}>0,{0},{0}*0.1) torch.where({0}>0,{0},0.0) {0}.fmod(0.7) {0}.remainder(0.7)
-F.dropout({0},0.5,training=False) ({0}*1).requires_grad_()+{0} {0}.type_as({0}) {0}.cpu()
+F.dropout({0},0.5,training=False) ({0}*1).requires_grad_()+{0} {0}.type_as({0}) {0}.cpu() {0}.logit(eps=0.1)
 {0}.div(2,rounding_mode='floor') {0}.sub(1,alpha=2) torch.add({0},{0},alpha=0.5) {0}.mul(1.5) {0}.true_divide(4)
 torch.nan_to_num({0}) {0}.isnan().float()+{0} ({0}==0).float() {0}.gt(0).float() {0}.ne(0).int()+{0} {0}.abs().log2()
 {0}*torch.tensor(2.0) {0}+torch.tensor([0.5]) {0}+{0}.numel() {0}*{0}.dim() {0}+{0}.size(-1) {0}*{0}.shape[0]
@@ -39,9 +39,9 @@ BINARY = _forms("""
 {0}@{1}.t() torch.max({0},{1}) {0}.fmin({1}) {0}.lerp({1},0.3) torch.lt({0},{1}).float() {0}.eq({1}).float()+{0}
 {0}.expand_as({1}) {0}.view_as({1}) {0}.to({1}) torch.outer({0}.flatten(),{1}.flatten()) torch.matmul({0},{1})
 F.mse_loss({0},{1}) {0}.masked_fill({1}>0,0.25) torch.cat([{0},{1}]) torch.cat(({0},{1}),dim=-1)
-torch.stack([{0},{1}],1) torch.einsum('ij,kj->ik',{0},{1}) torch.bmm({0},{1}) {0}.mm({1})
-torch.broadcast_tensors({0},{1})[0] {0}.copy_({1}) F.l1_loss({0},{1},reduction='none')
-F.smooth_l1_loss({0},{1}) torch.allclose
+torch.stack([{0},{1}],1) torch.hypot({0},{1}) torch.einsum('ij,kj->ik',{0},{1}) torch.bmm({0},{1}) {0}.mm({1})
+torch.dist({0},{1}) torch.broadcast_tensors({0},{1})[0] {0}.copy_({1}) F.l1_loss({0},{1},reduction='none')
+F.smooth_l1_loss({0},{1}) torch.vstack([{0},{1}]) torch.allclose
 """)
 ALONG = _forms("""
 {0}.sum({1}) {0}.mean(dim={1}) torch.sum({0},dim={1},keepdim=True) {0}.max({1}).values {0}.max({1})[0]
@@ -53,8 +53,8 @@ ALONG = _forms("""
 torch.stack([{0},{0}*2],dim={1}) torch.cat([{0},{0}],{1}) {0}.index_select({1},torch.tensor([0,0])) {0}.norm(dim={1})
 {0}.amax({1}) {0}.amin({1},keepdim=True) {0}.prod({1}) {0}.any({1}).float() {0}.bool().all({1}) {0}.movedim({1},0)
 {0}.diff(dim={1}) {0}.transpose({1},0) torch.swapaxes({0},{1},-1) {0}.gather({1},{0}.argsort({1}))
-F.normalize({0},dim={1}) torch.tensor_split({0},2,{1})[0]
-{0}.index_fill({1},torch.tensor([0]),0.5) {0}.take_along_dim({0}.argmin({1},keepdim=True),{1})
+{0}.repeat_interleave(2,dim={1}) F.normalize({0},dim={1}) torch.tensor_split({0},2,{1})[0]
+{0}.index_fill({1},torch.tensor([0]),0.5) {0}.take_along_dim({0}.argmin({1},keepdim=True),{1}) {0}.count_nonzero({1})
 torch.index_select({0},{1},{0}.argmax({1}).flatten()[:1]) {0}.scatter({1},{0}.argmax({1},keepdim=True),0.7)
 {0}.index_add({1},torch.tensor([0]),{0}.narrow({1},0,1)) {0}.nansum({1})
 """)
@@ -63,9 +63,9 @@ SHAPE = _forms("""
 {0}.view({0}.shape[0],-1) {0}.flatten() {0}.flatten(0,1) {0}.reshape(-1,1) {0}.reshape((1,-1))
 torch.reshape({0},(-1,)) {0}.ravel() {0}.unsqueeze(0) {0}.squeeze() {0}[0] {0}[-1] {0}[:,0] {0}[1:] {0}[...,0]
 {0}[None] {0}[:,None] {0}[::2] {0}[torch.tensor([1,0])] {0}[[0,1]] {0}[{0}>0].sum() {0}.expand(2,-1,-1)
-{0}.repeat(2,1) {0}.tile((2,)) torch.flip({0},[0]) {0}.fliplr() {0}.roll(1) {0}.triu() {0}.tril(-1)
-{0}.sum() {0}.mean() {0}.max() {0}.min() {0}.std() {0}.var(unbiased=False) {0}.norm() {0}.prod()
-{0}.argmax() {0}.unflatten(0,(1,-1)) {0}.swapdims(0,1) {0}.numel()*{0}
+{0}.repeat(2,1) {0}.tile((2,)) torch.flip({0},[0]) {0}.fliplr() {0}.roll(1) {0}.triu() {0}.tril(-1) {0}.diagonal()
+torch.diag({0}) {0}.sum() {0}.mean() {0}.max() {0}.min() {0}.std() {0}.var(unbiased=False) {0}.norm() {0}.prod()
+{0}.argmax() {0}.trace() {0}.unflatten(0,(1,-1)) {0}.swapdims(0,1) {0}.take(torch.tensor([0,1])) {0}.numel()*{0}
 torch.squeeze({0}) {0}.view({0}.size()) {0}.broadcast_to(2,*{0}.shape) {0}.masked_select({0}>0).sum()
 {0}.nonzero().float().sum() {0}.unique().sum() {0}.sum(dim=(0,1)) {0}.mean((0,1),keepdim=True) {0}.median()
 torch.linalg.norm({0}) torch.linalg.vector_norm({0}) F.linear({0},w) {0}@w.t() F.layer_norm({0},{0}.shape[-1:])
