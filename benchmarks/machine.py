@@ -13,7 +13,7 @@ from importlib import metadata
 from app.run import machine
 from benchmarks.process import environment
 
-PACKAGES = ("numpy", "numba", "scipy", "torch", "jax", "paddlepaddle", "scikit-learn", "pytensor")
+PACKAGES = ("numpy", "numba", "scipy", "torch", "jax", "paddlepaddle")
 
 
 def describe() -> dict[str, object]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,28 @@ def compile_seconds(point: dict[str, Any]) -> float | None:
 
 def _number(value: float | None, part: str = "") -> str:
     return "-" if value is None else f"{part}{value:.4f}" if value < 1 else f"{part}{value:.2f}"
+
+
+def bars(rows: Sequence[dict[str, Any]]) -> str:
+    """Seconds per epoch as a picture in SVG: a bar for each contender, with colours for dark pages."""
+    good = sorted((row for row in rows if not row["problem"]), key=lambda row: row["best"])
+    high, left, wide = 22, 400, 330
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 {high * len(good) + 30}" font-family="sans-serif"'
+        ' font-size="12"><style>text { fill: #1f2937 } .ours { fill: #c2410c } .floor { fill: #9ca3af }'
+        " .other { fill: #64748b } @media (prefers-color-scheme: dark) { text { fill: #e4e8ee } }</style>"
+    ]
+    for number, row in enumerate(good):
+        kind = "ours" if row["name"].startswith("ours") else "floor" if row["name"] == FLOOR else "other"
+        y, width = high * number, wide * row["best"] / good[-1]["best"]
+        title = escape(re.sub(r"\*\*", "", row["title"]))
+        parts.append(f'<text x="{left - 6}" y="{y + 15}" text-anchor="end">{title}</text>')
+        parts.append(f'<rect class="{kind}" x="{left}" y="{y + 3}" width="{width:.1f}" height="{high - 6}"/>')
+        parts.append(f'<text x="{left + width + 5:.1f}" y="{y + 15}">{row["best"]:.3f}</text>')
+    parts.append(
+        f'<text x="{left}" y="{high * len(good) + 18}">seconds per epoch (best of eight after the first)</text>'
+    )
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def machine_text(machine: dict[str, Any], sample: bool) -> str:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print the tables, and write them, the raw figures and the plots."""
+"""`python -m benchmarks`: measure, print the tables, and write them, the raw figures and the chart."""
 
 from __future__ import annotations
 
@@ -101,17 +101,6 @@ def write(results: dict[str, Any]) -> None:
         texts["benchmarks: growth"] = f"{about}\n\n{report.growth_table(part['points'], growth.CONTENDERS)}"
     for mark, text in texts.items():
         report.replace_between(PAGE, mark, text)
-    _draw(results)
-    print("\nWritten:", ", ".join(str(path.relative_to(ROOT)) for path in [RESULTS, PAGE]))
-
-
-def _draw(results: dict[str, Any]) -> None:
-    try:
-        from benchmarks import plots
-    except ModuleNotFoundError as error:
-        print(f"\nThe plots stay as they are: missing: {error.name}")
-        return
     if part := results.get("contenders"):
-        plots.bars(part["rows"], PAGE.with_suffix(".svg"))
-    if part := results.get("growth"):
-        plots.growth(part["points"], growth.CONTENDERS, PAGE.with_name("growth.svg"))
+        PAGE.with_suffix(".svg").write_text(report.bars(part["rows"]), encoding="utf-8")
+    print("\nWritten:", ", ".join(str(path.relative_to(ROOT)) for path in [RESULTS, PAGE]))

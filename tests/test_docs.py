@@ -101,7 +101,7 @@ INDEX = re.findall(r"^\d+\. \[.+?\]\((.+?)\)", (ROOT / "docs" / "index.md").read
 NEXT = [*zip(["index.md", *INDEX], [*INDEX, "../CONTRIBUTING.md"], strict=True)]
 
 
-@pytest.mark.parametrize("name", ["benchmarks.svg", "growth.svg", "program.svg"])
+@pytest.mark.parametrize("name", ["benchmarks.svg", "program.svg"])
 def test_a_chart_has_colours_for_dark_pages(name: str):
     assert "prefers-color-scheme: dark" in (ROOT / "docs" / name).read_text(encoding="utf-8")
 
