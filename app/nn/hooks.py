@@ -70,9 +70,9 @@ def _called(hook: Callable[..., Any], *given: Any) -> Any:
 
 
 class BackwardHook:
-    """Calls `hook(layer, gradients of the inputs, gradients of the outputs)` once a backward pass has passed a layer.
+    """Calls `hook(layer, input_gradients, output_gradients)` when a backward pass has computed both.
 
-    What the hook returns replaces the gradients of the inputs. Tensors alone count, not what is in lists.
+    What the hook returns replaces the gradients of the inputs. Tensors inside lists are not counted as inputs.
     """
 
     def __init__(self, hook: Callable[..., Any]):
@@ -80,7 +80,7 @@ class BackwardHook:
         self._calls: list[_CallOfLayer] = []
 
     def before(self, layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Mark where gradients leave the layer."""
+        """Pass the inputs through an identity whose backward receives their gradients."""
         call = _CallOfLayer(self._hook, layer)
         self._calls.append(call)
         places = [place for place, value in enumerate(inputs) if isinstance(value, Tensor)]
@@ -92,7 +92,7 @@ class BackwardHook:
         return tuple(marked.get(place, value) for place, value in enumerate(inputs))
 
     def after(self, layer: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Mark where gradients come into the layer."""
+        """Pass the outputs through an identity whose backward receives their gradients."""
         call, listed = self._calls.pop(), output if isinstance(output, (tuple, list)) else (output,)
         if not all(isinstance(value, Tensor) for value in listed):
             return None
@@ -101,7 +101,7 @@ class BackwardHook:
 
 
 class _CallOfLayer:
-    """One call of a layer: what its hook is given is known at two places of the backward pass."""
+    """The gradients of one call of a layer, which become known at two points of the backward pass."""
 
     inputs: int
     ends: bool
@@ -117,7 +117,7 @@ class _CallOfLayer:
 
 
 class _Leaving(Function):
-    """Hands values on; backward has the gradients of a layer's inputs."""
+    """The identity around a layer's inputs."""
 
     @staticmethod
     def forward(ctx: Any, call: _CallOfLayer, *values: Any) -> Any:
@@ -131,7 +131,7 @@ class _Leaving(Function):
 
 
 class _Entering(Function):
-    """Hands values on; backward has the gradients of a layer's outputs."""
+    """The identity around a layer's outputs."""
 
     @staticmethod
     def forward(ctx: Any, call: _CallOfLayer, *values: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The two files of a saved model: what it computes, as JSON that can be read, and its weights, as safetensors.
+"""The two files of a saved model: its Programs as readable JSON, and its weights as safetensors.
 
-The last line of the JSON is a checksum of all lines before it, and one of these has the checksum of the weights: what
-is read is what was written, and both belong together.
+The JSON contains the checksum of the weights and, in its last line, a checksum of itself. So damage and mixed-up files
+are found.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from app.graph.serialise import DAMAGE_ERRORS, program_from_data, program_to_dat
 FORMAT, VERSION = "opsmith.model", 1
 MODEL, WEIGHTS = ".json", ".safetensors"
 LARGEST = 1 << 28
-"""Bytes of the JSON of a model that is read: a thousand times what a large network takes."""
+"""The maximum size of the JSON in bytes, a thousand times that of a large network."""
 _LAST = ',\n "sha256": "'
 
 
 @dataclass
 class SavedModel:
-    """A network for use: what it computes, from what, and the values that it keeps."""
+    """A network for inference: its Program, its inputs and outputs, and the values of its variables."""
 
     program: Program
     inputs: list[str]
     outputs: list[str]
     values: dict[str, np.ndarray]
-    """For each variable that persists, its value."""
+    """The value of each persistable variable."""
     training: Program | None = None
-    """What it computes in training, where that was told."""
+    """The Program in training mode, if there is one."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """What else is to be known of it, as JSON can hold it."""
+    """Other information, as JSON values."""
 
 
 def paths_of(prefix: Any) -> tuple[Path, Path]:
-    """The files of a model, by what their names have in common, or by that of the first."""
+    """The files of a model, by their common prefix or by the name of the JSON file."""
     text = str(prefix).removesuffix(MODEL)
     return Path(text + MODEL), Path(text + WEIGHTS)
 
@@ -53,13 +53,13 @@ def paths_of(prefix: Any) -> tuple[Path, Path]:
 
 
 def write_model(prefix: Any, model: SavedModel) -> None:
-    """Write the files of a model; those that are there are replaced once the new ones are whole."""
+    """Write the files of a model; existing ones are replaced once the new ones are complete."""
     from safetensors.numpy import save as pack  # imported late: few programs save
 
     path, weights_path = paths_of(prefix)
     kept = {v.name for program in _programs(model).values() for v in program.list_vars() if v.persistable}
     arrays = {name: np.array(value, order="C") for name, value in model.values.items() if name in kept}
-    weights = pack(arrays, {"format": "opsmith.weights"})  # one word alone: more have no fixed order
+    weights = pack(arrays, {"format": "opsmith.weights"})  # one entry: the library orders several at random
     table = OperatorTable()
     programs = {name: program_to_data(program, table.number_of) for name, program in _programs(model).items()}
     data = {
@@ -87,11 +87,11 @@ def _checksum(content: bytes) -> str:
 
 _WIDTH = 150
 _ROW = 5
-"""How deep in the data an operator or a variable stands: it has a line of its own."""
+"""The nesting depth of operators and variables, which are written on one line each."""
 
 
 def _lines(value: Any, depth: int = 0) -> str:
-    """Data as JSON: on one line what is short or a row, else each item on a line."""
+    """Format data as JSON: short values and rows on one line, others with each item on its own line."""
     line = json.dumps(value, allow_nan=False)
     if not (isinstance(value, (dict, list)) and value) or (depth and (len(line) <= _WIDTH or depth >= _ROW)):
         return line
@@ -108,7 +108,7 @@ def _lines(value: Any, depth: int = 0) -> str:
 def read_model(
     prefix: Any, custom_ops: Any = (), accept_changed: Collection[str] = (), how: str = "load_inference_model"
 ) -> SavedModel:
-    """The model that was written so. `how` is the call that reads it, for errors to show."""
+    """Read a model that `write_model` wrote. `how` is the public function that reads it, for error messages."""
     path, weights_path = paths_of(prefix)
     data = _checked(path, _content(path, weights_path))
     weights = _content(weights_path, path)
@@ -133,16 +133,14 @@ def _content(path: Path, partner: Path) -> bytes:
     try:
         return read_file(path, LARGEST if path.suffix == MODEL else None)
     except FileNotFoundError:
-        reason = f"{partner} is there, and useless without it" if partner.exists() else "nor is there its partner"
-        raise MissingFileError(
-            f"there is no file {path}; {reason} {'' if partner.exists() else partner}".strip()
-        ) from None
+        reason = f"{partner} is useless without it" if partner.exists() else f"{partner} does not exist either"
+        raise MissingFileError(f"there is no file {path}; {reason}") from None
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _checked(path: Path, content: bytes) -> dict[str, Any]:
-    """The data of a file, which is whole, of this kind, and of a version that is known."""
+    """The data of a file, after its format, version and checksum were verified."""
     try:
         data = json.loads(content.decode("utf-8"))
         kind, version = data["format"], data["version"]
@@ -162,7 +160,7 @@ def _checked(path: Path, content: bytes) -> dict[str, Any]:
         )
     body, _, last = content.rpartition(_LAST.encode())
     if last != f'{_checksum(body)}"\n}}\n'.encode():
-        raise FileError(f"{path} is damaged: its checksum differs from what it holds")
+        raise FileError(f"{path} is damaged: its checksum does not match its content")
     found: dict[str, Any] = data
     return found
 
@@ -174,7 +172,7 @@ def _values(weights: bytes, path: Path, programs: Sequence[Program]) -> dict[str
     try:
         values: Mapping[str, np.ndarray] = unpack(weights)
     except (SafetensorError, *DAMAGE_ERRORS) as error:
-        raise FileError(f"{path} is no file of weights: {error}") from error
+        raise FileError(f"{path} is not a file of weights: {error}") from error
     for variable in (v for program in programs for v in program.list_vars() if v.persistable):
         if variable.name not in values:
             raise FileError(f"{path} has no value for {variable.name}; it has {', '.join(values) or 'none'}")

@@ -33,11 +33,10 @@ def fc(
     activation: str | Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """A fully connected layer: `activation(x @ w + b)`; of several inputs, each with its own weight, the sum.
+    """A fully connected layer: `activation(x @ w + b)`.
 
-    A list of `weight_attr` has one for each input.
-
-    Axes of the input after the first `num_flatten_dims` are made one.
+    A list of inputs is multiplied by one weight each and summed; `weight_attr` may then be a list, too. The axes of an
+    input after the first `num_flatten_dims` are flattened.
     """
     scope = name or names.generate("fc")
     with static_mode():
@@ -70,7 +69,7 @@ def conv2d(
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Any:
-    """A convolution of images with a weight and a bias of its own, and an activation. `use_cudnn` has no effect."""
+    """A convolution that creates its weight and bias, followed by an activation. `use_cudnn` has no effect."""
     with static_mode():
         if len(input.shape) != 4 or input.shape[1] == UNKNOWN:
             wanted = "[images, channels, height, width] with a known number of channels"
@@ -99,7 +98,7 @@ def batch_norm(
     do_model_average_for_mean_and_var: bool = True,
     use_global_stats: bool = False,
 ) -> Any:
-    """Batch normalisation with parameters of its own, and an activation.
+    """Batch normalisation that creates its parameters, followed by an activation.
 
     With `is_test` or `use_global_stats` the running mean and variance are used. `in_place` and
     `do_model_average_for_mean_and_var` have no effect.
@@ -117,7 +116,7 @@ def batch_norm(
 
 
 def activated(out: Any, activation: str | Callable[..., Any] | None) -> Any:
-    """A value after the activation of a name, or after a function; without one, itself."""
+    """Apply an activation, given by name or as a function; None returns the value itself."""
     if activation is None:
         return out
     return functional.softmax(out) if activation == "softmax" else make_operator(activation)(out)

@@ -122,7 +122,7 @@ def test_a_file_that_was_cut_is_told(prefix: str, which: int, place: float):
 def test_a_file_that_is_absent_is_told_with_its_partner(prefix: str, which: int):
     files(prefix)[which].unlink()
     other = files(prefix)[1 - which].name
-    with pytest.raises(MissingFileError, match=rf"there is no file .*; .*{other} is there, and useless without it"):
+    with pytest.raises(MissingFileError, match=rf"there is no file .*; .*{other} is useless without it"):
         result(prefix)
 
 

@@ -208,7 +208,7 @@ def test_networks_for_something_else_are_refused(tmp_path: Path, picture: Path, 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("nothing", "there is no file .*nothing.json; nor is there its partner"),
+        ("nothing", "there is no file .*nothing.json; .* does not exist either"),
         ("nothing.onnx", "there is no file .*nothing.onnx"),
         ("", r"has no model.json: no (run|network) was kept there"),
         ("text.onnx", "text.onnx cannot be opened by ONNX Runtime: "),

@@ -59,7 +59,7 @@ def max_pool2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Any:
-    """The greatest number of each window of the images; windows are side by side unless a stride is given."""
+    """The maximum of each window of the images. `stride` is by default the size of the windows."""
     check_format("max_pool2d", data_format)
     _refuse_mask("max_pool2d", return_mask)
     return pooling.max_pool2d(x, **_windows("max_pool2d", kernel_size, stride, padding, ceil_mode))
@@ -76,7 +76,7 @@ def avg_pool2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Any:
-    """The mean of each window of the images, without the padding or, unless `exclusive`, with its zeros."""
+    """The mean of each window of the images; with `exclusive`, the padding does not count."""
     check_format("avg_pool2d", data_format)
     settings = _windows("avg_pool2d", kernel_size, stride, padding, ceil_mode)
     if divisor_override is not None:
@@ -88,13 +88,13 @@ def avg_pool2d(
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Any, data_format: str = "NCHW", name: str | None = None) -> Any:
-    """The means of as many parts of the images as `output_size` says; None keeps the height or the width."""
+    """The means of windows chosen so that the output has `output_size`; None keeps the height or the width."""
     check_format("adaptive_avg_pool2d", data_format)
     return pooling.avg_pool2d(x, **_parts("adaptive_avg_pool2d", x, output_size))
 
 
 def adaptive_max_pool2d(x: Any, output_size: Any, return_mask: bool = False, name: str | None = None) -> Any:
-    """The greatest numbers of as many parts of the images as `output_size` says; None keeps the height or the width."""
+    """The maxima of windows chosen so that the output has `output_size`; None keeps the height or the width."""
     _refuse_mask("adaptive_max_pool2d", return_mask)
     return pooling.max_pool2d(x, **_parts("adaptive_max_pool2d", x, output_size))
 
