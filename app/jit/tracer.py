@@ -88,9 +88,8 @@ class Findings:
         """Placeholders for variables without a value before the loop, by position."""
         self.tensors: list[tuple[TracedVariable, Kind]] = []
         """The traced Tensors that an iteration changes in place."""
-        self.form: Literal["", "operator", "peeled"] = ""
-        """How a `for` with a `break` that depends on a Tensor is traced: as an operator, or with the first iteration
-        before it, if the variables can be carried only after that iteration."""
+        self.by_operator = False
+        """Whether a `for` over a range is an operator, because a Tensor decides about its `break`."""
         self._inside: dict[tuple[str, int], Findings] = {}
         self._met: Counter[str] = Counter()
 

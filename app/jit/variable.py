@@ -18,13 +18,13 @@ from app.tensor.inplace import ChangesInPlace
 from app.tensor.modes import modes
 
 CHOOSE = (
-    "Python asks whether it is true here, in code that was not converted: code without readable source (a lambda, "
-    "the prompt, exec), a library, or a statement of an unusual form. Write it as an `if` or `while` of a function "
-    "in a file, or with app.static.nn.cond, app.static.nn.while_loop or app.where"
+    "Python needs its truth value here, in code that is not converted. Write `a < b and b < c` instead of `a < b < c`, "
+    "app.maximum instead of max, and app.where or an `if` of a function in a file instead of a condition in a lambda, "
+    "at the prompt, in exec or in a library"
 )
 NUMBER = (
-    "Python asks for its number here, which is not known while the function is traced: compute with the Tensor "
-    "itself, or do this outside of the function"
+    "Python needs its number here, which is not known while the function is traced. Compute with the Tensor itself "
+    "(`if x > 1`, not `if x.item() > 1`), or do this outside of the function"
 )
 EAGER_ONLY = "Only Tensors outside of a traced function have {name!r}: use it before or after the function"
 

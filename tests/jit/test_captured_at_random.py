@@ -91,7 +91,7 @@ class Writer:
     def condition(self):
         plain = f"{self.value()}.sum() > {self.random.uniform(-1, 1):.2f}"
         kinds = [plain, f"{plain} and {self.value()}.max() < 0.8", f"absent is None or {plain}", f"not {plain}"]
-        return self.random.choice([*kinds, f"{self.value()}.mean().numpy() < 0.1 or {plain}"])
+        return self.random.choice([*kinds, f"{self.value()}.mean() < 0.1 or {plain}"])
 
     def write(self, indent, text):
         self.lines.append("    " * indent + text)

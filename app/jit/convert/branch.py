@@ -16,7 +16,7 @@ from app.graph.control import Traced, append_cond
 from app.graph.program import Block
 from app.jit.convert.build import expression, name, statements
 from app.jit.convert.leaving import VALUE, is_flag
-from app.jit.convert.logic import cannot_wait, with_numbers
+from app.jit.convert.logic import cannot_wait
 from app.jit.convert.names import Changes
 from app.jit.convert.state import (
     NUMBERS,
@@ -45,7 +45,6 @@ from app.static.structure import Structure
 
 def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
     """The branches as functions, given to `_jit.if_`."""
-    node.test = with_numbers(node.test)
     changes = rewriter.scope.changes([*node.body, *node.orelse])
     test, body, orelse = rewriter.visit(node.test), rewriter.block(node.body), rewriter.block(node.orelse)
     line = str(node.lineno)
@@ -66,7 +65,6 @@ def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
 
 def rewrite_choice(rewriter: Any, node: ast.IfExp) -> ast.expr:
     """`a if test else b` as `_jit.choose(test, lambda: a, lambda: b)`."""
-    node.test = with_numbers(node.test)
     rewriter.generic_visit(node)
     if cannot_wait(node.body, node.orelse):
         return node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any
 
 
@@ -34,11 +33,6 @@ def name(text: str, at: ast.AST, store: bool = False) -> Any:
         if hasattr(inner, "lineno"):
             ast.copy_location(inner, at)
     return node
-
-
-def again(nodes: list[Any]) -> list[Any]:
-    """Copy source that is used in two places."""
-    return copy.deepcopy(nodes)
 
 
 class _Filler(ast.NodeTransformer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,21 +11,11 @@ from app.graph.control import Traced, append_cond, traced
 from app.graph.passes.rewrite import is_pure
 from app.graph.program import Block, Operator
 from app.jit.convert.build import expression, statements
-from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, one_element, tracer
+from app.jit.convert.state import as_condition, as_truth, as_variable, is_value, tracer
 from app.ops.definition import REGISTRY
 from app.ops.lowering import Alias, Constant, Elementwise, Reduction
 from app.ops.spec import UNKNOWN
 from app.reading import place_of
-
-COMPARISONS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
-    ast.Eq: ("==", operator.eq),
-    ast.NotEq: ("!=", operator.ne),
-}
-_MEANT = dict(COMPARISONS.values())
 
 
 def cannot_wait(*nodes: ast.AST) -> bool:
@@ -36,24 +25,6 @@ def cannot_wait(*nodes: ast.AST) -> bool:
 
 
 # Rewriting
-
-
-class _Numbers(ast.NodeTransformer):
-    """In a condition, `x.numpy()` and `x.item()` stand for the Tensor itself: its truth value is all that is asked."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        asks = isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "item")
-        if not asks or node.args or node.keywords:
-            return node
-        assert isinstance(node.func, ast.Attribute)
-        method = ast.copy_location(ast.Constant(node.func.attr), node)
-        return expression("_jit.numbers(x, method)", node, x=node.func.value, method=method)
-
-
-def with_numbers(test: ast.expr) -> ast.expr:
-    """A condition in which numbers of Tensors may be asked for."""
-    return _Numbers().visit(test)
 
 
 def rewrite_and_or(rewriter: Any, node: ast.BoolOp) -> ast.expr:
@@ -72,33 +43,14 @@ def rewrite_not(rewriter: Any, node: ast.UnaryOp) -> ast.expr:
     return expression("_jit.not_(a)", node, a=node.operand) if isinstance(node.op, ast.Not) else node
 
 
-def rewrite_chain(rewriter: Any, node: ast.Compare) -> ast.expr:
-    """`a < b < c` as `_jit.chain(a, ('<', '<'), lambda: b, lambda: c)`."""
-    rewriter.generic_visit(node)
-    if len(node.ops) == 1 or not all(type(op) in COMPARISONS for op in node.ops) or cannot_wait(node):
-        return node
-    call: Any = expression("_jit.chain(a)", node, a=node.left)
-    call.args.append(expression(repr(tuple(COMPARISONS[type(op)][0] for op in node.ops)), node))
-    call.args += [expression("lambda: value", value, value=value) for value in node.comparators]
-    return call
-
-
 def rewrite_assert(rewriter: Any, node: ast.Assert) -> list[ast.stmt]:
     """`assert a, b` as `_jit.assert_(a, lambda: b)`."""
-    node.test = with_numbers(node.test)
     rewriter.generic_visit(node)
     message = node.msg or ast.copy_location(ast.Constant(None), node)
     return statements("_jit.assert_(test, lambda: message)", node, test=node.test, message=message)
 
 
 # Meaning
-
-
-def numbers(value: Any, method: str) -> Any:
-    """What `value.numpy()`, or `value.item()`, is in a condition."""
-    if not is_value(value):
-        return getattr(value, method)()
-    return one_element(value, "item()") if method == "item" else tracer().value(value)
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
@@ -176,22 +128,6 @@ def _move_up(block: Block) -> None:
 def not_(value: Any) -> Any:
     """Python's `not`, or the operator."""
     return REGISTRY["logical_not"](as_truth(value)) if is_value(value) else not value
-
-
-def chain(first: Any, operators: Sequence[str], *others: Callable[[], Any]) -> Any:
-    """`a < b < c`, in which each value is computed once."""
-    left = [first]
-
-    def link(sign: str, other: Callable[[], Any]) -> Callable[[], Any]:
-        def compare() -> Any:
-            right = other()
-            result = _MEANT[sign](left[0], right)
-            left[0] = right
-            return result
-
-        return compare
-
-    return and_(*[link(sign, other) for sign, other in zip(operators, others, strict=True)])
 
 
 def assert_(test: Any, message: Callable[[], Any]) -> None:

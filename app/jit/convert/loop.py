@@ -14,7 +14,7 @@ from app.errors import ProgramError
 from app.graph.variable import Variable
 from app.jit.convert.branch import if_, state_of, words
 from app.jit.convert.build import expression, statements
-from app.jit.convert.logic import and_, not_, with_numbers
+from app.jit.convert.logic import and_, not_
 from app.jit.convert.state import (
     NUMBERS,
     State,
@@ -44,7 +44,6 @@ from app.static.structure import Structure
 
 def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
     """Condition and body as functions, given to `_jit.while_`."""
-    node.test = with_numbers(node.test)
     changes, needed = rewriter.scope.changes([node.test, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
     if hasattr(node, "stop"):
@@ -156,12 +155,8 @@ def _range_with_break(items: range, body: Any, state: State, needed: Sequence[st
     """
     around = tracer().findings
     found = around.of(place_of(body))
-    if found.form == "operator":
-        try:
-            _count(TensorRange(items.start, items.stop, items.step), body, state, needed, stop, found=found)
-        except ProgramError:
-            found.form = "peeled"
-            raise Again from None
+    if found.by_operator:
+        _count(TensorRange(items.start, items.stop, items.step), body, state, needed, stop, found=found)
         return
     for place, item in enumerate(items):
         if place == 0:
@@ -173,8 +168,8 @@ def _range_with_break(items: range, body: Any, state: State, needed: Sequence[st
             tracer().findings = around
         stopped = stop()
         if is_value(stopped):
-            if place == 0 and not found.form:
-                found.form = "operator"
+            if place == 0:
+                found.by_operator = True
                 raise Again
             rest = items[place + 1 :]
             if len(rest):

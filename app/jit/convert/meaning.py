@@ -10,7 +10,7 @@ from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleT
 from typing import Any
 
 from app.jit.convert.branch import NOTHING, choose, if_
-from app.jit.convert.logic import and_, assert_, chain, not_, numbers, or_
+from app.jit.convert.logic import and_, assert_, not_, or_
 from app.jit.convert.loop import for_, while_
 from app.jit.convert.python_functions import OF_PYTHON
 from app.jit.convert.source import with_meaning
@@ -103,12 +103,10 @@ _JIT = SimpleNamespace(
     and_=and_,
     assert_=assert_,
     call=call,
-    chain=chain,
     choose=choose,
     for_=for_,
     if_=if_,
     not_=not_,
-    numbers=numbers,
     or_=or_,
     shape=shape,
     while_=while_,

@@ -91,13 +91,13 @@ def within(function: ast.AST) -> Iterable[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
-def contains(nodes: Iterable[ast.AST], kinds: tuple[type, ...], stop: tuple[type, ...] = ()) -> bool:
-    """Whether a statement of one of the kinds stands here, outside of inner functions and of what `stop` lists."""
+def contains(nodes: Iterable[ast.AST], kinds: tuple[type, ...]) -> bool:
+    """Whether a statement of one of the kinds stands here, outside of inner functions."""
     for node in nodes:
         if isinstance(node, kinds):
             return True
-        if isinstance(node, (*INNER, ast.Lambda, *stop)):
+        if isinstance(node, (*INNER, ast.Lambda)):
             continue
-        if contains(ast.iter_child_nodes(node), kinds, stop):
+        if contains(ast.iter_child_nodes(node), kinds):
             return True
     return False

@@ -1,18 +1,19 @@
-"""What Python's own functions do with Tensors in converted code: they append operators, where Python wants numbers."""
+"""The operators that stand for Python's own functions on Tensors, such as `range` and `print`, in converted code."""
 
 from __future__ import annotations
 
 import builtins
-import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from app.custom.py_func import py_func
+from app.errors import ProgramError
 from app.jit.convert.loop import TensorRange
 from app.jit.convert.state import is_value, one_element, tracer
 from app.jit.variable import TracedVariable
-from app.ops.definition import REGISTRY
-from app.ops.dtype import get_default_dtype
+from app.ops.dtype import get_default_dtype, is_float
 from app.tensor import Tensor
 
 
@@ -24,28 +25,34 @@ def _isinstance(value: Any, kinds: Any) -> bool:
     return isinstance(value, kinds) or (isinstance(value, TracedVariable) and issubclass(value.stands_for, kinds))
 
 
-def _cast(kind: type, dtype: str) -> Callable[..., Any]:
-    """A number of a Tensor: its one element, through which no gradient flows, as none flows through Python's number."""
+def _float(*args: Any) -> Any:
+    if len(args) != 1 or not is_value(args[0]):
+        return float(*args)
+    number = one_element(args[0], "float()").detach()
+    if is_float(number.dtype):
+        return number
+    kind = get_default_dtype()
+    if not np.can_cast(number.dtype, kind):
+        raise ProgramError(
+            f"float() of an {number.dtype} value would lose digits of large numbers in a traced function; "
+            f"write .astype('float64'), or .astype('{kind}') if the numbers are small"
+        )
+    return number.astype(kind)
+
+
+def _to_type(kind: type, dtype: str) -> Callable[..., Any]:
+    """`int` or `bool`: of a Tensor, its one element. No gradient flows through it, as through Python's number."""
 
     def make(*args: Any) -> Any:
         if len(args) == 1 and is_value(args[0]):
-            return one_element(args[0], f"{kind.__name__}()").astype(dtype or get_default_dtype()).detach()
+            return one_element(args[0], f"{kind.__name__}()").astype(dtype).detach()
         return kind(*args)
 
     return make
 
 
-def _extreme(kind: Callable[..., Any], operator: str) -> Callable[..., Any]:
-    def choose(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > 1 and any(map(is_value, args)) and not kwargs:
-            return functools.reduce(REGISTRY[operator], args)
-        return kind(*args, **kwargs)
-
-    return choose
-
-
 def _print(*args: Any, **kwargs: Any) -> None:
-    """`print` where there are Tensors: whenever the function runs."""
+    """`print`. With Tensors among its arguments it prints whenever the function runs."""
     values = [tracer().value(a) for a in args if is_value(a)]
     if not values:
         print(*args, **kwargs)
@@ -62,11 +69,9 @@ def _print(*args: Any, **kwargs: Any) -> None:
 OF_PYTHON: dict[Any, Callable[..., Any]] = {
     builtins.range: _range,
     builtins.isinstance: _isinstance,
-    builtins.int: _cast(int, "int64"),
-    builtins.float: _cast(float, ""),
-    builtins.bool: _cast(bool, "bool"),
-    builtins.max: _extreme(max, "maximum"),
-    builtins.min: _extreme(min, "minimum"),
+    builtins.int: _to_type(int, "int64"),
+    builtins.float: _float,
+    builtins.bool: _to_type(bool, "bool"),
     builtins.print: _print,
 }
-"""What stands for each of them where it is called."""
+"""Converted code calls these in place of Python's functions."""

@@ -131,9 +131,6 @@ class Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         return logic.rewrite_not(self, node)
 
-    def visit_Compare(self, node: ast.Compare) -> Any:
-        return logic.rewrite_chain(self, node)
-
     def visit_Assert(self, node: ast.Assert) -> Any:
         return logic.rewrite_assert(self, node)
 
