@@ -76,7 +76,7 @@ def test_a_target_of_make_is_run_by_ci_or_runs_a_tested_command(command: str):
     if command in run_by_ci():
         return
     words = ["make", "--no-print-directory", "-n", *command.split()[1:]]
-    outer = ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS")  # of `make test ARGS=...`, which would pass them on
+    outer = ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "ARGS")  # of `make test ARGS=...`, which would pass them on
     environment = {name: value for name, value in os.environ.items() if name not in outer}
     shown = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     assert command in OF_MAKE, f"nobody runs {command!r}"

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("rooms")  # which reads all sources once
+
 ROOT = Path(__file__).parents[1]
 APP = ROOT / "app"
 
