@@ -66,23 +66,6 @@ def test_its_gradients_can_be_derived_again():
     assert gradgradcheck(chosen, points)
 
 
-def test_an_output_beside_other_things_without_materialised_gradients():
-    class Bare(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.set_materialize_grads(False)
-            return 7, x * 2.0, x * 3.0
-
-        @staticmethod
-        def backward(ctx, number, first, second):
-            assert (number, second) == (None, None)
-            return first * 2.0
-
-    x = data(1.0)
-    Bare.apply(x)[1].backward()
-    assert x.grad.tolist() == [2.0]
-
-
 def test_a_forward_that_returns_no_tensor_has_no_gradient():
     class Count(Function):
         @staticmethod

@@ -62,13 +62,6 @@ def test_starts_can_be_given():
     assert [0.5, 4.0] in seen
 
 
-def test_it_leaves_no_gradients_behind():
-    x = data(1.0, 2.0)
-    gradgradcheck(app.square, x)
-    assert x.grad is None
-    assert x.tolist() == [1, 2]
-
-
 # --- What gradcheck asks beside the numbers ---
 
 
@@ -124,11 +117,3 @@ def test_a_wide_step_makes_float32_do():
 def test_nothing_to_check_is_an_error_in_any_case(kind: type[Exception]):
     with pytest.raises(kind, match="gradcheck needs an input with stop_gradient=False"):
         gradcheck(app.exp, data(1.0, stop_gradient=True), raise_exception=False)
-
-
-def test_errors_of_the_function_pass():
-    def fails(x):
-        raise RuntimeError("not about gradients")
-
-    with pytest.raises(RuntimeError, match="not about gradients"):
-        gradcheck(fails, data(1.0), raise_exception=False)

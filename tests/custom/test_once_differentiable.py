@@ -96,7 +96,3 @@ def test_none_and_several_gradients_pass():
     np.testing.assert_array_equal(dw.numpy(), [1, 1])
     with pytest.raises(RuntimeError, match="trying to differentiate twice"):
         app.grad(dw.sum(), x)
-
-
-def test_the_decorated_function_keeps_its_name():
-    assert square(Function).backward.__name__ == "backward"

@@ -43,41 +43,53 @@ def same(x: np.ndarray) -> np.ndarray:
     return x
 
 
-# --- The forward function ---
+def broken(x: np.ndarray) -> np.ndarray:
+    return {}["key"]
+
+
+def nested(x: np.ndarray) -> np.ndarray:
+    return (app.to_tensor(x) + app.ones([5])).numpy()
+
+
+def raises(x: Any, y: Any, dy: Any) -> Any:
+    raise ZeroDivisionError("by hand")
+
+
+TWO = {"out": [InputSpec([2]), InputSpec([2], "int64")]}
+LAMBDA = rf"operator py_func\.<lambda> {PLACE}: "
+SAME = rf"operator py_func\.same {PLACE}: "
+RETURNED = LAMBDA + "its function <lambda> returned "
+NUMBERS = " as output 0, expected an array of bool, uint8"
+
+FORWARD = [
+    (lambda x: x.astype("float64"), {}, DtypeError, LAMBDA + "output 0 has type float64, but float32 was declared"),
+    (lambda x: (x, x), TWO, DtypeError, "output 1 has type float32, but int64 was declared"),
+    (lambda x: (x, x), {}, OperatorError, RETURNED + "2 values, expected 1"),
+    (lambda x: [x, x, x], {}, OperatorError, RETURNED + "3 values, expected 1"),
+    (lambda x: (), {}, OperatorError, RETURNED + "0 values, expected 1"),
+    (same, TWO, OperatorError, SAME + "its function same returned 1 value, expected 2"),
+    (lambda x: None, {}, DtypeError, RETURNED + "None" + NUMBERS),
+    (lambda x: "text", {}, DtypeError, RETURNED + r"str \(<U4\)" + NUMBERS),
+    (lambda x: np.array([None]), {}, DtypeError, RETURNED + r"ndarray \(object\)" + NUMBERS),
+    (lambda x: np.ones(2, "complex64"), {}, DtypeError, RETURNED + r"ndarray \(complex64\)" + NUMBERS),
+    (lambda x: [[[1.0], [1.0, 2.0]]], {}, DtypeError, RETURNED + r"list \(object\)" + NUMBERS),
+    (broken, {}, OperatorError, rf"operator py_func\.broken {PLACE}: its function broken raised KeyError: 'key'"),
+    (nested, {}, ShapeError, rf"py_func\.nested {PLACE}: in its function nested: operator add of"),
+    (same, {"inputs": 2}, OperatorError, SAME + "its function same raised TypeError: .*2 were given"),
+]
 
 
 @both_modes
-def test_a_returned_type_other_than_the_declared_one(hook: Callable[..., None]):
-    message = rf"operator py_func\.<lambda> {PLACE}: output 0 has type float64, but float32 was declared"
-    with pytest.raises(DtypeError, match=message):
-        hook(lambda x: x.astype("float64"))
-
-
-@both_modes
-def test_the_type_of_every_output_is_checked(hook: Callable[..., None]):
-    with pytest.raises(DtypeError, match="output 1 has type float32, but int64 was declared"):
-        hook(lambda x: (x, x), out=[InputSpec([2]), InputSpec([2], "int64")])
-
-
-@both_modes
-@pytest.mark.parametrize(
-    ("function", "found"),
-    [(lambda x: (x, x), "2 values"), (lambda x: [x, x, x], "3 values"), (lambda x: (), "0 values")],
-)
-def test_a_wrong_number_of_outputs(hook: Callable[..., None], function: Any, found: str):
-    message = rf"operator py_func\.<lambda> {PLACE}: its function <lambda> returned {found}, expected 1"
-    with pytest.raises(OperatorError, match=message):
-        hook(function)
-
-
-@both_modes
-def test_one_output_where_two_are_declared(hook: Callable[..., None]):
-    with pytest.raises(OperatorError, match=rf"py_func\.same {PLACE}: its function same returned 1 value, expected 2"):
-        hook(same, out=[InputSpec([2]), InputSpec([2])])
+@pytest.mark.parametrize(("function", "given", "kind", "message"), FORWARD)
+def test_what_the_function_returns_or_raises(
+    hook: Callable[..., None], function: Any, given: Any, kind: Any, message: str
+):
+    with pytest.raises(kind, match=message):
+        hook(function, **given)
 
 
 def test_a_tap_that_returns_something():
-    message = rf"py_func\.same {PLACE}: its function same returned 1 value, expected 0"
+    message = SAME + "its function same returned 1 value, expected 0"
     with pytest.raises(OperatorError, match=message):
         py_func(same, app.ones([2]), None)
     py_func(same, static.data("x", [2]), None)
@@ -85,157 +97,50 @@ def test_a_tap_that_returns_something():
         static.Executor().run(feed={"x": np.ones(2, F32)})
 
 
-@both_modes
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [
-        (None, "None"),
-        ("text", r"str \(<U4\)"),
-        (np.array([None]), r"ndarray \(object\)"),
-        (np.ones(2, "complex64"), r"ndarray \(complex64\)"),
-        ({1: 2}, r"dict \(object\)"),
-    ],
-)
-def test_what_is_no_array_of_numbers(hook: Callable[..., None], value: Any, found: str):
-    message = rf"its function <lambda> returned {found} as output 0, expected an array of bool, uint8"
-    with pytest.raises(DtypeError, match=rf"operator py_func\.<lambda> {PLACE}: {message}"):
-        hook(lambda x: value)
+BACKWARD = [
+    (lambda x, y, dy: dy[:, None], 1, ShapeError, r"the gradient of x has shape \[2, 1\], expected that of x, \[2\]"),
+    (lambda x, y, dy: dy.astype("float64"), 1, DtypeError, "x has type float64, expected that of x, float32"),
+    (lambda *_: _[-1], 2, OperatorError, "its function <lambda> returned 1 value, expected 2"),
+    (lambda *_: (_[-1], _[-1], None), 2, OperatorError, "its function <lambda> returned 3 values, expected 2"),
+    (lambda x, y, dy: "dy", 1, DtypeError, "its function <lambda> returned str"),
+    (raises, 1, OperatorError, "its function raises raised ZeroDivisionError: by hand"),
+    (lambda dy: dy, 1, OperatorError, "its function <lambda> raised TypeError"),
+]
 
 
 @both_modes
-def test_rows_of_different_lengths(hook: Callable[..., None]):
-    with pytest.raises(DtypeError, match=r"returned list \(object\) as output 0, expected an array of"):
-        hook(lambda x: [[[1.0], [1.0, 2.0]]])
-
-
-@both_modes
-def test_an_exception_inside_the_function(hook: Callable[..., None]):
-    def broken(x: np.ndarray) -> np.ndarray:
-        return {}["key"]
-
-    message = rf"operator py_func\.broken {PLACE}: its function broken raised KeyError: 'key'"
-    with pytest.raises(OperatorError, match=message):
-        hook(broken)
-
-
-@both_modes
-def test_an_error_of_the_framework_inside_the_function_keeps_its_kind(hook: Callable[..., None]):
-    def nested(x: np.ndarray) -> np.ndarray:
-        return (app.to_tensor(x) + app.ones([5])).numpy()
-
-    with pytest.raises(ShapeError, match=rf"py_func\.nested {PLACE}: in its function nested: operator add of"):
-        hook(nested)
-
-
-@both_modes
-def test_a_function_that_takes_another_number_of_inputs(hook: Callable[..., None]):
-    with pytest.raises(
-        OperatorError, match=rf"py_func\.same {PLACE}: its function same raised TypeError: .*2 were given"
-    ):
-        hook(same, inputs=2)
-
-
-# --- The backward function ---
-
-
-@both_modes
-def test_a_gradient_of_the_wrong_shape(hook: Callable[..., None]):
-    message = r"the gradient of x has shape \[2, 1\], expected that of x, \[2\]"
-    with pytest.raises(ShapeError, match=rf"the gradient of operator py_func\.same {PLACE}: {message}"):
-        hook(same, lambda x, y, dy: dy[:, None])
-
-
-@both_modes
-def test_a_gradient_of_the_wrong_type(hook: Callable[..., None]):
-    message = "the gradient of x has type float64, expected that of x, float32"
-    with pytest.raises(DtypeError, match=rf"the gradient of operator py_func\.same {PLACE}: {message}"):
-        hook(same, lambda x, y, dy: dy.astype("float64"))
-
-
-@both_modes
-@pytest.mark.parametrize(
-    ("backward", "found"), [(lambda *_: _[-1], "1 value"), (lambda *_: (_[-1], _[-1], None), "3 values")]
-)
-def test_a_wrong_number_of_gradients(hook: Callable[..., None], backward: Any, found: str):
-    message = rf"its function <lambda> returned {found}, expected 2"
-    with pytest.raises(OperatorError, match=rf"the gradient of operator py_func\.<lambda> {PLACE}: {message}"):
-        hook(lambda a, b: a + b, backward, inputs=2)
-
-
-@both_modes
-def test_a_gradient_that_is_no_array(hook: Callable[..., None]):
-    with pytest.raises(DtypeError, match=rf"the gradient of operator py_func\.same {PLACE}: .* returned str"):
-        hook(same, lambda x, y, dy: "dy")
-
-
-@both_modes
-def test_an_exception_inside_the_backward_function(hook: Callable[..., None]):
-    def wrong(x: Any, y: Any, dy: Any) -> Any:
-        raise ZeroDivisionError("by hand")
-
-    message = rf"the gradient of operator py_func\.same {PLACE}: its function wrong raised ZeroDivisionError: by hand"
-    with pytest.raises(OperatorError, match=message):
-        hook(same, wrong)
-
-
-@both_modes
-def test_a_backward_function_that_takes_other_values(hook: Callable[..., None]):
-    message = rf"the gradient of operator py_func\.same {PLACE}: its function <lambda> raised TypeError"
-    with pytest.raises(OperatorError, match=message):
-        hook(same, lambda dy: dy)
-
-
-def opaque(x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    return 2 * np.ascontiguousarray(x) * dy
-
-
-def test_a_second_derivative_is_refused():
-    x = app.to_tensor([1.0], stop_gradient=False)
-    y = py_func(np.square, x, InputSpec([1]), opaque)
-    (g,) = app.grad(y, x, create_graph=True)
-    with pytest.raises(OperatorError, match=rf"operator py_func\.square {PLACE} cannot be differentiated twice"):
-        g.backward()
-
-
-def test_a_second_derivative_is_refused_while_a_program_is_built():
-    x = static.data("x", [1])
-    x.stop_gradient = False
-    (g,) = static.gradients(py_func(np.square, x, InputSpec([1]), opaque), x)
-    with pytest.raises(OperatorError, match="cannot be differentiated twice"):
-        static.gradients(g + x * x, x)
+@pytest.mark.parametrize(("backward", "inputs", "kind", "message"), BACKWARD)
+def test_what_the_backward_function_returns_or_raises(
+    hook: Callable[..., None], backward: Any, inputs: int, kind: Any, message: str
+):
+    with pytest.raises(kind, match=rf"the gradient of operator py_func\.<lambda> {PLACE}: .*{message}"):
+        hook(lambda *xs: xs[0] + 1, backward, inputs=inputs)
 
 
 # --- Registration ---
 
+NO_FUNCTION = rf"operator py_func {PLACE}: func must be a function, found .*\("
+NO_BACKWARD = SAME + "backward_func must be a function, found"
+REGISTERED = [
+    ({"func": 3}, NO_FUNCTION),
+    ({"func": None}, NO_FUNCTION),
+    ({"func": [np.tanh]}, NO_FUNCTION),
+    ({"func": same, "backward": 3}, NO_BACKWARD),
+    ({"func": same, "backward": [np.tanh]}, NO_BACKWARD),
+    ({"func": same, "out": "y"}, SAME + r"out must have a shape and a dtype, .*; found 'y' \(str\)"),
+    (
+        {"func": same, "backward": lambda x, y, dy: dy, "skip": lambda: static.data("other", [2])},
+        SAME + "skip_vars_in_backward_input names other, which is neither one of its",
+    ),
+]
+
 
 @both_modes
-@pytest.mark.parametrize("what", [3, "tanh", None, [np.tanh]])
-def test_what_is_no_function_is_refused_at_once(hook: Callable[..., None], what: Any):
-    with pytest.raises(OperatorError, match=rf"operator py_func {PLACE}: func must be a function, found .*\("):
-        hook(what)
-
-
-@both_modes
-@pytest.mark.parametrize("what", [3, [np.tanh]])
-def test_a_backward_function_that_is_none_is_refused_at_once(hook: Callable[..., None], what: Any):
-    with pytest.raises(OperatorError, match=rf"py_func\.same {PLACE}: backward_func must be a function, found"):
-        hook(same, what)
-
-
-@both_modes
-def test_skipping_what_is_neither_input_nor_output(hook: Callable[..., None]):
-    other = static.data("other", [2])
-    message = rf"operator py_func\.same {PLACE}: skip_vars_in_backward_input names other, which is neither one of its"
+@pytest.mark.parametrize(("given", "message"), REGISTERED)
+def test_what_cannot_be_registered_is_refused_at_once(hook: Callable[..., None], given: dict[str, Any], message: str):
+    skip = given["skip"]() if "skip" in given else None
     with pytest.raises(OperatorError, match=message):
-        hook(same, lambda x, y, dy: dy, skip=other)
-
-
-@both_modes
-def test_an_output_that_does_not_say_its_shape_and_type(hook: Callable[..., None]):
-    with pytest.raises(
-        OperatorError, match=rf"py_func\.same {PLACE}: out must have a shape and a dtype, .*; found 'y' \(str\)"
-    ):
-        hook(same, out="y")
+        hook(**{**given, "skip": skip})
 
 
 def test_a_tensor_and_a_variable_cannot_be_mixed():
@@ -245,14 +150,10 @@ def test_a_tensor_and_a_variable_cannot_be_mixed():
 
 
 def test_an_output_that_is_an_input_has_no_right_gradient():
-    x = static.data("x", [2])
-    h = x * 2.0
-    message = rf"operator py_func\.square {PLACE}: {h.name} is both input and output"
-    with pytest.raises(OperatorError, match=message):
-        py_func(np.square, h, h, lambda x, y, dy: 2 * x * dy)
-    t = app.ones([2])
-    with pytest.raises(OperatorError, match=rf"operator py_func\.square {PLACE}: output 0 is both input and output"):
-        py_func(np.square, t, t, lambda x, y, dy: 2 * x * dy)
+    h, t = static.data("x", [2]) * 2.0, app.ones([2])
+    for value, name in ((h, h.name), (t, "output 0")):
+        with pytest.raises(OperatorError, match=rf"operator py_func\.square {PLACE}: {name} is both input and output"):
+            py_func(np.square, value, value, lambda x, y, dy: 2 * x * dy)
 
 
 def test_an_output_may_be_an_input_where_there_is_no_gradient():

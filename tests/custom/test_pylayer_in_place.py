@@ -81,28 +81,6 @@ def test_what_a_function_marks_as_dirty_is_changed_in_place():
 # --- Contexts ---
 
 
-def test_setup_context_keeps_what_backward_needs():
-    class Scaled(Function):
-        @staticmethod
-        def forward(x, factor=2.0):
-            return x * factor, factor
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(inputs[0])
-            ctx.factor = output[1]
-
-        @staticmethod
-        def backward(ctx, dy, _=None):
-            (x,) = ctx.saved_tensors
-            return dy * ctx.factor + 0.0 * x, None
-
-    x = data(3.0)
-    y, factor = Scaled.apply(x, 4.0)
-    y.backward()
-    assert (y.item(), factor, x.grad.item()) == (12.0, 4.0, 4.0)
-
-
 @pytest.mark.parametrize("consistent", [True, False])
 def test_gradients_come_in_the_type_of_the_output_unless_told_otherwise(consistent: bool):
     seen: list[str] = []

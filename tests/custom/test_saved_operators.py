@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forked import run
 
 import app
 from app import static
@@ -75,7 +74,6 @@ def plus_one(x):
 def same(dy):
     return dy
 """
-ROOT = Path(app.__file__).parents[1]
 NEEDED = ["my_saved_ops.py:swish", "my_saved_ops.py:double", "my_saved_ops.py:double_grad", "my_saved_ops.py:Cube"]
 NEEDED += ["my_saved_ops.py:plus_one", "my_saved_ops.py:same"]
 FEED = np.linspace(-2, 2, 6, dtype="float32").reshape(2, 3)
@@ -273,11 +271,9 @@ elif __name__ == "__main__":
 @pytest.mark.slow
 def test_operators_of_a_script_are_referred_to_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "own_script.py").write_text(SCRIPT)
-    command = [sys.executable, "own_script.py"]
-    surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([*command, "save"], cwd=tmp_path, env=surroundings, check=True)
-    done = subprocess.run(command, cwd=tmp_path, env=surroundings, check=True, capture_output=True, text=True)
-    assert done.stdout == "[3.0, 3.0]\n" * 2
+    assert run(["own_script.py", "save"], cwd=tmp_path).returncode == 0
+    done = run(["own_script.py"], cwd=tmp_path)
+    assert done.stdout == "[3.0, 3.0]\n" * 2, done.stderr
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnnamedOperatorError, match=r"needs own_script.py:triple: code of yours"):
         static.load_inference_model("script")

@@ -24,7 +24,6 @@ LAYOUTS = {
     "as it is": lambda a: a,
     "transposed": lambda a: a.T,
     "reversed, every other": lambda a: a[::-1, ::2],
-    "one row": lambda a: a[0] if len(a) else a[:0, 0],
     "one number": lambda a: a.reshape(-1)[:1].reshape(()) if a.size else np.zeros((), a.dtype),
 }
 """Few, as Numba compiles the functions for each."""
@@ -52,7 +51,7 @@ def value_and_gradient(operator: Any, x: np.ndarray, dy: np.ndarray) -> tuple[np
     return y.numpy(), app.grad(y, tensor, app.Tensor(dy))[0].numpy()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(arrays())
 @example((np.array(SPECIAL, "float32"), np.array(SPECIAL[::-1], "float32")))
 def test_values_and_gradients_are_equal_bit_for_bit(pair: tuple[np.ndarray, np.ndarray]):

@@ -16,7 +16,7 @@ PROGRAMS = {
     "compat/pytorch/test_traced_at_random.py": 4000,
     "compat/test_paddle_programs.py": 2000,
     "custom/test_in_place_at_random.py": 200,
-    "custom/test_derived_loops_at_random.py": 1000,
+    "custom/test_derived_at_random.py": 1000,
     "engine/test_open_sizes_at_random.py": 3000,
     "graph/test_overwrites_at_random.py": 3000,
     "jit/test_captured_at_random.py": 2000,
