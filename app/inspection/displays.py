@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache, singledispatch
+from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -24,13 +25,14 @@ from app.graph import Program
 from app.inspection.calls import Inspection
 from app.inspection.picture import draw
 from app.ops import OpDef
-from app.report.charts import Chart, Line
+from app.report.charts import Chart, Line, markers
 from app.report.charts import draw as draw_chart
+from app.report.comparison import compared
 from app.report.markup import Child, as_html, tag
-from app.report.page import ASSETS
+from app.report.page import asset
 from app.report.record import Record
-from app.report.sections import curves
-from app.report.wording import seconds, share
+from app.report.sections import curves, result
+from app.run.events import Tested
 from app.run.network import Activation
 from app.tensor import Tensor, grad
 
@@ -177,103 +179,32 @@ def _plot(operator: OpDef) -> Chart | None:
 
 
 @_shown.register
-def _training(run: TrainingResult) -> Element:
-    section = curves.section(_record(run))
+def _run(run: RunResult) -> Element:
+    """The verdict and the ranked table or the cards of the report, and for one seed its curves."""
+    record = _record(run)
+    section = curves.section(record) if isinstance(run, TrainingResult) else None
     charts = [] if section is None else [draw_chart(chart) for chart in section.charts if chart.name != "loss"]
-    return _box(_stopped(run), _ranking(run), tag("div", charts, class_="charts"), _kept(run))
-
-
-@_shown.register
-def _comparison(run: ComparisonResult) -> Element:
-    words = [tag("li", verdict) for verdict in run.verdicts]
-    return _box(_stopped(run), _ranking(run), tag("ul", words, class_="verdicts") if words else None, _kept(run))
-
-
-def _stopped(run: RunResult) -> Child:
-    return tag("p", tag("b", "Interrupted:"), " this is what was finished.") if run.interrupted else None
-
-
-def _kept(run: RunResult) -> Element:
-    return tag("p", "The run is in ", tag("code", str(run.folder)), class_="about")
-
-
-def _ranking(run: RunResult) -> Element:
-    """The operators, the most accurate first, with intervals over seeds where there are several."""
-    rows = [row for row in run.table if "test_accuracy" in row]
-    if not rows:
-        return tag("p", "No epoch was finished, so there is nothing to show.")
-    low = min(row.get("low", row["test_accuracy"]) for row in rows)
-    high = max(row.get("high", row["test_accuracy"]) for row in rows)
-    several = any("low" in row for row in rows)
-    heads = ["operator", "test accuracy", *(["95 % interval"] if several else []), "an epoch"]
-    body = [tag("tr", _row(row, (low, high) if several else None)) for row in rows]
-    return tag(
-        "table",
-        tag("thead", tag("tr", [tag("th", head, scope="col") for head in heads])),
-        tag("tbody", body),
-        class_="ranking",
-    )
-
-
-def _row(row: dict[str, Any], ends: tuple[float, float] | None) -> list[Element]:
-    cells = [tag("th", tag("code", row["operator"]), scope="row"), tag("td", share(row["test_accuracy"]))]
-    if ends is not None:
-        cells.append(tag("td", _interval(row, *ends)))
-    return [*cells, tag("td", seconds(row["seconds_per_epoch"]))]
-
-
-def _interval(row: dict[str, Any], low: float, high: float) -> Element:
-    """Draw an interval as a line with a dot at the mean, on an axis shared by all rows."""
-    room = (high - low) or 1e-3
-    at = {name: f"{6 + 228 * (row[name] - low) / room:.1f}" for name in ("low", "test_accuracy", "high") if name in row}
-    words = f"{share(row['low'])} to {share(row['high'])}" if "low" in row else "one seed"
-    parts = [tag("title", words)]
-    if "low" in at:
-        parts.append(tag("path", d=f"M{at['low']} 9H{at['high']}", class_="line c0"))
-    parts.append(tag("circle", cx=at["test_accuracy"], cy="9", r="4.5", class_="mean"))
-    return tag("svg", parts, viewBox="0 0 240 18", class_="interval", role="img", aria_label=words)
+    return _box(markers(), result.parts(record), tag("div", charts, class_="charts") if charts else None)
 
 
 def _record(run: RunResult) -> Record:
-    """Return the data for the report's curves without the run's folder, which may be gone."""
-    epochs = [epoch for seeds in run.epochs.values() for epochs in seeds for epoch in epochs]
-    return Record(run.folder, run.config, "", epochs=epochs)  # type: ignore[arg-type]
+    """Return the data for the report's parts without the run's folder, which may be gone."""
+    return Record(
+        run.folder or Path(),
+        run.config,
+        "",
+        epochs=[epoch for seeds in run.epochs.values() for epochs in seeds for epoch in epochs],
+        tested=[Tested(name, accuracy, None) for name in run for accuracy in run[name].tested],
+        comparison=compared(run.to_dict()) if isinstance(run, ComparisonResult) else None,
+    )
 
 
-def _box(*children: Child | Sequence[Child]) -> Element:
+def _box(*children: Child | Iterable[Child]) -> Element:
     return tag("div", *children, class_="opsmith")
 
 
 @cache
 def _style() -> str:
-    """Return the report's styles for charts and tables, limited to this element, with a few more rules."""
-    text = (ASSETS / "report.css").read_text(encoding="utf-8")
-    light, dark = re.findall(r":root \{\s*(.*?)\s*\}", text, re.DOTALL)
-    parts = re.split(r"^/\* (.+) \*/$", text, flags=re.MULTILINE)
-    kept = "".join(rules for name, rules in zip(parts[1::2], parts[2::2], strict=True) if name in ("Charts", "Tables"))
-    colours = "".join(re.findall(r"^\.c\d .*$", text, re.MULTILINE))
-    return re.sub(r"\s+", " ", _RULES % {"light": light, "dark": dark, "kept": colours + kept})
-
-
-_RULES = """
-.opsmith { %(light)s color-scheme: light; color: var(--ink); max-width: 900px; font: 14px/1.5 system-ui, sans-serif; }
-@media (prefers-color-scheme: dark) {
-  body:not([data-jp-theme-light="true"]):not(.vscode-light) .opsmith { %(dark)s color-scheme: dark; }
-}
-body[data-jp-theme-light="false"] .opsmith, body.vscode-dark .opsmith, html[theme="dark"] .opsmith {
-  %(dark)s color-scheme: dark;
-}
-.opsmith {
-  %(kept)s
-  p, ul, figure { margin: 4px 0; } h3 { font-size: 1em; margin: 0; } .about { color: var(--quiet); }
-  .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%%, 300px), 1fr)); gap: 12px; }
-  pre { white-space: pre; overflow-x: auto; background: var(--card); border: 1px solid var(--edge); padding: 8px 12px;
-    color: var(--ink); font-size: 12px; line-height: 1.4; }
-  th, td { padding: 2px 14px 2px 0; text-align: left; background: none; color: var(--ink); vertical-align: top; }
-  .ranking td, .numbers td { text-align: right; } code { color: inherit; background: none; }
-  .ranking thead th { color: var(--quiet); font-weight: normal; }
-  .interval { width: 240px; height: 18px; display: block; }
-  .mean { fill: var(--c0); } .verdicts { padding-left: 1.2em; } .picture { max-width: 100%%; }
-  .state { font-weight: 600; color: var(--c2); } .state.note { color: var(--c4); } .state.FAILED { color: var(--c6); }
-}
-"""
+    """Return the styles of the report's parts and of notebooks. All rules are limited to the class `opsmith`."""
+    text = asset("parts.css") + asset("notebook.css")
+    return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -76,14 +76,19 @@ def read(folder: Path) -> Comparison | None:
     if not path.exists():
         return None
     try:
-        found = msgspec.json.decode(read_file(path, _LARGEST), type=Comparison)
+        return compared(msgspec.json.decode(read_file(path, _LARGEST)))
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise FileError(f"{path} is not as a comparison wrote it: {error}") from error
+
+
+def compared(data: Any) -> Comparison | None:
+    """Return a comparison from its data; None if no seed was finished."""
+    found = msgspec.convert(data, Comparison)
     if not found.seeds:
         return None
     whole = {found.first, *found.operators, *(d.operator for d in found.differences)} <= found.results.keys()
     if not (whole and found.differences) or any(
         len(found.results[name].compared) != len(found.seeds) for name in found.operators
     ):
-        raise FileError(f"{path} is not as a comparison wrote it: an operator has no results, or not one for each seed")
+        raise msgspec.ValidationError("an operator has no results, or not one for each seed")
     return found

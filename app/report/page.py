@@ -37,7 +37,7 @@ def page(record: Record) -> str:
 
 def whole_page(title: str, heading: Sequence[Element], content: Sequence[Element], script: str, data: Any) -> str:
     """Build a page from parts, a script and its data. Its content security policy allows only that script."""
-    style, code = _asset("report.css"), _asset(script)
+    style, code = asset("parts.css") + asset("report.css"), asset(script)
     parts = {
         "policy": f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(code)}'",
         "title": as_html(tag("title", title)),
@@ -47,7 +47,7 @@ def whole_page(title: str, heading: Sequence[Element], content: Sequence[Element
         "style": style,
         "script": code,
     }
-    return Template(_asset("page.html")).substitute(parts)
+    return Template(asset("page.html")).substitute(parts)
 
 
 def _title(operators: Sequence[str]) -> str:
@@ -64,7 +64,8 @@ def _about(record: Record) -> str:
     return f"{network} {origin[:1].upper()}{origin[1:]}, {record.start.at}."
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file of the page."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 

@@ -58,7 +58,7 @@ class Record:
     @property
     def tested_on(self) -> str:
         """The name of the images that networks were tested on after every epoch: "test" or "validation"."""
-        return "validation" if self.start is not None and self.start.data.validation else "test"
+        return "validation" if self.config.data.validation else "test"
 
     def test_accuracies(self, operator: str) -> list[float]:
         """The accuracies on the test images, if they were measured only at the end."""
@@ -91,8 +91,9 @@ class Record:
 def read(folder: Path) -> Record:
     """Read the record of the run in a folder."""
     record = read_events(folder)
-    record.answers = answers.read(folder)
-    record.first_layers = _first_layers(folder, record.config)
+    if record.epochs:  # the answers and weights of a network that was hardly trained say nothing
+        record.answers = answers.read(folder)
+        record.first_layers = _first_layers(folder, record.config)
     record.profiles = profiles.read(folder)
     record.comparison = comparison.read(folder)
     return record

@@ -253,7 +253,10 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(visitor: Visitor, address: 
 
 
 CONTRASTS = """() => {
-  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const parts = (colour) => { // of rgb(1 2 3 / 0.5) and of color(srgb 0.1 0.2 0.3 / 0.5)
+    const values = colour.match(/[\\d.]+/g).map(Number);
+    return colour.startsWith("color(") ? [...values.slice(0, 3).map((v) => 255 * v), ...values.slice(3)] : values;
+  };
   const over = ([r, g, b, a = 1], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
   const light = (rgb) => rgb.map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);

@@ -14,7 +14,13 @@ from app.report.wording import number, seconds, share
 
 
 def section(record: Record) -> Element:
-    """The verdict, and the table of a comparison or a card for each operator."""
+    """The section at the top of the page."""
+    title = tag("h2", "Verdict", id="verdict-title")
+    return tag("section", title, parts(record), id="verdict", aria_labelledby="verdict-title")
+
+
+def parts(record: Record) -> list[Element]:
+    """The verdict, and the table of a comparison or a card for each operator, for the page and for notebooks."""
     said = [tag("p", words) for words in sentences(record)]
     first, others = said[:1], said[1:]
     if record.comparison is not None:
@@ -23,9 +29,8 @@ def section(record: Record) -> Element:
         cards = [_card(record, operator, number) for number, operator in enumerate(record.operators)]
         figures = [tag("div", cards, class_="cards")]
         first, others = said, []
-    words, title = tag("div", first, class_="verdict"), tag("h2", "Verdict", id="verdict-title")
-    more = tag("div", others, class_="verdict more") if others else None
-    return tag("section", title, words, figures, more, id="verdict", aria_labelledby="verdict-title")
+    more = [tag("div", others, class_="verdict more")] if others else []
+    return [tag("div", first, class_="verdict"), *figures, *more]
 
 
 def _card(record: Record, operator: str, colour: int) -> Element:
