@@ -13,7 +13,7 @@ from app.run.callbacks import Contestant, Position
 from app.run.console import Console
 from app.run.events import Epoch
 
-COLUMNS, LINES = 110, 12
+COLUMNS, LINES = 72, 12
 """The characters per line, and the number of lines shown."""
 
 Show = Callable[[str], None]
@@ -41,7 +41,8 @@ class Display:
         """Replace the text."""
         from IPython.display import display  # IPython is running: there is a kernel
 
-        content = {"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}
+        html = f'<pre style="white-space: pre; overflow-x: auto">{escape(text)}</pre>'
+        content = {"text/html": html, "text/plain": text}
         if self._handle is None:
             self._handle = display(content, raw=True, display_id=True)
         else:

@@ -35,7 +35,7 @@ def test_it_says_where_it_is_serves_there_and_ctrl_c_ends_it(started: forked.Com
     assert started.stdout is not None
     told = started.stdout.readline()
     assert re.match(rf"{re.escape(str(run_folder))}: custom.relu \(9\d\.\d\d % of the test digits\) and relu \(", told)
-    assert told.endswith("engine reference\n")
+    assert told.endswith("of the test digits)\n")
     found = re.match(r"Draw a digit at (http://127.0.0.1:\d+/)  \(for this machine alone;", started.stdout.readline())
     assert found is not None
     with urllib.request.urlopen(found[1], timeout=20) as page:
@@ -92,7 +92,7 @@ def test_the_network_that_comes_along_is_shown_where_none_is_better(
     assert main(["demo", "--port", "0"]) == 0
     assert shown == [SHIPPED, SHIPPED]
     told = capsys.readouterr().out
-    assert "The network that comes with opsmith: custom.relu (97.96 % of the test digits); engine compiled" in told
+    assert "The network that comes with opsmith: custom.relu (97.96 % of the test digits)" in told
     assert "note: runs/default reads 90.6 % of the test digits at best; to show it: opsmith demo runs/default" in told
 
 

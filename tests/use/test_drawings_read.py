@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import statistics
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from handwriting import PEN, drawn, drawn_anew, lines_of, placed
 
 from app.data.sample import load_sample
+from app.tensor import to_tensor
 from app.use.demo import reading
 from app.use.demo.reading import SHIPPED, SIDE, NothingDrawnError, Reader, advice
 from app.use.trained import Answer, TrainedNetwork, open_run
@@ -86,7 +89,8 @@ def test_a_sheet_full_of_ink_and_a_single_dot_get_an_answer(reader: Reader, ink:
 
 def test_what_is_no_number_is_told_as_none(run_folder: Path):
     opened = open_run(run_folder, 784)
-    lost = TrainedNetwork("lost", None, lambda pictures: [np.full((1, 3), np.inf), np.full((1, 10), np.nan)])
+    network: Any = SimpleNamespace(outputs=lambda pictures: [to_tensor([[np.inf] * 3]), to_tensor([[np.nan] * 10])])
+    lost = TrainedNetwork("lost", None, network)
     opened.networks[:] = [lost]
     (told,) = Reader(opened).read(reading._example())["networks"]
     assert told == {"probabilities": [None] * 10, "hidden": [[None] * 3]}

@@ -61,7 +61,7 @@ def test_it_reads_a_drawing_as_the_server_does(shipped: Any, page: Any, visitor:
 
 
 def test_it_shows_what_is_drawn_and_is_unsure_of_a_dot(page: Any):
-    assert "the network that comes with opsmith: 784–64–10, in your browser" in page.inner_text("#run")
+    assert "the network that comes with opsmith: 784–64–10." in page.inner_text("#run")
     assert page.locator("#advice").is_hidden()
     box = page.locator("#pad").bounding_box()
     at = [

@@ -45,20 +45,6 @@ def test_it_reads_as_many_test_pictures_as_the_run_said(folder: Path):
         assert [layer.shape for layer in answer.hidden] == [(2000, 8), (2000, 6)]
 
 
-@pytest.mark.parametrize("engine", ["compiled", "eager"])
-def test_engines_agree(folder: Path, engine: str):
-    pictures = load_sample().test_images[:3]
-    (folder / "SHA256SUMS").unlink()  # its configuration is edited
-    expected = [network(pictures) for network in open_run(folder, 784).networks[:1]]
-    config = folder / "config.yaml"
-    config.write_text(config.read_text().replace("engine: reference", f"engine: {engine}"))
-    for network, before in zip(open_run(folder, 784).networks[:1], expected, strict=True):  # each is compiled
-        answer = network(pictures)
-        np.testing.assert_allclose(answer.probabilities, before.probabilities, rtol=1e-4, atol=1e-6)
-        for layer, as_before in zip(answer.hidden, before.hidden, strict=True):
-            np.testing.assert_allclose(layer, as_before, rtol=1e-4, atol=1e-5)
-
-
 def test_a_folder_without_weights_is_told(folder: Path):
     for file in folder.glob("weights-*"):
         file.unlink()

@@ -116,6 +116,6 @@ def _introduction(opened: TrainedRun, note: str) -> str:
         for n in opened.networks
     ]
     name = "The network that comes with opsmith" if opened.path == SHIPPED else str(opened.path)
-    lines = [f"{name}: {' and '.join(told)}; engine {opened.config.engine}", advice(opened.networks), note]
+    lines = [f"{name}: {' and '.join(told)}", advice(opened.networks), note]
     lines += [] if opened.checked else [f"note: {UNCHECKED}"]
     return "\n".join(filter(None, lines))

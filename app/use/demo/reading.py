@@ -35,7 +35,7 @@ class Reader:
     def __init__(self, run: TrainedRun):
         self._run = run
         self._lock = threading.Lock()
-        self.read(_example())  # compiles before the first drawing
+        self.read(_example())  # the first call of an operator may compile it
         blank = np.zeros((1, SIZE * SIZE), np.uint8)
         self._units = [layer[0].size for layer in _answer(run.networks[0], blank).hidden]
 
@@ -57,10 +57,10 @@ class Reader:
 
     def about(self) -> dict[str, Any]:
         """Return the description of the run for the page."""
-        return describe(self._run, self._units, f"{self._run.config.engine} engine")
+        return describe(self._run, self._units)
 
 
-def describe(run: TrainedRun, units: Sequence[int], engine: str = "in your browser") -> dict[str, Any]:
+def describe(run: TrainedRun, units: Sequence[int]) -> dict[str, Any]:
     """Return the description of a run with these hidden layers for the page."""
     networks = run.networks
     several = "networks" if len(networks) > 1 else "network"
@@ -68,7 +68,6 @@ def describe(run: TrainedRun, units: Sequence[int], engine: str = "in your brows
         "side": SIDE,
         "size": SIZE,
         "run": f"the {several} {'that comes with opsmith' if run.path == SHIPPED else f'of {run.path}'}",
-        "engine": engine,
         "layers": told(run.config.model.all_layers),
         "hidden": list(units),
         "networks": [{"operator": n.operator, "accuracy": n.accuracy} for n in networks],

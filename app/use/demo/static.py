@@ -20,13 +20,10 @@ from app.data.sample import load_sample
 from app.errors import AppError
 from app.files import write_whole
 from app.nn import Linear
-from app.run.config import Config
-from app.run.folder import read_weights
 from app.run.network import Activation, Network
 from app.tensor import Tensor, no_grad
 from app.use.demo.reading import describe
 from app.use.trained import TrainedRun
-from app.vision.digits import SIZE
 
 SCRIPTS = ("reading.js", "pad.js", "network.js", "demo.js")
 """The page's scripts in dependency order."""
@@ -50,8 +47,7 @@ def write_page(run: TrainedRun, folder: Path) -> Path:
 
 def page_of(run: TrainedRun) -> str:
     """Return the self-contained page."""
-    kept = read_weights(run.path)
-    networks = [_network(run.config, activation, dict(kept[activation.name].arrays)) for activation in run.activations]
+    networks = [_network(trained.operator, trained.network) for trained in run.networks]
     units = [layer["units"] for layer in networks[0]["layers"] if "table" in layer]
     data = json.dumps({"about": describe(run, units), "networks": networks}, allow_nan=False).replace("<", "\\u003c")
     script = "\n".join(_as_part(_asset(name)) for name in SCRIPTS)
@@ -89,11 +85,8 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _network(config: Config, activation: Activation, weights: dict[str, np.ndarray]) -> dict[str, Any]:
+def _network(name: str, network: Network) -> dict[str, Any]:
     """Return a network as data for the page: dense layers, each optionally followed by an operator."""
-    network = Network(config.model, activation, (SIZE, SIZE), config.data.pixel_range)
-    network.set_state_dict(weights)
-    network.eval()
     values = load_sample().test_images.astype(np.float32) * np.float32(network.scale) + np.float32(network.shift)
     layers: list[dict[str, Any]] = []
     for step, operator in zip(network.steps, network.between, strict=True):
@@ -101,7 +94,7 @@ def _network(config: Config, activation: Activation, weights: dict[str, np.ndarr
             continue  # dropout, which does nothing in evaluation
         if not isinstance(step, Linear):
             raise AppError(
-                f"a page without a server supports only dense layers, but the network of {activation.name} has "
+                f"a page without a server supports only dense layers, but the network of {name} has "
                 "others; show it with a server: opsmith demo RUN"
             )
         with no_grad():

@@ -24,7 +24,7 @@ const pad = new Pad($("pad"), moved, () => {
 async function begin() {
   about = await describe();
   $("run").textContent =
-    `Read while you draw by ${about.run}: 784–${[...about.layers, 10].join("–")}, ${about.engine}.`;
+    `Read while you draw by ${about.run}: 784–${[...about.layers, 10].join("–")}.`;
   $("advice").textContent = about.advice;
   $("advice").hidden = !about.advice;
   cards = about.networks.map((network, index) => new NetworkCard($("networks"), network, about.hidden, index));
