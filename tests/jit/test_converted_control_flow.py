@@ -3,6 +3,8 @@
 # ruff: noqa: SIM108 - an if is what is tested
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -489,3 +491,37 @@ def test_a_traceback_shows_the_users_line():
         to_static(function, backend="reference")(app.to_tensor(ONES))
     lines = [str(entry.statement) for entry in caught.traceback]
     assert any("# this line" in line for line in lines)
+
+
+def chosen(c: Any, a: Any, b: Any) -> Any:
+    if c:
+        z = a
+    else:
+        z = b
+    return z
+
+
+def added(n: Any, x: Any, d: Any) -> Any:
+    for _ in range(n):
+        x = x + d
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "x", "d", "dtype"),
+    [
+        (chosen, False, np.ones(1, "float32"), np.full(1, 1e300), "float64"),
+        (chosen, False, np.ones(1, "int64"), np.full(1, 0.5, "float32"), "float32"),
+        (added, 2, np.ones(1, "float32"), np.full(1, 1e300), "float64"),
+        (added, 2, np.ones(1, "int64"), np.full(1, 0.5, "float32"), "float32"),
+    ],
+)
+def test_a_value_of_two_types_has_the_wider_one(function: Any, first: Any, x: Any, d: Any, dtype: str):
+    given = [app.to_tensor(first), app.to_tensor(x), app.to_tensor(d)]
+    found = to_static(function)(*given)
+    assert (found.dtype, found.tolist()) == (dtype, function(*given).tolist())
+
+
+def test_a_number_too_large_for_the_tensor_of_the_other_branch_is_refused():
+    with pytest.raises(AppError, match=r"the number 1e\+300 is too large for float32"):
+        to_static(chosen)(app.to_tensor(True), app.ones([1]), 1e300)

@@ -23,13 +23,13 @@ from app.jit.convert.state import (
     as_variable,
     common_dtype,
     copied,
-    dtype_of,
     is_value,
     one_element,
     put_back,
     same,
     stand_in,
     tracer,
+    widened,
 )
 from app.jit.tracer import Again, Findings, Kind
 from app.jit.variable import dialect_of, settle
@@ -364,12 +364,14 @@ class _Loop:
             )
         earlier = self.found.kinds[place] or [None] * len(first.leaves)
         kinds = [
-            kind or self._carry_leaf(name, a, b)
-            for kind, a, b in zip(earlier, first.leaves, second.leaves, strict=True)
+            self._carry_leaf(name, a, b, kind) for kind, a, b in zip(earlier, first.leaves, second.leaves, strict=True)
         ]
         return kinds if any(kinds) else []
 
-    def _carry_leaf(self, name: str, old: Any, new: Any) -> Kind | None:
+    def _carry_leaf(self, name: str, old: Any, new: Any, known: Kind | None) -> Kind | None:
+        """What is carried for a leaf; the type that is `known` from an earlier trace may become wider."""
+        if known is not None:
+            return known._replace(dtype=widened(known.dtype, new))
         if same(old, new):
             return None
         if not all(is_value(x) or isinstance(x, NUMBERS) for x in (old, new)):
@@ -377,8 +379,9 @@ class _Loop:
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, "
                 "where only Tensors and numbers can change"
             )
-        dtype = dtype_of(old) if is_value(old) else common_dtype(old, new)
-        return Kind(dtype, tuple(new.shape) if is_value(new) else (), dialect_of(old if is_value(old) else new))
+        return Kind(
+            common_dtype(old, new), tuple(new.shape) if is_value(new) else (), dialect_of(old if is_value(old) else new)
+        )
 
 
 def _has_known_shape(value: Any) -> bool:

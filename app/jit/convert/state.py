@@ -10,7 +10,7 @@ import numpy as np
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Variable
 from app.jit.variable import TracedVariable
-from app.ops.dtype import get_default_dtype, name_of
+from app.ops.dtype import common, get_default_dtype, name_of
 from app.ops.spec import UNKNOWN
 from app.static.structure import Structure
 from app.tensor import Tensor
@@ -74,13 +74,24 @@ def dtype_of(value: Any) -> str:
 
 
 def common_dtype(a: Any, b: Any) -> str:
-    """The element type of a value that is one of two: a Python number yields to a Tensor, where that can hold it."""
-    first, second = dtype_of(a), dtype_of(b)
-    for value, one, other in ((a, first, second), (b, second, first)):
-        kinds = "biuf"
-        if is_value(value) and kinds.index(np.dtype(one).kind) >= kinds.index(np.dtype(other).kind):
-            return one
-    return np.promote_types(first, second).name
+    """The element type of a value that is one of two, of which Python numbers have no width."""
+    if is_value(a):
+        return widened(dtype_of(a), b)
+    return widened(dtype_of(b), a) if is_value(b) else common(dtype_of(a), dtype_of(b))
+
+
+def widened(dtype: str, other: Any) -> str:
+    """The type that holds values of a type and another value or number."""
+    if is_value(other):
+        return common(dtype, dtype_of(other))
+    number = np.asarray(other)
+    if "biuf".index(np.dtype(dtype).kind) < "biuf".index(number.dtype.kind):
+        dtype = dtype_of(other)
+    with np.errstate(over="ignore"):
+        held = number.astype(dtype)
+    if np.isfinite(number) and (not np.isfinite(held) or (held.dtype.kind in "iu" and held != number)):
+        raise ProgramError(f"the number {other} is too large for {dtype}, the type of the Tensor that it stands for")
+    return dtype
 
 
 def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
