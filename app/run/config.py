@@ -6,7 +6,6 @@ validated after every layer, so that an error can name the layer that caused it.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from app.data import SOURCES
 from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.events import METRICS
-from app.run.former import former_settings, updated, without_former
+from app.run.former import INSTEAD, updated
 from app.run.layers import Count, Dense, Dropout, LayerConfig, Share
 from app.run.options import CONFIGS
 from app.run.yaml_text import Document
@@ -31,8 +30,9 @@ from app.run.yaml_text import Document
 Seed = Annotated[int, Meta(ge=0, description="a whole number of at least 0")]
 Bytes = Annotated[int, Meta(ge=0, description="a whole number of bytes, of at least 0")]
 Held = Annotated[int, Meta(ge=0, description="a whole number of images, of at least 0")]
-Rate = Annotated[float, Meta(gt=0, description="a number greater than 0")]
-Decay = Annotated[float, Meta(ge=0, description="a number of at least 0")]
+_LEAST, _MOST = 1e-45, 3.4e38  # of float32, in which they are used
+Rate = Annotated[float, Meta(ge=_LEAST, le=_MOST, description="a number greater than 0, in single precision")]
+Decay = Annotated[float, Meta(ge=0, le=_MOST, description="a number of at least 0, in single precision")]
 Number = Annotated[float, Meta(description="a number")]
 Widths = Annotated[tuple[Count, ...], Meta(description="a list of whole numbers of at least 1, such as [100]")]
 Layers = Annotated[
@@ -171,12 +171,13 @@ def load_kept_config(
     It may come from an earlier release; `say` reports settings that no longer exist.
     """
     document = _read(str(path))
-    if former := former_settings(document.data):
+    data, gone = updated(document.data)
+    if gone:
+        begun = ", ".join(f"dist.{key}={value}" for key, value in gone.items())
         say(
-            f"note: the run was begun with {former}, which is not supported any more; what comes now is the same to "
+            f"note: the run was begun with {begun}, which is not supported any more; what comes now is the same to "
             "rounding"
         )
-    data = updated(document.data)
     default = CompareConfig() if isinstance(data, dict) and "operators" in data else Config()
     return _overridden(_changed(default, replace(document, data=data)), overrides)
 
@@ -316,21 +317,26 @@ def _read_override(override: str) -> Document:
 
 def _changed(config: C, change: Document) -> C:
     """Apply one layer of plain data to `config` and validate the result."""
-    change, kind = without_former(change), type(config)
+    kind = type(config)
+    current, gone = updated(change.data)
+    for key, value in gone.items():
+        told = f"dist.{key}={value} is not supported any more; {INSTEAD[key]}"
+        raise change.error(f"$.dist.{key}", told, of_key=True)
+    change = replace(change, data=current)
     data = _laid_over(msgspec.to_builtins(config), change.data)
     for section, key in _NONE_IS_NULL:
         settings = data.get(section) if section and isinstance(data, dict) else data
         if isinstance(settings, dict) and settings.get(key) == "none":
             settings[key] = None
-    reason = ""
     try:
         changed = msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        problem_at = _path_in(str(error))
+        problem_at, reason = _path_in(str(error)), ""
     else:
-        problem_at, reason = _lost_in_float32(changed)
-        if not problem_at:
+        unusable = _unusable_range(*changed.data.pixel_range)
+        if unusable is None:
             return changed
+        problem_at, reason = "$.data.pixel_range", unusable
     from app.run import config_errors  # slow to compute, needed only for errors
 
     unknown = config_errors.unknown_key(change.data, kind)
@@ -349,35 +355,17 @@ _NONE_IS_NULL = (
 """Settings that may be null and are never text; `none` means null there."""
 
 
-def _lost_in_float32(config: Config) -> tuple[str, str]:
-    """Return the path of a number outside the range of float32 and the reason, or two empty strings."""
-    train, (low, high) = config.train, config.data.pixel_range
-    shares = {"$.model.dropout": config.model.dropout}
-    for number, layer in enumerate(config.model.layers or ()):
-        if isinstance(layer, Dropout):
-            shares[f"$.model.layers[{number}].share"] = layer.share
-    for path, given in shares.items():
-        share = np.float32(given)
-        if not share < 1 or (share == 0) != (given == 0):
-            return path, f"; in float32, in which it is used, it is {share:g}"
+def _unusable_range(low: float, high: float) -> str | None:
+    """Return why the range of pixels cannot be used; None if it can."""
     if not low < high:
-        return "$.data.pixel_range", ""
-    with np.errstate(all="ignore"):
-        limits = (("learning_rate", math.inf), ("momentum", 1.0), ("weight_decay", math.inf), ("clip_norm", math.inf))
-        for name, most in limits:
-            value = getattr(train, name)
-            if value is None:
-                continue
-            used = np.float32(value)
-            if not used < most or (used == 0) != (value == 0):
-                return f"$.train.{name}", f"; in float32, in which it is used, it is {used:g}"
-        # as the network scales its pixels
+        return ""
+    with np.errstate(all="ignore"):  # as the network scales its pixels
         grey = np.arange(256, dtype=np.float32) * np.float32((high - low) / 255) + np.float32(low)
         if not np.isfinite(grey).all():
-            return "$.data.pixel_range", "; in float32, in which pixels are scaled, it is too wide"
+            return "; in float32, in which pixels are scaled, it is too wide"
         if not (np.diff(grey) > 0).all():
-            return "$.data.pixel_range", "; in float32, in which pixels are scaled, some of its 256 shades are equal"
-    return "", ""
+            return "; in float32, in which pixels are scaled, some of its 256 shades are equal"
+    return None
 
 
 def _laid_over(base: Any, change: Any) -> Any:

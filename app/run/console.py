@@ -23,7 +23,7 @@ from app.run.live import LiveLines, Progress, can_draw, columns_of
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 COMPILING = "Compiling (first time, kept in .cache):"
 _PATIENCE = 1.5
-"""Seconds before the console prints what it is waiting for."""
+"""Seconds of silence before the console prints what it is waiting for."""
 
 
 class Console(Callback):
@@ -37,9 +37,11 @@ class Console(Callback):
         self._tested_on = "test"
         self._tested: set[str] = set()
         self._wait: _Wait | None = None
+        self.said_at, self._pause = time.monotonic(), _PATIENCE
 
     def say(self, text: str) -> None:
         """Print lines above the live ones, wrapped to the width of the terminal."""
+        self.said_at, self._pause = time.monotonic(), _PATIENCE
         columns = self.columns
         lines = escaped(text).split("\n")
         print("\n".join(lines if columns is None else [part for line in lines for part in _broken(line, columns)]))
@@ -55,12 +57,25 @@ class Console(Callback):
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Print what the block does if it takes more than a second, and then its duration."""
+        """Print what the block does, and then its duration, if nothing else is printed for a second or two."""
         wait = _Wait(self, what)
         try:
             yield
         finally:
             wait.end()
+
+    def waiting(self, text: str) -> None:
+        """Show the state of a long wait: as a live line on a terminal, otherwise after ever longer silences."""
+        now = time.monotonic()
+        if self._live is not None:
+            if now >= self._drawn_at + 1:
+                self._live.begin()
+                self._live.draw([text])
+                self._drawn_at = now
+        elif now >= self.said_at + self._pause:
+            pause = self._pause
+            self.say(text)
+            self._pause = 2 * pause
 
     def start_training(
         self, operators: Sequence[str], epochs: int, batch_size: int, title: str = "", tested_on: str = "test"
@@ -150,12 +165,13 @@ class Console(Callback):
 
 
 class _Wait:
-    """Prints what is being waited for after a second, and its duration at the end."""
+    """Prints what is being waited for once nothing was printed for a while, and its duration at the end."""
 
     def __init__(self, console: Console, what: str):
         self._console, self._what = console, what
         self._said, self._began = threading.Event(), time.monotonic()
-        self._timer = threading.Timer(_PATIENCE, self._say)
+        silent = self._began - console.said_at
+        self._timer = threading.Timer(max(_PATIENCE - silent, _PATIENCE / 8), self._say)
         self._timer.daemon = True
         self._timer.start()
 

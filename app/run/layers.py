@@ -9,7 +9,9 @@ import msgspec
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=1, description="a whole number of at least 1")]
-Share = Annotated[float, Meta(ge=0, lt=1, description="a number of at least 0 and less than 1")]
+Share = Annotated[
+    float, Meta(ge=0, le=0.9999999, description="a number of at least 0 and less than 1, in single precision")
+]
 Two = Meta(min_length=2, max_length=2)  # because msgspec.inspect may crash on tuple[int, int]
 Sizes = Annotated[
     Count | Annotated[tuple[Count, ...], Two],

@@ -26,7 +26,7 @@ _FREE = {"check", "data.folder", "data.sources", "train.checkpoint_every"}
 def check_config(before: Mapping[str, Any], now: Config) -> None:
     """Refuse to resume with a configuration that would change the results."""
     try:
-        begun_with = msgspec.convert(updated(before), Config)  # with defaults for keys newer than the run
+        begun_with = msgspec.convert(updated(before)[0], Config)  # with defaults for keys newer than the run
     except msgspec.ValidationError as error:
         raise ConfigError(f"the run was begun with a configuration that this release does not know: {error}") from error
     begun, here = (msgspec.to_builtins(with_absolute_paths(config)) for config in (begun_with, now))

@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -251,8 +252,16 @@ class Run:
             assert executor is not None, "only rank 0 comes here"
             jobs = self._jobs()
             self._console.say(f"Training {len(jobs)} networks side by side")
+            begun, ended = time.monotonic(), 0
+
+            def check() -> None:
+                self._interruption.check()
+                seconds = time.monotonic() - begun
+                self._console.waiting(f"  {ended} of {len(jobs)} networks are trained after {seconds:.0f} s")
 
             def done(job: Job, found: Trained) -> None:
+                nonlocal ended
+                ended += 1
                 seed = job.config.seed
                 seconds = self._timed[seed][job.operator][0].seconds
                 found.epochs = [msgspec.structs.replace(epoch, seconds=seconds) for epoch in found.epochs]
@@ -270,7 +279,10 @@ class Run:
                 which = f"{job.operator} with seed {job.config.seed}"
                 self._console.warn(f"note: the training of {which} was lost ({died(error)}): {now}")
 
-            run_all(executor, train_one, jobs, done, lost, self._interruption.check)
+            try:
+                run_all(executor, train_one, jobs, done, lost, check)
+            finally:
+                self._console.end()
 
     def _time(self, entered: Sequence[Contestant], seed: int, number: int) -> None:
         """Time an epoch of every operator with one seed."""

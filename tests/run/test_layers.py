@@ -166,7 +166,7 @@ TWO = "a whole number of at least 1, or two in a list: [height, width]"
             "{type: dropout, share: 1}",
             "model.layers[1].share: found 1, expected a number of at least 0 and less",
         ),
-        ("{type: dropout, share: 0.999999999999}", "in float32, in which it is used, it is 1"),
+        ("{type: dropout, share: 0.999999999999}", "less than 1, in single precision"),
         (
             "{type: dense, units: 8, activation: my_ops.py:swish}",
             "model.layers[1].activation: found 'my_ops.py:swish' (text), expected true (model.activation and the",
