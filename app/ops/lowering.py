@@ -113,6 +113,17 @@ class Pooling:
 
 
 @dataclass(frozen=True)
+class SumsOfTiles:
+    """The same as `of`, a sum over a batch of images, for each tile of a few images: one row for each."""
+
+    of: Convolution | Reduction
+
+    @property
+    def takes(self) -> tuple[int, ...]:
+        return self.of.takes
+
+
+@dataclass(frozen=True)
 class Filling:
     """`function` takes the inputs and then the output arrays, which it fills; it returns False if `problem` occurs."""
 

@@ -1,10 +1,10 @@
 """Machine code for convolution and pooling: each vector lane holds a different image.
 
-A tile of images is transposed and padded as it is read, so that the values of all images at one position are adjacent.
-Sums of several output channels at several positions stay in registers, and each weight is broadcast to a vector. Odd
-sizes and few channels are therefore free, and a tile stays in the L2 cache. The gradient of the images is a convolution
-with the flipped weight. The gradient of the weight is summed per lane, tile after tile, and finally over the lanes, in
-an order that does not depend on the thread.
+The values of all images of a tile at one position are adjacent. Arrays hold images either one after the other, and are
+then transposed as they are read and written, or by lanes already: [tiles, channels, height * width * lanes]. Sums of
+several output channels at several positions stay in registers, and each weight is broadcast to a vector. Odd sizes and
+few channels are therefore free, and a tile stays in the L2 cache. The gradient of the images is a convolution with the
+flipped weight. What is summed over the batch is summed for each tile, in an order that does not depend on the thread.
 """
 
 from __future__ import annotations
@@ -92,85 +92,125 @@ def has_input_code(windows: Windows) -> bool:
     return all(windows.before[a] <= reach[a] and last[a] < windows.sizes[a] for a in (0, 1))
 
 
-def convolution_room(windows: Windows, weight: Weight, gives: str, lanes: int) -> int:
-    """Return the scratch bytes of a convolution, or of its gradient with respect to the weight or `x`."""
-    made = weight.outputs * windows.counts[0] * windows.counts[1]
-    numbers = windows.numbers + made
-    if gives == "weight":
-        numbers += weight.outputs * weight.of_output
-    if gives == "x":
+def room_of(kind: str, windows: Windows, weight: Weight | None, lanes: int) -> int:
+    """Return the maximum scratch bytes of a function."""
+    places = windows.counts[0] * windows.counts[1]
+    if weight is None:
+        numbers = 2 * windows.numbers + windows.channels * places
+    elif kind == "input":
         reach = [windows.sizes[a] + windows.dilation[a] * (windows.kernel[a] - 1) for a in (0, 1)]
         numbers = windows.channels * windows.sizes[0] * windows.sizes[1] + weight.outputs * reach[0] * reach[1]
+    else:
+        numbers = windows.numbers + weight.outputs * places
     return numbers * lanes * FLOAT_BYTES
-
-
-def pooling_room(windows: Windows, lanes: int) -> int:
-    """Return the maximum scratch bytes of pooling."""
-    return (2 * windows.numbers + windows.channels * windows.counts[0] * windows.counts[1]) * lanes * FLOAT_BYTES
 
 
 # Tiles
 
 
 class _Tile:
-    """Memory for elements of as many images as a vector has lanes."""
+    """Elements of as many images as a vector has lanes, in scratch memory or in an array by lanes."""
 
-    def __init__(self, code: Code, numbers: int):
-        self.code, self.size = code, FLOAT_BYTES * code.lanes
-        self.room = code.room(numbers * self.size)
-        self._numbers = numbers
+    def __init__(self, code: Code, numbers: int, begin: Value | None = None):
+        self.code, self.numbers, self._size = code, numbers, FLOAT_BYTES * code.lanes
+        self._begin = code.room(numbers * self._size) if begin is None else begin
 
     def fill(self, value: float) -> None:
-        with self.code.loop(0, self._numbers) as i:
+        with self.code.loop(0, self.numbers) as i:
             self.store(self.code.value(value, self.code.floats), i)
 
+    def clear_after(self, count: Value) -> None:
+        """Set lanes without an image to zero."""
+        with self.code.when(count < self.code.lanes), self.code.loop(0, self.numbers) as i:
+            self.store(self.code.masked(self.load(i), count), i)
+
     def load(self, place: Operand) -> Value:
-        return self.code.load_floats(self.room, self.code.value(place) * self.size, own=True)
+        return self.code.load_floats(self._begin, self.code.value(place) * self._size, own=True)
 
     def store(self, value: Value, place: Operand) -> None:
-        self.code.store_floats(value, self.room, self.code.value(place) * self.size, own=True)
+        self.code.store_floats(value, self._begin, self.code.value(place) * self._size, own=True)
 
 
-def _read(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, places: Sequence[int],
-          between: tuple[Operand, Operand] | None = None) -> None:  # fmt: skip
-    """Read `count` images into a tile; `places` gives the destination of each element.
+class _Images:
+    """An argument that is an array of images of so many elements, one after the other or by lanes."""
 
-    Lanes without an image are zero. If `between` is given, only elements in these bounds are read.
-    """
+    def __init__(self, array: Value, numbers: int, by_lanes: bool):
+        self._code, self._array, self._numbers, self._by_lanes = array.code, array, numbers, by_lanes
+        self._scratch: _Tile | None = None
+        self._places: Sequence[int] = range(numbers)
+
+    def pad(self, numbers: int, places: Sequence[int], value: float = 0.0) -> _Images:
+        """Read images with padding: `places` gives the destination of each element. Called before the loop."""
+        if list(places) != list(range(numbers)):
+            self._scratch, self._places = _Tile(self._code, numbers), places
+            self._scratch.fill(value)
+        return self
+
+    def read(self, image: Value, count: Value) -> _Tile:
+        """The tile of `count` images from `image` on. Lanes without an image are zero, unless they are so by lanes."""
+        if self._by_lanes and self._scratch is None:
+            return self._there(image)
+        tile = self._scratch or _Tile(self._code, self._numbers)
+        if self._by_lanes:
+            there, table = self._there(image), self._code.table(self._places)
+            with self._code.loop(0, self._numbers) as i:
+                tile.store(there.load(i), self._code.load(INT, table, i * 8, 8))
+        else:
+            _read(tile, self._array, image, count, self._numbers, self._places)
+        return tile
+
+    @contextmanager
+    def write(self, image: Value, count: Value) -> Iterator[_Tile]:
+        """Within, fill the tile that is then written."""
+        tile = self._there(image) if self._by_lanes else _Tile(self._code, self._numbers)
+        yield tile
+        if not self._by_lanes:
+            _write(tile, self._array, image, count, self._numbers)
+
+    def _there(self, image: Value) -> _Tile:
+        # a tile begins where its first image would if images came one after the other
+        return _Tile(self._code, self._numbers, self._code.at(self._array, image * (self._numbers * FLOAT_BYTES)))
+
+
+@contextmanager
+def _each_tile(code: Code) -> Iterator[tuple[Value, Value]]:
+    """Within, instructions run for each tile of images `first` to `last`: its first image, and how many it has."""
+    first, last = code.parameters["first"], code.parameters["last"]
+    with code.loop(first, last, code.lanes) as image:
+        yield image, code.least(last - image, code.lanes)
+
+
+def _read(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, places: Sequence[int]) -> None:
+    """Read `count` images into a tile; `places` gives the destination of each element."""
     code, lanes = tile.code, tile.code.lanes
     table = code.table(places)
     rows = [(image + code.least(k, count - 1)) * (numbers * FLOAT_BYTES) for k in range(lanes)]
-    low, high = between or (0, numbers)
-    whole = code.value(low) + ((code.value(high) - low) & -lanes)
+    whole = numbers // lanes * lanes
 
     def put(value: Value, number: Value) -> None:
         tile.store(code.masked(value, count), code.load(INT, table, number * 8, 8))
 
-    with code.loop(low, whole, lanes) as first:
+    with code.loop(0, whole, lanes) as first:
         vectors = [code.load_floats(images, row + first * FLOAT_BYTES) for row in rows]
         for k, vector in enumerate(code.transposed(vectors)):
             put(vector, first + k)
-    with code.loop(whole, high) as number:
+    with code.loop(whole, numbers) as number:
         put(code.together([code.load(FLOAT, images, row + number * FLOAT_BYTES, 4) for row in rows]), number)
 
 
-def _write(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, places: Sequence[int]) -> None:
+def _write(tile: _Tile, images: Value, image: Value, count: Value, numbers: int) -> None:
     """Write the first `count` images of a tile to an array."""
     code, lanes = tile.code, tile.code.lanes
-    table = code.table(places)
     whole = numbers // lanes * lanes
     # Backwards: lanes without an image write first and are overwritten.
     rows = [(image + code.least(k, count - 1)) * (numbers * FLOAT_BYTES) for k in range(lanes)]
 
-    def get(number: Value) -> Value:
-        return tile.load(code.load(INT, table, number * 8, 8))
-
     with code.loop(0, whole, lanes) as first:
-        vectors = code.transposed([get(first + k) for k in range(lanes)])
+        vectors = code.transposed([tile.load(first + k) for k in range(lanes)])
         for row, vector in reversed(list(zip(rows, vectors, strict=True))):
             code.store_floats(vector, images, row + first * FLOAT_BYTES)
     with code.loop(whole, numbers) as number:
-        for row, value in reversed(list(zip(rows, code.apart(get(number)), strict=True))):
+        for row, value in reversed(list(zip(rows, code.apart(tile.load(number)), strict=True))):
             code.store(value, images, row + number * FLOAT_BYTES, 4)
 
 
@@ -198,34 +238,41 @@ def _block_sizes(rows: int, columns: int, lanes: int) -> Pair:
 
 # Convolution
 
+# Each of these writes a function of some arrays, `first` and `last`, which are images, and the array that it fills.
+# `by_lanes` says of the arrays in this order which ones are images by lanes.
 
-def convolution_code(name: str, windows: Windows, weight: Weight, lanes: int) -> Code:
-    """Images `first` to `last` of a convolution."""
-    code = Code(name, lanes, x=POINTER, weight=POINTER, first=INT, last=INT, out=POINTER)
-    x, w, first, last, out = code.parameters.values()
+
+def _arrays(name: str, lanes: int, count: int) -> Code:
+    inputs = dict.fromkeys(("x", "y")[:count], POINTER)
+    return Code(name, lanes, **inputs, first=INT, last=INT, out=POINTER)
+
+
+def convolution_code(name: str, windows: Windows, weight: Weight, lanes: int, by_lanes: Sequence[bool]) -> Code:
+    """The convolution of images with a weight."""
     height, width = weight.kernel
     weights = _Strides(weight.of_output * weight.outputs_of_group, weight.of_output, height * width, width, 1, 0)
-    _convolve(code, windows, windows.padded, weight, weights, windows.places(), (x, w, first, last, out))
+    code = _arrays(name, lanes, 2)
+    _convolve(code, windows, windows.padded, windows.sizes, weight, weights, windows.places(), by_lanes)
     return code
 
 
-def input_code(name: str, windows: Windows, weight: Weight, lanes: int) -> Code:
-    """Images `first` to `last` of the gradient by the images: what arrives, with zeros between where windows are more
-    than one step apart, under the flipped weight."""
-    code = Code(name, lanes, y=POINTER, weight=POINTER, first=INT, last=INT, out=POINTER)
-    y, w, first, last, out = code.parameters.values()
-    (height, width), d = weight.kernel, windows.dilation
+def input_code(name: str, windows: Windows, weight: Weight, lanes: int, by_lanes: Sequence[bool]) -> Code:
+    """The gradient with respect to the images: what arrives, with zeros between where windows are more than one step
+    apart, under the flipped weight."""
+    (height, width), d, s = weight.kernel, windows.dilation, windows.stride
     top, left = (d[a] * (weight.kernel[a] - 1) - windows.before[a] for a in (0, 1))
     rows, columns = (windows.sizes[a] + d[a] * (weight.kernel[a] - 1) for a in (0, 1))
     around = Windows(weight.outputs, windows.counts, windows.sizes, weight.kernel, (1, 1), (top, left), d)
     places = [
-        (c * rows + i * windows.stride[0] + top) * columns + j * windows.stride[1] + left
+        (c * rows + i * s[0] + top) * columns + j * s[1] + left
         for c, i, j in product(range(weight.outputs), range(windows.counts[0]), range(windows.counts[1]))
     ]
+    height_there, width_there = ((windows.counts[a] - 1) * s[a] + 1 for a in (0, 1))
     swapped = Weight(weight.inputs * weight.groups, weight.outputs_of_group, weight.groups, weight.kernel)
     size = height * width
     weights = _Strides(weight.of_output * weight.outputs_of_group, size, weight.of_output, -width, -1, size - 1)
-    _convolve(code, around, (rows, columns), swapped, weights, places, (y, w, first, last, out))
+    code = _arrays(name, lanes, 2)
+    _convolve(code, around, (rows, columns), (height_there, width_there), swapped, weights, places, by_lanes)
     return code
 
 
@@ -245,22 +292,27 @@ def _convolve(
     code: Code,
     windows: Windows,
     padded: Pair,
+    sizes: Pair,
     weight: Weight,
     strides: _Strides,
     places: Sequence[int],
-    arguments: Sequence[Value],
+    by_lanes: Sequence[bool],
 ) -> None:
-    x, w, first, last, out = arguments
+    """Convolve images that have `sizes` without padding and are `padded`."""
+    w = code.parameters["y"]
     (rows, columns), (height, width) = windows.counts, padded
-    tile, made = _Tile(code, windows.channels * height * width), _Tile(code, weight.outputs * rows * columns)
-    tile.fill(0.0)
+    numbers = windows.channels * height * width
+    images = _Images(code.parameters["x"], len(places), by_lanes[0]).pad(numbers, places)
+    out = _Images(code.parameters["out"], weight.outputs * rows * columns, by_lanes[2])
     (sh, sw), (dh, dw) = windows.stride, windows.dilation
     outputs, inputs = weight.outputs_of_group, weight.inputs
     block, beside = _block_sizes(outputs, columns, code.lanes)
 
-    def sums(group: Value, o: Value, count: int, y: Value, x: Value, n: int) -> None:
+    def sums(tile: _Tile, made: _Tile, group: Value, o: Value, count: int, y: Value, x: Value, n: int) -> None:
         totals = [[Variable(code, code.zeros) for _ in range(n)] for _ in range(count)]
-        with code.loop(0, inputs) as c, code.loop(0, weight.kernel[0]) as i, code.loop(0, weight.kernel[1]) as j:
+        kernel_rows = _inside(code, windows, 0, sizes[0], y, 1)
+        kernel_columns = _inside(code, windows, 1, sizes[1], x, n)
+        with code.loop(0, inputs) as c, code.loop(*kernel_rows) as i, code.loop(*kernel_columns) as j:
             row = ((group * inputs + c) * height + y * sh + i * dh) * width + j * dw
             values = [tile.load(row + (x + k) * sw) for k in range(n)]
             at = group * strides.group + o * strides.output + c * strides.input
@@ -274,16 +326,24 @@ def _convolve(
             for m, total in enumerate(some):
                 made.store(total.value, begin + m)
 
-    with code.loop(first, last, code.lanes) as image:
-        count = code.least(last - image, code.lanes)
-        _read(tile, x, image, count, len(places), places)
-        with code.loop(0, weight.groups) as group:
+    with _each_tile(code) as (image, count):
+        tile = images.read(image, count)
+        with out.write(image, count) as made, code.loop(0, weight.groups) as group:
             _blocks(
                 code, outputs, block,
                 lambda o, a: _in_rows(code, rows, lambda y: _blocks(
-                    code, columns, beside, lambda x, b: sums(group, o, a, y, x, b))),
+                    code, columns, beside, lambda x, b: sums(tile, made, group, o, a, y, x, b))),
             )  # fmt: skip
-        _write(made, out, image, count, weight.outputs * rows * columns, range(weight.outputs * rows * columns))
+
+
+def _inside(code: Code, windows: Windows, axis: int, size: int, first: Value, count: int) -> tuple[Operand, Operand]:
+    """The elements along an axis of the kernel that are not padding for all of `count` windows from `first` on."""
+    kernel = windows.kernel[axis]
+    if windows.dilation[axis] > 1:
+        return 0, kernel
+    stride, before = windows.stride[axis], windows.before[axis]
+    low = code.value(before) - (first + (count - 1)) * stride
+    return code.most(low, 0), code.least(code.value(before + size) - first * stride, kernel)
 
 
 def _in_rows(code: Code, rows: int, body: Callable[[Value], None]) -> None:
@@ -291,96 +351,115 @@ def _in_rows(code: Code, rows: int, body: Callable[[Value], None]) -> None:
         body(y)
 
 
-def weight_code(name: str, windows: Windows, weight: Weight, lanes: int) -> Code:
-    """Output channels `first` to `last` of the gradient by the weight, summed over `n` images."""
-    code = Code(name, lanes, x=POINTER, y=POINTER, n=INT, first=INT, last=INT, out=POINTER)
-    x, y, n, first, last, out = code.parameters.values()
+def weight_code(name: str, windows: Windows, weight: Weight, lanes: int, by_lanes: Sequence[bool]) -> Code:
+    """The gradient with respect to the weight, of images and what arrives, summed over each tile."""
+    code = _arrays(name, lanes, 2)
     (rows, columns), (height, width), (kernel_rows, kernel_columns) = windows.counts, windows.padded, weight.kernel
-    made = weight.outputs * rows * columns
-    tile, slopes, sums = _Tile(code, windows.numbers), _Tile(code, made), _Tile(code, weight.outputs * weight.of_output)
+    places = windows.places()
+    images = _Images(code.parameters["x"], len(places), by_lanes[0]).pad(windows.numbers, places)
+    arriving = _Images(code.parameters["y"], weight.outputs * rows * columns, by_lanes[1])
     (sh, sw), (dh, dw) = windows.stride, windows.dilation
-    block, beside = _block_sizes(weight.outputs_of_group, kernel_columns, lanes)
-    block = block if weight.groups == 1 else 1
-    tile.fill(0.0)
-    with code.loop(first * weight.of_output, last * weight.of_output) as i:
-        sums.store(code.zeros, i)
+    outputs, inputs = weight.outputs_of_group, weight.inputs
+    block, beside = _block_sizes(outputs, kernel_columns, lanes)
 
-    def add(o: Value, count: int) -> None:
-        channel = Value(code, code.builder.udiv(o.ir, INT(weight.outputs_of_group))) * weight.inputs
-        with code.loop(0, weight.inputs) as c, code.loop(0, kernel_rows) as i:
-            _blocks(code, kernel_columns, beside, lambda j, m: products(o, count, channel + c, c, i, j, m))
+    with _each_tile(code) as (image, count):
+        tile, slopes = images.read(image, count), arriving.read(image, count)
+        for each in (tile, slopes):
+            each.clear_after(count)
+        sums = _sums_of_tile(code, image, weight.outputs * weight.of_output)
 
-    def products(o: Value, count: int, channel: Value, c: Value, i: Value, j: Value, m: int) -> None:
-        totals = [[Variable(code, code.zeros) for _ in range(m)] for _ in range(count)]
-        with code.loop(0, rows) as row, code.loop(0, columns) as column:
-            begin = (channel * height + row * sh + i * dh) * width + column * sw + j * dw
-            values = [tile.load(begin + k * dw) for k in range(m)]
-            for k, some in enumerate(totals):
-                slope = slopes.load(((o + k) * rows + row) * columns + column)
-                for value, total in zip(values, some, strict=True):
-                    total.value = code.fma(slope, value, total.value)
-        for k, some in enumerate(totals):
-            at = (((o + k) * weight.inputs + c) * kernel_rows + i) * kernel_columns + j
-            for l, total in enumerate(some):  # noqa: E741
-                sums.store(sums.load(at + l) + total.value, at + l)
+        def products(group: Value, o: Value, some: int, c: Value, i: Value, j: Value, m: int) -> None:
+            totals = [[Variable(code, code.zeros) for _ in range(m)] for _ in range(some)]
+            with code.loop(0, rows) as row, code.loop(0, columns) as column:
+                begin = ((group * inputs + c) * height + row * sh + i * dh) * width + (column * sw + j * dw)
+                values = [tile.load(begin + k * dw) for k in range(m)]
+                for k, each in enumerate(totals):
+                    slope = slopes.load(((group * outputs + o + k) * rows + row) * columns + column)
+                    for value, total in zip(values, each, strict=True):
+                        total.value = code.fma(slope, value, total.value)
+            for k, each in enumerate(totals):
+                at = (((group * outputs + o + k) * inputs + c) * kernel_rows + i) * kernel_columns + j
+                for l, total in enumerate(each):  # noqa: E741
+                    code.store(code.total(total.value), sums, (at + l) * FLOAT_BYTES, 4)
 
-    with code.loop(0, n, lanes) as image:
-        count = code.least(n - image, lanes)
-        places = windows.places()
-        _read(tile, x, image, count, len(places), places)
-        _read(slopes, y, image, count, made, range(made), (first * (rows * columns), last * (rows * columns)))
-        whole = Variable(code, first)
-        if block > 1:
-            whole.value = last - Value(code, code.builder.urem((last - first).ir, INT(block)))
-            with code.loop(first, whole.value, block) as o:
-                add(o, block)
-        with code.loop(whole.value, last) as o:
-            add(o, 1)
-    with code.loop(first * weight.of_output, last * weight.of_output) as i:
-        code.store(code.total(sums.load(i)), out, i * FLOAT_BYTES, 4)
+        def add(group: Value, o: Value, some: int) -> None:
+            with code.loop(0, inputs) as c, code.loop(0, kernel_rows) as i:
+                _blocks(code, kernel_columns, beside, lambda j, m: products(group, o, some, c, i, j, m))
+
+        with code.loop(0, weight.groups) as group:
+            _blocks(code, outputs, block, lambda o, some: add(group, o, some))
+    return code
+
+
+def _sums_of_tile(code: Code, image: Value, numbers: int) -> Value:
+    """Where the sums over a tile are written, so many for each."""
+    tile = Value(code, code.builder.udiv(image.ir, INT(code.lanes)))
+    return code.at(code.parameters["out"], tile * (numbers * FLOAT_BYTES))
+
+
+def sums_code(name: str, windows: Windows, weight: None, lanes: int, by_lanes: Sequence[bool]) -> Code:
+    """The sum of each channel over a tile."""
+    code = _arrays(name, lanes, 1)
+    rows, columns = windows.sizes
+    images = _Images(code.parameters["x"], windows.numbers, by_lanes[0])
+    with _each_tile(code) as (image, count):
+        tile = images.read(image, count)
+        tile.clear_after(count)
+        sums = _sums_of_tile(code, image, windows.channels)
+        with code.loop(0, windows.channels) as c:
+            totals = [Variable(code, code.zeros) for _ in range(min(columns, 8))]
+
+            def add(c: Value, y: Value, x: Value, n: int) -> None:
+                for k, total in enumerate(totals[:n]):
+                    total.value = total.value + tile.load((c * rows + y) * columns + x + k)
+
+            with code.loop(0, rows) as y:
+                _blocks(code, columns, len(totals), lambda x, n: add(c, y, x, n))
+            found = totals[0].value
+            for total in totals[1:]:
+                found = found + total.value
+            code.store(code.total(found), sums, c * FLOAT_BYTES, 4)
     return code
 
 
 # Pooling
 
 
-def largest_code(name: str, windows: Windows, lanes: int) -> Code:
-    """Images `first` to `last` of the largest number in each window."""
-    code = Code(name, lanes, x=POINTER, first=INT, last=INT, out=POINTER)
-    x, first, last, out = code.parameters.values()
-    made = windows.channels * windows.counts[0] * windows.counts[1]
-    tile, results = _Tile(code, windows.numbers), _Tile(code, made)
-    tile.fill(float("-inf"))
+def largest_code(name: str, windows: Windows, weight: None, lanes: int, by_lanes: Sequence[bool]) -> Code:
+    """The largest number in each window."""
+    code = _arrays(name, lanes, 1)
     places = windows.places()
-    with code.loop(first, last, lanes) as image:
-        count = code.least(last - image, lanes)
-        _read(tile, x, image, count, len(places), places)
-        with _each_window(code, windows) as (window, place):
+    images = _Images(code.parameters["x"], len(places), by_lanes[0]).pad(windows.numbers, places, float("-inf"))
+    out = _Images(code.parameters["out"], windows.channels * windows.counts[0] * windows.counts[1], by_lanes[1])
+    with _each_tile(code) as (image, count):
+        tile = images.read(image, count)
+        with out.write(image, count) as results, _each_window(code, windows) as (window, place):
             results.store(_largest(code, tile, window), place)
-        _write(results, out, image, count, made, range(made))
     return code
 
 
-def scatter_code(name: str, windows: Windows, lanes: int) -> Code:
-    """Images `first` to `last` with what arrives at each window, at the first of its largest numbers."""
-    code = Code(name, lanes, y=POINTER, x=POINTER, first=INT, last=INT, out=POINTER)
-    y, x, first, last, out = code.parameters.values()
-    made = windows.channels * windows.counts[0] * windows.counts[1]
-    tile, results, slopes = _Tile(code, windows.numbers), _Tile(code, windows.numbers), _Tile(code, made)
-    tile.fill(float("-inf"))
-    places = windows.places()
-    with code.loop(first, last, lanes) as image:
-        count = code.least(last - image, lanes)
-        _read(tile, x, image, count, len(places), places)
-        _read(slopes, y, image, count, made, range(made))
-        results.fill(0.0)
-        with _each_window(code, windows) as (window, place):
-            largest, slope = _largest(code, tile, window), slopes.load(place)
-            for element in window:
-                found = code.is_same(tile.load(element), largest)
-                results.store(results.load(element) + code.select(found, slope, code.zeros), element)
-                slope = code.select(found, code.zeros, slope)
-        _write(results, out, image, count, len(places), places)
+def scatter_code(name: str, windows: Windows, weight: None, lanes: int, by_lanes: Sequence[bool]) -> Code:
+    """What arrives at each window, at the first of the largest numbers of images, which have no padding."""
+    code = _arrays(name, lanes, 2)
+    arriving = _Images(code.parameters["x"], windows.channels * windows.counts[0] * windows.counts[1], by_lanes[0])
+    images = _Images(code.parameters["y"], windows.numbers, by_lanes[1])
+    out = _Images(code.parameters["out"], windows.numbers, by_lanes[2])
+    are_apart = all(windows.stride[a] >= windows.kernel[a] for a in (0, 1))
+    cover = windows.stride == windows.kernel and all(
+        windows.counts[a] * windows.stride[a] == windows.sizes[a] for a in (0, 1)
+    )
+    with _each_tile(code) as (image, count):
+        slopes, tile = arriving.read(image, count), images.read(image, count)
+        with out.write(image, count) as results:
+            if not cover:
+                results.fill(0.0)
+            with _each_window(code, windows) as (window, place):
+                largest, slope = _largest(code, tile, window), slopes.load(place)
+                for element in window:
+                    found = code.is_same(tile.load(element), largest)
+                    part = code.select(found, slope, code.zeros)
+                    results.store(part if are_apart else results.load(element) + part, element)
+                    slope = code.select(found, code.zeros, slope)
     return code
 
 
@@ -403,18 +482,21 @@ def _largest(code: Code, tile: _Tile, window: Sequence[Value]) -> Value:
 
 # Functions for generated source
 
+CODE: dict[str, Callable[..., Code]] = {
+    "convolution": convolution_code,
+    "input": input_code,
+    "weight": weight_code,
+    "sums": sums_code,
+    "largest": largest_code,
+    "scatter": scatter_code,
+}
+
 
 @lru_cache(maxsize=128)
-def over_images(kind: str, windows: Windows, weight: Weight | None) -> Any:
-    """Fills images `first` to `last` of an array: `convolution` and `input` of values and a weight, `largest` of
-    images, `scatter` of what arrives and images."""
-    name, lanes = named(kind, windows, weight), lanes_of_machine()
-    if weight is not None:
-        write = {"convolution": convolution_code, "input": input_code}[kind]
-        run = linked(name, lambda: write(name, windows, weight, lanes))
-    else:
-        pool = {"largest": largest_code, "scatter": scatter_code}[kind]
-        run = linked(name, lambda: pool(name, windows, lanes))
+def over_images(kind: str, windows: Windows, weight: Weight | None, by_lanes: tuple[bool, ...]) -> Any:
+    """The function of one or two arrays, images `first` to `last`, and the array to fill."""
+    name, lanes = named(kind, windows, weight, by_lanes), lanes_of_machine()
+    run = linked(name, lambda: CODE[kind](name, windows, weight, lanes, by_lanes))
 
     @njit(nogil=True)
     def of_one(x: Any, first: int, last: int, out: Any) -> None:
@@ -424,24 +506,11 @@ def over_images(kind: str, windows: Windows, weight: Weight | None) -> Any:
     def of_two(x: Any, y: Any, first: int, last: int, out: Any) -> None:
         run(x.ctypes.data, y.ctypes.data, first, last, out.ctypes.data)
 
-    return of_one if kind == "largest" else of_two
+    return of_one if len(by_lanes) == 2 else of_two
 
 
-@lru_cache(maxsize=128)
-def of_weight(windows: Windows, weight: Weight) -> Any:
-    """Fills output channels `first` to `last` of a weight's gradient."""
-    name = named("weight", windows, weight)
-    run = linked(name, lambda: weight_code(name, windows, weight, lanes_of_machine()))
-
-    @njit(nogil=True)
-    def gradient(x: Any, y: Any, first: int, last: int, out: Any) -> None:
-        run(x.ctypes.data, y.ctypes.data, x.shape[0], first, last, out.ctypes.data)
-
-    return gradient
-
-
-def named(kind: str, windows: Windows, weight: Weight | None) -> str:
+def named(kind: str, windows: Windows, weight: Weight | None, by_lanes: Sequence[bool]) -> str:
     """The unique name of a function."""
-    digest = hashlib.sha256(repr((windows, weight)).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(repr((windows, weight, by_lanes)).encode()).hexdigest()[:16]
     sizes = "x".join(map(str, (windows.channels, *windows.sizes)))
     return f"opsmith_{kind}_{sizes}_{digest}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from app.engine.compiled.by_lanes import hold_by_lanes
 from app.engine.compiled.kinds.byte_product import lower_byte_product, lower_transposed_bytes
 from app.engine.compiled.kinds.call import CallbackStep, lower_callback, lower_filling, lower_returning
 from app.engine.compiled.kinds.control import lower_choice
 from app.engine.compiled.kinds.control import lower_loop as lower_while
-from app.engine.compiled.kinds.convolution import lower_convolution, lower_pooling
+from app.engine.compiled.kinds.convolution import lower_convolution, lower_pooling, lower_sums_of_tiles
 from app.engine.compiled.kinds.loop import lower_loop
 from app.engine.compiled.kinds.native import LowerOne, NotNativeError
 from app.engine.compiled.kinds.product import lower_product
@@ -34,6 +35,7 @@ from app.ops.lowering import (
     Reduction,
     Returning,
     Spread,
+    SumsOfTiles,
     TransposedBytes,
 )
 
@@ -47,6 +49,7 @@ KINDS: Mapping[type, Callable[[Operator, Lowered, LowerOne], Step]] = {
     TransposedBytes: lower_transposed_bytes,
     Convolution: lower_convolution,
     Pooling: lower_pooling,
+    SumsOfTiles: lower_sums_of_tiles,
     Filling: lower_filling,
     Returning: lower_returning,
     InPlace: lower_callback,
@@ -84,6 +87,7 @@ def lower(program: Program, keep: Collection[str], why_not: WhyNot) -> Lowered:
     _make_arrays_of_constants(lowered, keep)
     _gather_data(lowered)
     _check_kept(lowered, keep)
+    hold_by_lanes(lowered, keep)
     return lowered
 
 

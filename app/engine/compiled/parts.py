@@ -40,7 +40,8 @@ def parts_of(lowered: Lowered) -> list[Part]:
     for index, step in enumerate(lowered.steps):
         if isinstance(step, NativeStep):
             is_full = parts and sum(_weight(other) for _, other in parts[-1].steps) + _weight(step) > LIMIT
-            if begins or is_full or (step.begins_part and not is_short):
+            goes_on = index > 0 and step.joins_tiles_of(lowered.steps[index - 1])
+            if begins or is_full or (step.begins_part and not is_short and not goes_on):
                 parts.append(Part(f"part_{len(parts)}", []))
             parts[-1].steps.append((index, step))
             begins = False

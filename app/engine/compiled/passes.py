@@ -7,18 +7,27 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from app.engine.compiled.kinds.convolution import tiles_of
+from app.engine.compiled.kinds.native import NotNativeError
 from app.engine.compiled.lower import why_python
-from app.engine.compiled.shapes import IsInPython, Shapes, always, infer_shapes, shapes_inside, shapes_of
+from app.engine.compiled.shapes import IsInPython, Shapes, always, infer_shapes, shapes_inside, shapes_of, tiles
 from app.engine.compiled.steps import Lowered
 from app.engine.compiled.trial import why_not
+from app.engine.compiled.vectors import lanes_of_machine
 from app.graph.passes import Pass, pipeline
 from app.graph.passes.fusion import fusion
 from app.graph.passes.rewrite import rewritten, with_operators
 from app.graph.passes.sparse_bytes import sparse_bytes
 from app.graph.program import Operator, Program
 from app.ops.creation import assign
-from app.ops.lowering import Elementwise, Reduction, Returning
+from app.ops.definition import OpDef
+from app.ops.lowering import Convolution, Elementwise, Reduction, Returning, SumsOfTiles
+from app.ops.reduction import sum_
 from app.ops.size import Shape
+from app.ops.spec import UNKNOWN, Spec
+from app.ops.values import Array
 
 # Shape-only inputs
 
@@ -96,6 +105,65 @@ def inline_array_functions(program: Program, given: Mapping[str, Shape] | None =
     return with_operators(program, [inlined(op) for op in block.ops], block.vars)
 
 
+# Sums over a batch of images
+
+
+def sum_by_tiles(program: Program, keep: Collection[str], given: Mapping[str, Shape] | None = None) -> Program:
+    """Sum over a batch of images, as gradients of weights and biases do, in two operators: over tiles of as many images
+    as a vector has lanes, of which each thread does some, and then over the tiles, in the same order for any threads.
+    """
+    known = Lowered(program, shapes_of(program, given))
+    operators: list[Operator] = []
+    added: dict[str, Spec] = {}
+    block = program.global_block()
+
+    def inside(op: Operator) -> Operator:
+        return rewritten(op, lambda name, body, kept: sum_by_tiles(body, kept, shapes_inside(op, known.shapes, name)))
+
+    for op in map(inside, block.ops):
+        try:
+            tiles_of(op, op.definition.lowering, known)
+        except NotNativeError:
+            operators.append(op)
+            continue
+        definition, sums = _of_tiles(op), known.unused(f"{op.outputs[0]}.tiles")
+        (added[sums],) = definition.infer_outputs([block.var(str(n)).spec for n in op.inputs], op.attributes)
+        operators.append(Operator(definition, op.inputs, [sums], op.attributes, op.role))
+        if isinstance(op.definition.lowering, Convolution):
+            of_all = {**sum_.attributes, "axis": (0,)}
+            operators.append(Operator(sum_, [sums], op.outputs, of_all, op.role))
+        else:
+            operators.append(Operator(op.definition, [sums], op.outputs, op.attributes, op.role))
+    changed = with_operators(program, operators, keep)
+    for name, spec in added.items():
+        changed.global_block().create_var(name, spec.shape, spec.dtype, stop_gradient=True)
+    return changed
+
+
+def _of_tiles(op: Operator) -> OpDef:
+    """The operator for each tile of a batch: its results in a new first axis, or in that of the channels' sums."""
+    whole, definition = op.definition, copy.copy(op.definition)
+    lowering: Convolution | Reduction = whole.lowering
+    of_weight = isinstance(lowering, Convolution)
+
+    def infer(x: Spec, *others: Spec, **settings: Any) -> Spec:
+        (found,) = whole.infer_outputs([x, *others], settings)
+        rest = found.shape if of_weight else (x.shape[1], 1, 1)
+        return Spec((UNKNOWN if x.shape[0] == UNKNOWN else tiles(x.shape[0]), *rest), found.dtype)
+
+    def kernel(*arrays: Array, **settings: Any) -> Any:
+        parts: list[Any] = []
+        for first in range(0, len(arrays[0]), lanes_of_machine()):
+            rows = slice(first, first + lanes_of_machine())
+            some = [array[rows] if place in lowering.takes else array for place, array in enumerate(arrays)]
+            parts.append(whole.kernel(*some, **settings) if of_weight else some[0].sum((0, 2, 3)).reshape(-1, 1, 1))
+        return np.stack(parts)
+
+    definition.name, definition.infer, definition.kernel = f"{whole.name}_of_tiles", infer, kernel
+    definition.lowering = SumsOfTiles(lowering)
+    return definition
+
+
 # Fusion
 
 
@@ -125,6 +193,7 @@ PASSES = (
     *_GENERAL[:_FUSION],
     _SPARSE,
     *_GENERAL[_FUSION:],
+    Pass("sum_by_tiles", sum_by_tiles),
 )
 """All passes, in order."""
 

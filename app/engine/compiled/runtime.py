@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import lcm
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -15,6 +16,7 @@ from numba.extending import intrinsic
 
 from app.engine.compiled import blas
 from app.engine.compiled.numba_api import cgutils, impl_ret_borrowed
+from app.engine.compiled.vectors import lanes_of_machine
 
 ARRIVED, ABORTED, PROBLEM, RUNNING = 0, 8, 16, 24
 """Places in the array that threads share, each in its own cache line. From RUNNING on there is one for each thread: the
@@ -143,6 +145,9 @@ GRAIN = 1 if any(kernels in blas.description() for kernels in ANY_ROW) else 12
 """Other kernels compute rows in panels of this size, and the remaining rows in another order. With whole panels per
 thread, the number of threads changes no bit."""
 
+TILES = lcm(GRAIN, lanes_of_machine())
+"""The same for images: with whole tiles per thread, too."""
+
 
 @njit(nogil=True)
 def cut(count: int, shard: int, shards: int) -> int:
@@ -150,6 +155,14 @@ def cut(count: int, shard: int, shards: int) -> int:
     if shard == shards:
         return count
     return min((count * shard // shards + GRAIN // 2) // GRAIN * GRAIN, count)
+
+
+@njit(nogil=True)
+def cut_tiles(count: int, shard: int, shards: int) -> int:
+    """As `cut`, but each share begins with a tile of images."""
+    if shard == shards:
+        return count
+    return min((count * shard // shards + TILES // 2) // TILES * TILES, count)
 
 
 @njit(nogil=True)
@@ -350,6 +363,7 @@ CALLED = (
     product64,
     fetch_ahead,
     cut,
+    cut_tiles,
     meet,
     begin,
     note,

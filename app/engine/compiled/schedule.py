@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from app.engine.compiled.steps import LAST, ROWS, WHOLE, Lowered, Share, Step
 
-WINDOW = 12
+WINDOW = 20
 """The maximum number of delayed steps; their inputs stay alive and take memory."""
 
 Touched = defaultdict[str, set[tuple[bool, Share | None]]]

@@ -13,16 +13,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from app.engine.compiled.vectors import lanes_of_machine
 from app.errors import AppError
 from app.graph.passes.rewrite import as_program
 from app.graph.program import Body, Operator, Program
 from app.ops.lowering import Fused, Loop
-from app.ops.size import AnySize, Shape, Size, named_size, names_of
+from app.ops.size import AnySize, Shape, Size, named_size, names_of, quotient
 from app.ops.spec import UNKNOWN, Spec
 
 N = named_size("n")
 ITERATIONS = named_size("iterations")
 """The number of iterations of a loop, known only at run time."""
+
+
+def tiles(images: AnySize) -> AnySize:
+    """Return the number of tiles of so many images, with as many images in each as a vector has lanes."""
+    return quotient(images + (lanes_of_machine() - 1), lanes_of_machine())
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ from app.engine.compiled.language import (
 )
 from app.engine.compiled.parts import Part, parts_of, pattern
 from app.engine.compiled.steps import LAST, WHOLE, Lowered
-from app.engine.compiled.writer import HIGH, LOW, SHARD, SHARDS, SHARED, Writer, after, cut
+from app.engine.compiled.writer import HIGH, LOW, SHARD, SHARDS, SHARED, Writer, after
 
 HEAD = '''"""Generated for a Program: a comment before each step names the operator that it computes."""
 
@@ -146,18 +147,22 @@ class _Generator:
     def _steps(self, steps: Sequence[tuple[int, NativeStep]], first: int) -> None:
         """Steps in order; what they are called in errors is counted from the first one."""
         out = self.out
-        count = Local("n", COUNT)
-        out.add(Assign([LOW, HIGH], [cut(count, SHARD), cut(count, after(SHARD))]))
+        out.add(Assign([LOW, HIGH], out.rows))
+        groups: list[list[tuple[int, NativeStep]]] = []
         for number, step in steps:
-            out.add(Blank())
-            out.comment(step.comment)
-            if step.must_meet:
-                out.meet()
-            if step.is_alone:
-                with out.when(out.is_me(step.share)):
-                    self._step(step, number - first)
+            if groups and step.joins_tiles_of(groups[-1][-1][1]):
+                groups[-1].append((number - first, step))
             else:
-                self._step(step, number - first)
+                groups.append([(number - first, step)])
+        for group in groups:
+            out.add(Blank())
+            if group[0][1].must_meet:
+                out.meet()
+            with out.tiles() if len(group) > 1 else nullcontext():
+                for number, step in group:
+                    out.comment(step.comment)
+                    with out.when(out.is_me(step.share)) if step.is_alone else nullcontext():
+                        self._step(step, number)
 
     def _step(self, step: NativeStep, number: int) -> None:
         if step.users or step.calls_function:
@@ -209,9 +214,9 @@ class _Generator:
         every = dict.fromkeys([*self.plan.place, *lowered.roots])
         self._views([name for name in every if name in wanted], out.memory, are_planned=True)
         out.meet()
-        count, i = Local("n", COUNT), Local("i", INDEX)
+        i = Local("i", INDEX)
         for name in sorted(lowered.gathered):
-            with out.loop("i", cut(count, SHARD), cut(count, after(SHARD))):
+            with out.loop("i", *out.rows):
                 if len(lowered.shapes[name]) > 1:
                     out.do("fetch_ahead", Array(out.raw(name)), ROWS, i)
                 row = Element(out.raw(name), (Element("rows", (i,), COUNT),), lowered.dtype(name))

@@ -59,6 +59,8 @@ class Step:
     """Whether it can read a number of the source where its input is one."""
     picks_rows = False
     """Whether it can look up the rows of the batch in data, one by one."""
+    is_tiled = False
+    """Whether it works on one tile of images after the other."""
     calls_function = False
     """Whether it calls a compiled function that may refuse its inputs."""
 
@@ -70,6 +72,10 @@ class Step:
         self.share = share
         self.must_meet = False
         """Whether there is a barrier before this step."""
+
+    def joins_tiles_of(self, before: Step) -> bool:
+        """Whether it works on the tiles of the step before it, one tile after the other."""
+        return self.is_tiled and before.is_tiled and not self.must_meet
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.op}, share={self.share})"
@@ -196,6 +202,8 @@ class Lowered:
     """The types of variables that live only inside a fused loop, or inside control flow."""
     kept: set[str] = field(default_factory=set)
     """Variables that grow by a row at each iteration of a loop."""
+    by_lanes: set[str] = field(default_factory=set)
+    """Images that lie as the lanes of vectors: [tiles, channels, height * width * lanes]."""
     unsettled: dict[str, Share | None] = field(default_factory=dict)
     """Variables written since the last barrier, with the share of the step that wrote them."""
 

@@ -155,6 +155,10 @@ class Code:
         x, y = self.value(x), self.value(y)
         return Value(self, self.builder.select((x < y).ir, x.ir, y.ir))
 
+    def most(self, x: Operand, y: Operand) -> Value:
+        x, y = self.value(x), self.value(y)
+        return Value(self, self.builder.select((x < y).ir, y.ir, x.ir))
+
     def select(self, condition: Value, x: Value, y: Value) -> Value:
         return Value(self, self.builder.select(condition.ir, x.ir, y.ir))
 

@@ -32,10 +32,12 @@ from app.engine.compiled.language import (
     View,
 )
 from app.engine.compiled.names import RESERVED, Names
-from app.engine.compiled.shapes import N
+from app.engine.compiled.shapes import N, tiles
 from app.engine.compiled.stand_ins import on_vectors
 from app.engine.compiled.steps import LAST, ROWS, Lowered, Share, Step
+from app.engine.compiled.vectors import lanes_of_machine
 from app.graph.program import Operator
+from app.ops.size import named_size, quotient, smaller
 
 SHARD, SHARDS, SHARED = Local("shard", COUNT), Local("shards", COUNT), Array("shared")
 LOW, HIGH = Local("lo", COUNT), Local("hi", COUNT)
@@ -51,9 +53,9 @@ def index(axis: int) -> Local:
     return Local(f"i{axis}", INDEX)
 
 
-def cut(count: Value, shard: Value) -> Call:
+def cut(count: Value, shard: Value, function: str = "cut") -> Call:
     """Where the share of a thread begins among so many rows."""
-    return Call("cut", (count, shard, SHARDS), COUNT)
+    return Call(function, (count, shard, SHARDS), COUNT)
 
 
 def after(value: Value) -> Value:
@@ -177,8 +179,9 @@ class Writer:
         return self.names.of(("flat", name), f"{self.name(name)}_flat")
 
     def memory(self, name: str) -> str:
-        """The name of the buffer that a variable lies in."""
-        return self.buffer(self.plan.place[self.lowered.root(name)])
+        """The name of the buffer that a variable lies in, or of the one that persists and that it is a view of."""
+        root = self.lowered.root(name)
+        return self.name(root) if self.lowered.persists(root) else self.buffer(self.plan.place[root])
 
     def buffer(self, number: int) -> str:
         return self.names.of(("buffer", number), f"buffer_{number}")
@@ -216,6 +219,25 @@ class Writer:
         count = Number(step.share, COUNT)
         return cut(count, SHARD), cut(count, after(SHARD))
 
+    @property
+    def rows(self) -> tuple[Value, Value]:
+        """The first row of the batch that is the thread's, and the row after its last: whole tiles of images, if any
+        step is tiled."""
+        function = "cut_tiles" if any(step.is_tiled for step in self.lowered.everything) else "cut"
+        count = Local("n", COUNT)
+        return cut(count, SHARD, function), cut(count, after(SHARD), function)
+
+    @contextmanager
+    def tiles(self) -> Iterator[None]:
+        """Within, statements run for one tile of the thread's images after the other."""
+        lanes, tile = lanes_of_machine(), named_size("tile")
+        low, high = named_size(LOW.name), named_size(HIGH.name)
+        with self.loop("tile", Extent(quotient(low, lanes)), Extent(tiles(high))):
+            end = smaller((tile + 1) * lanes, N)
+            self.add(Assign([LOW, HIGH], [Extent(tile * lanes), Extent(end)]))
+            yield
+        self.add(Assign([LOW, HIGH], self.rows))
+
     def range_of(self, step: Step) -> tuple[Value | None, Value]:
         """The range of a loop over a thread's share of a step."""
         low, high = self.bounds(step)
@@ -226,6 +248,9 @@ class Writer:
         found: Ranges = {axis: (None, Cast(Extent(size), INDEX)) for axis, size in enumerate(self.lowered.shapes[name])}
         if not step.is_alone:
             found[0] = self.range_of(step)
+        if name in self.lowered.by_lanes:
+            low, high = quotient(named_size(LOW.name), lanes_of_machine()), tiles(named_size(HIGH.name))
+            found[0] = Cast(Extent(low), INDEX), Cast(Extent(high), INDEX)
         return found
 
     def share_of(self, variable: str, step: Step) -> Array:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,9 +48,44 @@ CASES = [
 ]
 
 
+def held(images: np.ndarray, lanes: int, by_lanes: bool) -> np.ndarray:
+    """Images in memory that begins a cache line; by lanes if wanted, with NaN in the lanes without an image."""
+    if by_lanes:
+        rest = np.full((-len(images) % lanes, *images.shape[1:]), np.nan, np.float32)
+        tiles = np.concatenate([images, rest]).reshape(-1, lanes, *images.shape[1:])
+        images = np.moveaxis(tiles, 1, -1)
+    memory = np.empty(images.size + 16, np.float32)
+    begin = -memory.ctypes.data % 64 // 4
+    array = memory[begin : begin + images.size].reshape(images.shape)
+    array[...] = images
+    return array
+
+
+def images_of(array: np.ndarray, count: int, by_lanes: bool) -> np.ndarray:
+    """The inverse of `held`."""
+    return np.moveaxis(array, -1, 1).reshape(-1, *array.shape[1:-1])[:count] if by_lanes else array
+
+
+def run_kind(
+    kind: str, windows: Windows, weight: Weight | None, lanes: int, inputs: list[np.ndarray], like: np.ndarray,
+    are_images: str,
+) -> Iterator[np.ndarray]:  # fmt: skip
+    """What a function makes, of the shape of `like`, with images one after the other and by lanes; `are_images` has an
+    i for each of the inputs and the result that is images."""
+    target = vector_functions.machine()
+    for by_lanes in (False, True):
+        turned = [by_lanes and each == "i" for each in are_images]
+        code = convolutions.CODE[kind](f"{kind}_{by_lanes}", windows, weight, lanes, tuple(turned))
+        arrays = [held(each, lanes, turn) for each, turn in zip(inputs, turned, strict=False)]
+        result, n = held(np.full_like(like, 7), lanes, turned[-1]), len(inputs[0])
+        for first, last in ((0, n // 3 // lanes * lanes), (n // 3 // lanes * lanes, n)):
+            function(code, target)(*arrays, first, last, result)
+        yield images_of(result, len(like), turned[-1])
+
+
 @pytest.mark.parametrize(("case", "lanes"), with_some_lanes([(case,) for case in CASES]))
 def test_machine_code_agrees_with_the_operators(case: Case, lanes: int):
-    random, target = np.random.default_rng(0), vector_functions.machine()
+    random = np.random.default_rng(0)
     x, w = (random.normal(size=shape).astype(np.float32) for shape in (case.images, case.weight))
     settings = {"stride": case.stride, "padding": case.padding, "dilation": case.dilation, "groups": case.groups}
     y = REGISTRY["conv2d"].kernel(x, w, **settings)
@@ -59,33 +93,26 @@ def test_machine_code_agrees_with_the_operators(case: Case, lanes: int):
     before = (case.padding[0][0], case.padding[1][0])
     windows = Windows(x.shape[1], x.shape[2:], y.shape[2:], w.shape[2:], case.stride, before, case.dilation)
     weight = Weight(w.shape[0], w.shape[1], case.groups, w.shape[2:])
-    n, outputs = len(x), len(w)
-
-    made = np.full_like(y, np.nan)
-    function(convolutions.convolution_code("convolution", windows, weight, lanes), target)(x, w, 0, n, made)
-    np.testing.assert_allclose(made, y, rtol=0, atol=1e-4)
-
-    dx, expected = np.full_like(x, np.nan), REGISTRY["conv2d_input"].kernel(dy, w, x, **settings)
     assert convolutions.has_input_code(windows)
-    run = function(convolutions.input_code("input", windows, weight, lanes), target)
-    for first, last in ((0, n // 3), (n // 3, n)):
-        run(dy, w, first, last, dx)
-    np.testing.assert_allclose(dx, expected, rtol=0, atol=1e-4)
+    tiles = np.empty((-(-len(x) // lanes), *w.shape), np.float32)
+    whole = Windows(y.shape[1], y.shape[2:], y.shape[2:], (1, 1), (1, 1), (0, 0))
 
+    for made in run_kind("convolution", windows, weight, lanes, [x, w], y, "iwi"):
+        np.testing.assert_allclose(made, y, rtol=0, atol=1e-4)
+    expected = REGISTRY["conv2d_input"].kernel(dy, w, x, **settings)
+    for made in run_kind("input", windows, weight, lanes, [dy, w], x, "iwi"):
+        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-4)
     expected = REGISTRY["conv2d_weight"].kernel(x, dy, w, **settings)
-    run = function(convolutions.weight_code("weight", windows, weight, lanes), target)
-    found = []
-    for edges in ((0, outputs), (0, outputs // 2, outputs), (0, outputs // 3, outputs // 2, outputs)):
-        found.append(np.full_like(w, np.nan))
-        for first, last in pairwise(edges):
-            run(x, dy, n, first, last, found[-1])
-    np.testing.assert_allclose(found[0], expected, rtol=0, atol=1e-3)
-    assert all(np.array_equal(found[0], other) for other in found[1:])
+    for made in run_kind("weight", windows, weight, lanes, [x, dy], tiles, "iiw"):
+        np.testing.assert_allclose(made.sum(0), expected, rtol=0, atol=1e-3)
+    for made in run_kind("sums", whole, None, lanes, [dy], tiles[:, :, 0, 0, 0].copy(), "iw"):
+        np.testing.assert_allclose(made.sum(0), dy.sum((0, 2, 3)), rtol=0, atol=1e-3)
 
 
 POOLS = [
     ((17, 2, 8, 6), (2, 2), (2, 2), NONE),
     ((5, 3, 7, 7), (3, 3), (1, 1), NONE),
+    ((9, 2, 7, 8), (2, 2), (3, 2), NONE),
     ((16, 1, 9, 8), (3, 2), (2, 2), ((1, 1), (1, 0))),
 ]
 """Shapes of images, kernels, strides and paddings."""
@@ -96,31 +123,20 @@ def test_pooling_agrees_with_the_operators(
     shape: tuple[int, int, int, int], kernel: Pair, stride: Pair, padding: Padding, lanes: int
 ):
     """With equal numbers, of which the first counts, and with NaN and infinities."""
-    random, target = np.random.default_rng(1), vector_functions.machine()
+    random = np.random.default_rng(1)
     x = np.round(random.normal(size=shape) * 2).astype(np.float32)
     x[random.random(shape) < 0.03] = np.nan
     x[random.random(shape) < 0.03] = -np.inf
     settings = {"kernel": kernel, "stride": stride, "padding": padding, "ceil_mode": False, "output_size": None}
     y = REGISTRY["max_pool2d"].kernel(x, **settings)
     windows = Windows(shape[1], shape[2:], y.shape[2:], kernel, stride, (padding[0][0], padding[1][0]))
-    made = np.full_like(y, 7)
-    function(convolutions.largest_code("largest", windows, lanes), target)(x, 0, len(x), made)
-    np.testing.assert_array_equal(made, y)
+    for made in run_kind("largest", windows, None, lanes, [x], y, "ii"):
+        np.testing.assert_array_equal(made, y)
     if padding == NONE:
-        dy, dx = random.normal(size=y.shape).astype(np.float32), np.full_like(x, 7)
-        function(convolutions.scatter_code("scatter", windows, lanes), target)(dy, x, 0, len(x), dx)
-        np.testing.assert_allclose(dx, REGISTRY["max_pool2d_scatter"].kernel(dy, x, **settings), rtol=0, atol=1e-5)
-
-
-def test_a_lane_without_an_image_changes_nothing():
-    """Numbers that are not finite spread within their image alone, and from there into the weight's gradient."""
-    x, dy = np.ones((3, 1, 3, 3), np.float32), np.zeros((3, 2, 1, 1), np.float32)
-    x[2], dy[:2] = np.inf, 1.0
-    windows, weight = Windows(1, (3, 3), (1, 1), (3, 3), (1, 1), (0, 0)), Weight(2, 1, 1, (3, 3))
-    run = function(convolutions.weight_code("weight", windows, weight, 16), vector_functions.machine())
-    dw = np.empty((2, 1, 3, 3), np.float32)
-    run(x[:2].copy(), dy, 2, 0, 2, dw)
-    np.testing.assert_array_equal(dw, np.full((2, 1, 3, 3), 2.0))
+        dy = random.normal(size=y.shape).astype(np.float32)
+        expected = REGISTRY["max_pool2d_scatter"].kernel(dy, x, **settings)
+        for made in run_kind("scatter", windows, None, lanes, [dy, x], x, "iii"):
+            np.testing.assert_allclose(made, expected, rtol=0, atol=1e-5)
 
 
 # In Programs

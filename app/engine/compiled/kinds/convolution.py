@@ -1,4 +1,4 @@
-"""Steps that slide windows over images: convolutions, their gradients, and pooling."""
+"""Steps that slide windows over images: convolutions, their gradients, pooling, and sums over images."""
 
 from __future__ import annotations
 
@@ -8,73 +8,91 @@ from typing import Any
 from app.engine.compiled import convolutions
 from app.engine.compiled.convolutions import MOST_ROOM, Weight, Windows
 from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
-from app.engine.compiled.steps import WHOLE, Lowered, Share, Step
+from app.engine.compiled.language import COUNT, Extent, Number
+from app.engine.compiled.shapes import N
+from app.engine.compiled.steps import ROWS, Lowered, Step
 from app.engine.compiled.vectors import lanes_of_machine
 from app.engine.compiled.writer import Writer
 from app.graph.program import Operator
-from app.ops.lowering import Convolution, Pooling
+from app.ops.lowering import Convolution, Pooling, Reduction
 from app.ops.windows import padding_along
 
-VERDICT = "compiled: {} images at once"
 KINDS = {"y": "convolution", "x": "input", "max": "largest", "scatter": "scatter"}
 """What a function does, by the derivative that a convolution is, or by what pooling does."""
 
 
 class OverImagesStep(NativeStep):
-    """Makes images of images, each of its own: a convolution, its gradient by them, or pooling."""
+    """Makes images of images, each of its own, or sums over tiles of as many images as a vector has lanes."""
 
     begins_part = True
+    is_tiled = True
+    imports = ("cut_tiles",)
 
-    def __init__(self, op: Operator, lowered: Lowered, does: str, windows: Windows, weight: Weight | None):
-        super().__init__(op, lowered, VERDICT.format(lanes_of_machine()), lowered.share_of_rows(op))
-        self._does, self._windows, self._weight = does, windows, weight
+    def __init__(self, op: Operator, lowered: Lowered, kind: str, windows: Windows, weight: Weight | None):
+        super().__init__(op, lowered, f"compiled: {lanes_of_machine()} images at once", ROWS)
+        self._kind, self._windows, self._weight = kind, windows, weight
 
-    def _reads_own_rows(self, name: str) -> bool:
-        return self._weight is None or name != self.op.inputs[1]
+    @property
+    def turnable(self) -> list[str]:
+        """The variables that may hold their images by lanes."""
+        inputs = self.reads[:1] if self._kind in ("convolution", "input") else self.reads
+        return inputs if self._kind in ("weight", "sums") else [*inputs, *self.op.outputs]
 
-    def operations(self, n: int) -> int:
-        return _operations(n, self._windows, self._weight)
-
-    def write(self, out: Writer) -> None:
-        kind = KINDS[self._does]
-        function = convolutions.over_images(kind, self._windows, self._weight)
-        name = out.called(function, convolutions.named(kind, self._windows, self._weight).removeprefix("opsmith_"))
-        values = [out.array(x) for x in self.reads]
-        out.do(name, *values, *out.bounds(self), out.array(self.op.outputs[0]))
-
-
-class WeightStep(NativeStep):
-    """The gradient of a convolution by its weight, summed over all images: each thread does some output channels."""
-
-    begins_part = True
-
-    def __init__(self, op: Operator, lowered: Lowered, windows: Windows, weight: Weight):
-        share: Share = weight.outputs if weight.outputs > 1 else WHOLE
-        super().__init__(op, lowered, VERDICT.format(lanes_of_machine()), share)
-        self._windows, self._weight = windows, weight
+    def keeps_to_share(self, name: str) -> bool:
+        return name in self.turnable
 
     def operations(self, n: int) -> int:
-        return _operations(n, self._windows, self._weight)
+        windows, weight = self._windows, self._weight
+        places = windows.counts[0] * windows.counts[1]
+        if weight is None:
+            return n * windows.channels * places * windows.kernel[0] * windows.kernel[1]
+        return n * weight.outputs * places * weight.of_output
 
     def write(self, out: Writer) -> None:
-        function = convolutions.of_weight(self._windows, self._weight)
-        name = out.called(function, convolutions.named("weight", self._windows, self._weight).removeprefix("opsmith_"))
-        x, y = (out.array(str(each)) for each in self.op.inputs[:2])
-        out.do(name, x, y, *out.bounds(self), out.array(self.op.outputs[0]))
-
-
-def _operations(n: int, windows: Windows, weight: Weight | None) -> int:
-    places = windows.counts[0] * windows.counts[1]
-    if weight is None:
-        return n * windows.channels * places * windows.kernel[0] * windows.kernel[1]
-    return n * weight.outputs * places * weight.of_output
+        arrays = [*self.reads, *self.op.outputs]
+        by_lanes = tuple(name in self.lowered.by_lanes for name in arrays)
+        what = self._kind, self._windows, self._weight, by_lanes
+        name = out.called(convolutions.over_images(*what), convolutions.named(*what).removeprefix("opsmith_"))
+        *values, made = map(out.array, arrays)
+        bounds = out.bounds(self) if self.share == ROWS else (Number(0, COUNT), Extent(N))
+        out.do(name, *values, *bounds, made)
 
 
 def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    """The step of a convolution, or of one of its gradients."""
+    """The step of a convolution, or of its gradient with respect to the images."""
     lowering: Convolution = op.definition.lowering
+    if lowering.gives == "weight":
+        raise NotNativeError("its sums over tiles of images are not compiled")
+    return OverImagesStep(op, lowered, KINDS[lowering.gives], *_windows_of_convolution(op, lowering, lowered))
+
+
+def lower_sums_of_tiles(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
+    """The step that sums over each tile of images."""
+    return OverImagesStep(op, lowered, *tiles_of(op, op.definition.lowering.of, lowered))
+
+
+def tiles_of(op: Operator, lowering: Any, lowered: Lowered) -> tuple[str, Windows, Weight | None]:
+    """What sums over each tile for an operator that sums over a batch of images. It raises `NotNativeError` for any
+    other operator."""
+    if isinstance(lowering, Convolution) and lowering.gives == "weight":
+        return "weight", *_windows_of_convolution(op, lowering, lowered)
+    if not isinstance(lowering, Reduction) or lowering.combine is not None or lowering.mean or len(op.inputs) != 1:
+        raise NotNativeError("it is no sum over a batch of images")
+    x = str(op.inputs[0])
+    _require_single_precision(op, lowered)
+    shape = lowered.shapes[x]
+    if len(shape) != 4 or set(lowering.axes(op.attributes, [shape])) != {0, 2, 3}:
+        raise NotNativeError("it is no sum of each channel of images")
+    channels, *sizes = _known(lowered, x)[1:]
+    windows = Windows(channels, _pair(sizes), _pair(sizes), (1, 1), (1, 1), (0, 0))
+    _require_room("sums", windows, None)
+    return "sums", windows, None
+
+
+def _windows_of_convolution(op: Operator, lowering: Convolution, lowered: Lowered) -> tuple[Windows, Weight]:
     one, other, made = str(op.inputs[0]), str(op.inputs[1]), op.outputs[0]
-    x, weight, y = {"y": (one, other, made), "x": (made, other, one), "weight": (one, made, other)}[lowering.gives]
+    like = str(op.inputs[-1])  # of the output's shape, for a gradient
+    x, weight, y = {"y": (one, other, made), "x": (like, other, one), "weight": (one, like, other)}[lowering.gives]
     _require_single_precision(op, lowered)
     (channels, *sizes), counts = _known(lowered, x)[1:], _known(lowered, y)[2:]
     outputs, inputs, *last = lowered.shapes[weight]
@@ -85,11 +103,8 @@ def lower_convolution(op: Operator, lowered: Lowered, lower_one: LowerOne) -> St
     of = Weight(int(outputs), int(inputs), groups, kernel)
     if lowering.gives == "x" and not convolutions.has_input_code(windows):
         raise NotNativeError("its windows reach over more padding than they have elements")
-    room = convolutions.convolution_room(windows, of, lowering.gives, lanes_of_machine())
-    _require_room(room)
-    if lowering.gives == "weight":
-        return WeightStep(op, lowered, windows, of)
-    return OverImagesStep(op, lowered, lowering.gives, windows, of)
+    _require_room(KINDS.get(lowering.gives, lowering.gives), windows, of)
+    return windows, of
 
 
 def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
@@ -109,8 +124,8 @@ def lower_pooling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     windows = Windows(channels, _pair(sizes), _pair(counts), _pair(kernel), stride, _pair(before))
     if lowering.does == "scatter" and windows.padded != windows.sizes:
         raise NotNativeError("the gradient of windows with padding is not compiled")
-    _require_room(convolutions.pooling_room(windows, lanes_of_machine()))
-    return OverImagesStep(op, lowered, lowering.does, windows, None)
+    _require_room(KINDS[lowering.does], windows, None)
+    return OverImagesStep(op, lowered, KINDS[lowering.does], windows, None)
 
 
 def _require_single_precision(op: Operator, lowered: Lowered) -> None:
@@ -118,8 +133,8 @@ def _require_single_precision(op: Operator, lowered: Lowered) -> None:
         raise NotNativeError("only single precision is compiled")
 
 
-def _require_room(room: int) -> None:
-    if room > MOST_ROOM:
+def _require_room(kind: str, windows: Windows, weight: Weight | None) -> None:
+    if convolutions.room_of(kind, windows, weight, lanes_of_machine()) > MOST_ROOM:
         raise NotNativeError(f"{lanes_of_machine()} of its images do not fit into the second-level cache")
 
 

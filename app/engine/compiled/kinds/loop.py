@@ -59,7 +59,7 @@ class LoopStep(NativeStep):
     def _write_elements(self, out: Writer, shape: Shape) -> None:
         local: dict[str, Local | Element] = {}
         for op in self.members:
-            value = _element_of(op, shape, local, out)
+            value = _element_of(op, shape, local, out, self.op.outputs[0] in self.lowered.by_lanes)
             for name in op.outputs:
                 place = [index(axis) for axis in range(len(shape))]
                 local[name] = out.element(name, place) if name in self.op.outputs else out.local(name)
@@ -68,7 +68,7 @@ class LoopStep(NativeStep):
             out.add(Assign([local[name] for name in op.outputs], [value]))
 
 
-def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], out: Writer) -> Value:
+def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], out: Writer, is_by_lanes: bool) -> Value:
     """What one operator gives for one element. `local` holds the variables that stay inside the loop."""
     lowering = op.definition.lowering
     if isinstance(lowering, Constant):
@@ -76,7 +76,7 @@ def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], o
     if isinstance(lowering, Spread):
         return _spread(op, lowering, shape, out)
     taken = values_taken(op)
-    values: list[Value] = [local.get(name) or stretched(name, shape, out) for name in taken]
+    values: list[Value] = [local.get(name) or stretched(name, shape, out, is_by_lanes) for name in taken]
     if not lowering.settings and len(values) == 1:
         return values[0]
     for_integers = lowering.integers is not None and out.lowered.dtype(taken[0]) in INTEGERS
@@ -99,11 +99,13 @@ def _spread(op: Operator, lowering: Spread, shape: Shape, out: Writer) -> Value:
     return Infix(value, "/", Cast(Extent(product_of([shape[a] for a in sorted(axes)])), dtype), dtype)
 
 
-def stretched(name: str, shape: Shape, out: Writer) -> Value:
+def stretched(name: str, shape: Shape, out: Writer, is_by_lanes: bool = False) -> Value:
     """A variable's element at the place of an output's element: its axes are the output's last ones."""
     if name in out.lowered.constants:
         return out.number(name)
     own = out.lowered.shapes[name]
+    if is_by_lanes and name not in out.lowered.by_lanes:
+        shape = (*shape[:2], 0, 0)  # it is the same for all elements of a channel
     offset = len(shape) - len(own)
     place: list[Value] = []
     for axis, size in enumerate(own):
