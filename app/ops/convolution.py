@@ -78,7 +78,10 @@ def _check_sums(y: Spec, expected: Spec) -> None:
 
 
 class _Tiles:
-    """The matrix products of a convolution, for a few images at a time, whose windows are unfolded."""
+    """The matrix products of a convolution, one for a few images at a time, whose windows are unfolded.
+
+    Images are the last axis there, so that what is copied for an element of the windows is long.
+    """
 
     def __init__(
         self,
@@ -91,24 +94,20 @@ class _Tiles:
         dilation: Pair,
         groups: int,
     ):
-        self.images, self.channels, *sizes = x_shape
+        self.images, self.channels, *self.sizes = x_shape
         self.groups, self.kernel = groups, weight_shape[2:]
         self.counts = tuple(map(int, counts_of(x_shape, self.kernel, stride, padding, dilation)))
-        self.taps = list(
-            across(
-                *(
-                    taps_along(size, count, k, s, padding_along(padding, a, size, k, s, d)[0], d)
-                    for a, (size, count, k, s, d) in enumerate(
-                        zip(sizes, self.counts, self.kernel, stride, dilation, strict=True)
-                    )
-                )
+        along = (
+            taps_along(size, count, k, s, padding_along(padding, a, size, k, s, d)[0], d)
+            for a, (size, count, k, s, d) in enumerate(
+                zip(self.sizes, self.counts, self.kernel, stride, dilation, strict=True)
             )
         )
+        self.taps = [((slice(None), *outer), (slice(None), *inner)) for (_, *outer), (_, *inner) in across(*along)]
         self.dtype = dtype
         self.inner = weight_shape[1] * len(self.taps)
         """The number of terms of each output: the elements of a window, over the channels of a group."""
-        self.places = int(np.prod(self.counts))
-        of_one_image = max(groups * self.inner * self.places * np.dtype(dtype).itemsize, 1)
+        of_one_image = max(groups * self.inner * int(np.prod(self.counts)) * np.dtype(dtype).itemsize, 1)
         self.length = max(UNFOLDED // of_one_image, 1)
 
     def __iter__(self) -> Iterator[slice]:
@@ -116,21 +115,24 @@ class _Tiles:
         return (slice(first, first + self.length) for first in range(0, self.images, self.length))
 
     def unfolded(self, x: Array) -> Array:
-        """The windows of images: [images, groups, elements of a window, windows]."""
-        out = np.zeros((len(x), self.channels, len(self.taps), *self.counts), self.dtype)
+        """The windows of images: [groups, elements of a window, windows of all images]."""
+        turned = np.ascontiguousarray(np.moveaxis(x, 0, -1))
+        out = np.zeros((self.channels, len(self.taps), *self.counts, len(x)), self.dtype)
         for k, (windows, elements) in enumerate(self.taps):
-            out[:, :, k][windows] = x[elements]
-        return out.reshape(len(x), self.groups, self.inner, self.places)
+            out[:, k][windows] = turned[elements]
+        return out.reshape(self.groups, self.inner, -1)
 
     def fold(self, unfolded: Array, x: Array) -> None:
-        """Add the elements of windows to the images, the transpose of `unfolded`."""
-        parts = unfolded.reshape(len(x), self.channels, len(self.taps), *self.counts)
+        """Add the elements of windows up in the images, the transpose of `unfolded`."""
+        parts = unfolded.reshape(self.channels, len(self.taps), *self.counts, len(x))
+        turned = np.zeros((self.channels, *self.sizes, len(x)), self.dtype)
         for k, (windows, elements) in enumerate(self.taps):
-            x[elements] += parts[:, :, k][windows]
+            turned[elements] += parts[:, k][windows]
+        x[...] = np.moveaxis(turned, -1, 0)
 
     def by_group(self, y: Array) -> Array:
-        """Outputs as [images, groups, outputs of a group, windows]."""
-        return y.reshape(len(y), self.groups, y.shape[1] // self.groups, self.places)
+        """Outputs as [groups, outputs of a group, windows of all images]."""
+        return np.ascontiguousarray(np.moveaxis(y, 0, -1)).reshape(self.groups, y.shape[1] // self.groups, -1)
 
     def weights(self, weight: Array) -> Array:
         """A weight as [groups, outputs of a group, elements of a window]."""
@@ -144,7 +146,8 @@ def conv2d(x: Array, weight: Array, **settings: Any) -> Results:
     matrices = tiles.weights(weight)
     y = np.empty((len(x), len(weight), *tiles.counts), x.dtype)
     for some in tiles:
-        np.matmul(matrices, tiles.unfolded(x[some]), out=tiles.by_group(y[some]))
+        made = np.matmul(matrices, tiles.unfolded(x[some])).reshape(len(weight), *tiles.counts, -1)
+        y[some] = np.moveaxis(made, -1, 0)
     return y
 
 
@@ -158,7 +161,7 @@ def conv2d_input(y: Array, weight: Array, like: Array, **settings: Any) -> Resul
     """Gradient with respect to the images, which have the shape of `like`; `y` is the gradient of the output."""
     tiles = _Tiles(like.shape, weight.shape, y.dtype, **settings)
     matrices = tiles.weights(weight).swapaxes(-1, -2)
-    x = np.zeros(like.shape, y.dtype)
+    x = np.empty(like.shape, y.dtype)
     for some in tiles:
         tiles.fold(np.matmul(matrices, tiles.by_group(y[some])), x[some])
     return x
@@ -176,7 +179,7 @@ def conv2d_weight(x: Array, y: Array, like: Array, **settings: Any) -> Results:
     weight = np.zeros(like.shape, y.dtype)
     matrices = tiles.weights(weight)
     for some in tiles:
-        matrices += np.matmul(tiles.by_group(y[some]), tiles.unfolded(x[some]).swapaxes(-1, -2)).sum(0)
+        matrices += np.matmul(tiles.by_group(y[some]), tiles.unfolded(x[some]).swapaxes(-1, -2))
     return weight
 
 

@@ -154,6 +154,12 @@ class _Windows:
             yield windows, elements, here
 
 
+def _selected(values: Array, where: Array) -> Array:
+    """The values where a mask is true, and 0 elsewhere. `np.where` takes ten times as long."""
+    bits = f"i{values.itemsize}"
+    return (values.view(bits) & -where.astype(bits)).view(values.dtype)
+
+
 # Maximum
 
 
@@ -170,7 +176,7 @@ def max_pool2d_scatter(y: Array, x: Array, **settings: Any) -> Results:
     windows = _Windows(x.shape, **settings)
     out = np.zeros(x.shape, y.dtype)
     for outer, inner, here in windows.first_greatest(x):
-        np.add(out[inner], y[outer], out=out[inner], where=here)
+        out[inner] += _selected(y[outer], here)
     return out
 
 
