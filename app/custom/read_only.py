@@ -1,16 +1,15 @@
 """Users' functions cannot change their inputs, which others still read, in any mode or engine.
 
 They get read-only arrays. NumPy raises an error for a write, and Numba does not compile one. Writes that both miss,
-such as through an address taken with `ctypes`, are looked for in the step that warms up a training.
+such as those of a `guvectorize` kernel that plain Python calls, are looked for in the step that warms up a training.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import lru_cache, update_wrapper, wraps
-from types import CodeType, FunctionType
+from contextlib import contextmanager
+from functools import lru_cache, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -99,39 +98,7 @@ def _kind(value: Any) -> Any:
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """A user's function on arrays, made such that it cannot change the read-only arrays that it gets."""
-    if is_compiled(function):
-        return Guarded(function)
-    return _on_copies(function) if _calls_kernels(function, set()) else function
-
-
-def _on_copies(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def call(*values: Any, **settings: Any) -> Any:
-        given = {name: _read_only_copy(v) if isinstance(v, np.ndarray) else v for name, v in settings.items()}
-        return function(*[_read_only_copy(v) if isinstance(v, np.ndarray) else v for v in values], **given)
-
-    return call
-
-
-def _calls_kernels(function: Any, seen: set[int]) -> bool:
-    """Whether a function is or names one of `guvectorize`, which can write even into read-only arrays."""
-    if isinstance(function, np.ufunc) or hasattr(function, "gufunc_builder"):
-        return getattr(function, "signature", None) is not None
-    if not isinstance(function, FunctionType) or id(function) in seen:
-        return False
-    seen.add(id(function))
-    return any(_calls_kernels(value, seen) for value in _around(function))
-
-
-def _around(function: FunctionType) -> Iterator[Any]:
-    """The values of the globals that a function, or a function inside it, names, and those of its closure."""
-    codes = [function.__code__]
-    for code in codes:
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        yield from (function.__globals__[name] for name in code.co_names if name in function.__globals__)
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # an empty cell
-            yield cell.cell_contents
+    return Guarded(function) if is_compiled(function) else function
 
 
 @lru_cache(maxsize=128)

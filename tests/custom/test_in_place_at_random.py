@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import float64, guvectorize, njit, vectorize
+from numba import float64, njit, vectorize
 
 import app
 from app import static
@@ -33,7 +33,7 @@ COPIES = ["x.copy()", "x * 1", "np.copy(x)", "np.zeros_like(x)", "x.astype(np.fl
 WRITES = [
     "v[0] = 7", "v[:] = 7", "v += 1", "v *= v", "v[1:] -= 2", "v.fill(7)", "v.flat[0] = 7", "np.add(v, 1, v)",
     "np.sin(v, v)", "v.ravel()[:1] = 7", "overwrites(v)", "v.reshape(-1).sort()", "np.random.shuffle(v)",
-    "kernel(v, np.zeros_like(v))", "kernel(np.ones_like(v), v)", "v.reshape(-1)[v.size - 1] = 7",
+    "np.copyto(v, 7)", "np.put(v, [0], 7)", "v.reshape(-1)[v.size - 1] = 7",
     "if v.size > 2: v[0] = 7", "for i in range(len(v)): v[i] = i",
 ]  # fmt: skip
 READS = ["w = v + 1", "w = np.sum(v)", "w = same(v)", "for i in range(len(v)): w = v[i]", "w = kernel_of_one(v)"]
@@ -52,13 +52,6 @@ def overwrites(z: Any) -> None:
     z[0] = 7
 
 
-@guvectorize([(float64[:], float64[:])], "(n)->(n)")
-def kernel(z: Any, out: Any) -> None:
-    z[0] = 7
-    for i in range(z.size):
-        out[i] = z[i]
-
-
 @vectorize([float64(float64)])
 def kernel_of_one(z: Any) -> Any:
     return z + 1
@@ -74,7 +67,7 @@ def function_of(seed: int) -> tuple[Callable[..., Any], str]:
         lines.append(f"    {chosen.choice(WRITES if chosen.random() < 0.6 else READS)}")
     lines.append(f"    return {chosen.choice(['kept', 'kept + x', 'x', 'x * 1', 'kept - y'])}")
     text = "\n".join(lines)
-    around = {"np": np, "same": same, "overwrites": overwrites, "kernel": kernel, "kernel_of_one": kernel_of_one}
+    around = {"np": np, "same": same, "overwrites": overwrites, "kernel_of_one": kernel_of_one}
     exec(text, around)
     return around["f"], text
 

@@ -31,11 +31,10 @@ def like(subject: Subject) -> Iterator[Verdict]:
                 yield failed(f"on {what} the result is {words}{_at(arrays, found, expected)}")
                 return
         for name, g, e in zip(subject.wanted, mine.gradients, wanted.gradients, strict=True):
-            differ = None if g is None or e is None else _differ(g, e)
-            if differ is None or not differ.any():
+            words = "" if g is None or e is None else worst_of(g, e, _differ(g, e), "it gives", f"{subject.like} gives")
+            if g is None or e is None or not words:
                 continue
-            words = worst_of(g, e, differ, "it gives", f"{subject.like} gives")  # type: ignore[arg-type]
-            verdict = f"on {what} the gradient of {name} is {words}{_at(arrays, g, e)}"  # type: ignore[arg-type]
+            verdict = f"on {what} the gradient of {name} is {words}{_at(arrays, g, e)}"
             yield failed(verdict) if arrays is drawn else note(verdict.replace("is wrong", "is another"))
     yield ok(f"the results equal those of {subject.like}, also for zeros, infinities and NaN")
 

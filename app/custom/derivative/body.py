@@ -142,8 +142,8 @@ def _pairs(statement: ast.stmt) -> list[tuple[str, ast.expr]] | None:
         return [(target.id, value)]
     if not isinstance(target, ast.Tuple):
         return None
-    taken = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
-    values = value.elts if taken else [value] * len(target.elts)  # type: ignore[attr-defined]
+    parts = value.elts if isinstance(value, ast.Tuple) else []
+    values = parts if len(parts) == len(target.elts) else [value] * len(target.elts)
     found = [(t.id, v) for t, v in zip(target.elts, values, strict=True) if isinstance(t, ast.Name)]
     return found if len(found) == len(target.elts) else None
 

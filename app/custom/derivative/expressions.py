@@ -19,9 +19,9 @@ from app.custom.derivative.terms import (
     difference,
     filled,
     is_atom,
-    is_number,
     name,
     number,
+    number_in,
     product,
     quotient,
     total,
@@ -92,11 +92,17 @@ class Expressions:
         """The value and the slopes of an expression."""
         if not self.scope.depends(node):
             return Term(lambda: copy.deepcopy(node), self.keep, wish)
-        derive = getattr(self, f"_of_{type(node).__name__}", None)
-        if derive is None:
+        kinds: dict[type[ast.expr], Callable[[Any, str], Term]] = {
+            ast.Name: self._of_name,
+            ast.UnaryOp: self._of_sign,
+            ast.BinOp: self._of_arithmetic,
+            ast.IfExp: self._of_choice,
+            ast.BoolOp: self._of_and_or,
+            ast.Call: self._of_call,
+        }
+        if type(node) not in kinds:
             self.scope.refuse(node, "has no known slope")
-        found: Term = derive(node, wish)
-        return found
+        return kinds[type(node)](node, wish)
 
     def _combined(self, build: Callable[[], ast.expr], wish: str, slope: Callable[[str], Slope]) -> Term:
         """A term with the slope that `slope` gives for each input."""
@@ -107,7 +113,7 @@ class Expressions:
     def _set(self, term: Term, slope: Callable[[str], Slope]) -> None:
         for along in self.scope.inputs:
             found = slope(along)
-            if found is not None and not is_number(found, 0):
+            if found is not None and number_in(found) != 0:
                 term.slopes[along] = found
 
     def _chain(self, term: Term, parts: list[tuple[Term, Callable[[], ast.expr]]]) -> Term:
@@ -127,13 +133,13 @@ class Expressions:
 
     # Kinds of expressions
 
-    def _of_Name(self, node: ast.Name, wish: str) -> Term:  # noqa: N802
+    def _of_name(self, node: ast.Name, wish: str) -> Term:
         along = self.scope.active[node.id]
         return self._combined(
             lambda: name(node.id), wish, lambda i: self.slope_name(node.id, i) if i in along else None
         )
 
-    def _of_UnaryOp(self, node: ast.UnaryOp, wish: str) -> Term:  # noqa: N802
+    def _of_sign(self, node: ast.UnaryOp, wish: str) -> Term:
         operand = self.term(node.operand)
         if not isinstance(node.op, (ast.USub, ast.UAdd)):
             self.scope.refuse(node, "works on bits, and has no slope")
@@ -142,7 +148,7 @@ class Expressions:
         term.relative = operand.relative
         return self._chain(term, [(operand, lambda: sign)])
 
-    def _of_BinOp(self, node: ast.BinOp, wish: str) -> Term:  # noqa: N802
+    def _of_arithmetic(self, node: ast.BinOp, wish: str) -> Term:
         left, right = self.term(node.left), self.term(node.right)
         term = Term(lambda: ast.BinOp(left.source(), node.op, right.source()), self.keep, wish)
         if isinstance(node.op, (ast.Add, ast.Sub)):
@@ -197,8 +203,9 @@ class Expressions:
     def _power(self, term: Term, base: Term, exponent: Term) -> Term:
         def by_base() -> ast.expr:
             a, n = base.atom(), exponent.atom()
-            if is_number(n):
-                times = n.value - 1  # type: ignore[attr-defined]
+            power = number_in(n)
+            if power is not None:
+                times = power - 1
                 raised = a if times == 1 else ast.BinOp(a, ast.Pow(), number(times))
                 return product(n, number(1.0) if times == 0 else raised) or number(0.0)
             return filled("(n * a ** (n - 1) if n != 0 else 0.0)", {"a": a, "n": n})
@@ -209,7 +216,7 @@ class Expressions:
 
         return self._chain(term, [(base, by_base), (exponent, by_exponent)])
 
-    def _of_IfExp(self, node: ast.IfExp, wish: str) -> Term:  # noqa: N802
+    def _of_choice(self, node: ast.IfExp, wish: str) -> Term:
         outside = self.before
         branches: list[tuple[Term, list[ast.stmt]]] = []
         for part in (node.body, node.orelse):
@@ -236,13 +243,13 @@ class Expressions:
         term.slopes = {i: name(text) for i, text in slopes.items()}
         return term
 
-    def _of_BoolOp(self, node: ast.BoolOp, wish: str) -> Term:  # noqa: N802
+    def _of_and_or(self, node: ast.BoolOp, wish: str) -> Term:
         first, *others = node.values
         rest = others[0] if len(others) == 1 else ast.copy_location(ast.BoolOp(node.op, others), node)
         parts = (rest, first) if isinstance(node.op, ast.And) else (first, rest)
         return self.term(ast.copy_location(ast.IfExp(first, *parts), node), wish)
 
-    def _of_Call(self, node: ast.Call, wish: str) -> Term:  # noqa: N802
+    def _of_call(self, node: ast.Call, wish: str) -> Term:
         function = self.scope.meaning(node.func)
         try:
             row = KNOWN.get(function)
@@ -257,7 +264,7 @@ class Expressions:
         if given != known or any(isinstance(part, ast.Constant) and part.value is None for part in node.args):
             self.scope.refuse(node, f"is a call with {len(node.args)} arguments; a slope is known for {known} numbers")
         if row == "where":
-            return self._of_IfExp(ast.copy_location(ast.IfExp(*node.args), node), wish)
+            return self._of_choice(ast.copy_location(ast.IfExp(*node.args), node), wish)
         parts = [self.term(part) for part in node.args]
         return self._called(node, row, parts, wish)
 

@@ -20,10 +20,9 @@ def name(text: str) -> ast.Name:
     return ast.Name(text, ast.Load())
 
 
-def is_number(node: Slope, value: float | None = None) -> bool:
-    """Whether an expression is a constant number, or this number."""
-    written = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
-    return written and (value is None or node.value == value)  # type: ignore[union-attr]
+def number_in(node: Slope) -> float | None:
+    """The number that an expression is; None for any other expression."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) else None
 
 
 def is_atom(node: ast.expr) -> bool:
@@ -36,27 +35,26 @@ def is_atom(node: ast.expr) -> bool:
 def negative(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return node.operand
-    if is_number(node):
-        return number(-node.value)  # type: ignore[attr-defined]
-    return ast.UnaryOp(ast.USub(), node)
+    value = number_in(node)
+    return ast.UnaryOp(ast.USub(), node) if value is None else number(-value)
 
 
 def _without_sign(node: ast.expr) -> tuple[ast.expr, bool]:
     """An expression without its minus, and whether there was one."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return node.operand, True
-    if is_number(node) and node.value < 0:  # type: ignore[attr-defined]
-        return number(-node.value), True  # type: ignore[attr-defined]
-    return node, False
+    value = number_in(node)
+    return (node, False) if value is None or not value < 0 else (number(-value), True)
 
 
 def total(left: Slope, right: Slope) -> Slope:
-    if left is None or is_number(left, 0):
+    if left is None or number_in(left) == 0:
         return right
-    if right is None or is_number(right, 0):
+    if right is None or number_in(right) == 0:
         return left
-    if is_number(left) and is_number(right):
-        return number(left.value + right.value)  # type: ignore[attr-defined]
+    one, other = number_in(left), number_in(right)
+    if one is not None and other is not None:
+        return number(one + other)
     plain, negated = _without_sign(right)
     return ast.BinOp(left, ast.Sub() if negated else ast.Add(), plain)
 
@@ -71,31 +69,33 @@ def product(left: Slope, right: Slope) -> Slope:
         return None
     (left, minus), (right, also) = _without_sign(left), _without_sign(right)
     result = _product(left, right)
-    return negative(result) if minus != also and not is_number(result, 0) else result
+    return negative(result) if minus != also and number_in(result) != 0 else result
 
 
 def _product(left: ast.expr, right: ast.expr) -> ast.expr:
-    if is_number(left, 0) or is_number(right, 0):
+    one, other = number_in(left), number_in(right)
+    if one == 0 or other == 0:
         return number(0.0)
-    if is_number(left, 1):
+    if one == 1:
         return right
-    if is_number(right, 1):
+    if other == 1:
         return left
-    if is_number(left) and is_number(right):
-        return number(left.value * right.value)  # type: ignore[attr-defined]
-    for choice, other in ((left, right), (right, left)):
-        if isinstance(choice, ast.IfExp) and is_atom(other):
-            body, orelse = (product(part, copy.deepcopy(other)) for part in (choice.body, choice.orelse))
+    if one is not None and other is not None:
+        return number(one * other)
+    for choice, factor in ((left, right), (right, left)):
+        if isinstance(choice, ast.IfExp) and is_atom(factor):
+            body, orelse = (product(part, copy.deepcopy(factor)) for part in (choice.body, choice.orelse))
             return ast.IfExp(choice.test, body or number(0.0), orelse or number(0.0))
-    if is_number(right):
-        left, right = right, left
-    if is_number(left) and isinstance(right, ast.BinOp) and isinstance(right.op, ast.Mult) and is_number(right.left):
-        return _product(number(left.value * right.left.value), right.right)  # type: ignore[attr-defined]
+    if other is not None:
+        left, right, one = right, left, other
+    inner = number_in(right.left) if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Mult) else None
+    if one is not None and inner is not None and isinstance(right, ast.BinOp):
+        return _product(number(one * inner), right.right)
     return ast.BinOp(left, ast.Mult(), right)
 
 
 def quotient(left: Slope, right: ast.expr) -> Slope:
-    if left is None or is_number(left, 0) or is_number(right, 1):
+    if left is None or number_in(left) == 0 or number_in(right) == 1:
         return left
     plain, negated = _without_sign(left)
     result = ast.BinOp(plain, ast.Div(), right)

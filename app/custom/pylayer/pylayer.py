@@ -34,6 +34,8 @@ class PyLayer:
     """An operator that computes the same ("relu"); `python -m app check` compares with it."""
     surrogate: ClassVar[bool] = False
     """Whether backward differs from the derivative on purpose, as in a straight-through estimator."""
+    _operator: ClassVar[LayerOperator]
+    """The operator of a class, which is made at its first call."""
     _made_by: ClassVar[Origin | None] = None
     """The origin of a class that was made from functions; None for a class that the user wrote."""
 
@@ -97,7 +99,7 @@ def operator_of_layer(layer: type[PyLayer]) -> LayerOperator:
         )
         operator.surrogate = layer.surrogate
         operator.origin = layer._made_by or Origin("pylayer", {"layer": layer})
-        layer._operator = operator  # type: ignore[attr-defined]
+        layer._operator = operator
     found: LayerOperator = layer.__dict__["_operator"]
     return found
 
@@ -140,14 +142,12 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 # Layers of two functions, and making operators again when a file is read
 
 
-def layer_of_functions(
-    forward_fn: Callable[..., Any], backward_fn: Callable[..., Any] | None, name: str | None = None
-) -> Any:
+def layer_of_functions(forward_fn: Callable[..., Any], backward_fn: Any, name: str | None = None) -> Any:
     """A class whose forward and backward are functions of Tensors without a context."""
     functions = {"forward_fn": forward_fn, "backward_fn": backward_fn}
     members = {
         "forward": staticmethod(lambda ctx, *values: forward_fn(*values)),
-        "backward": staticmethod(lambda ctx, *gradients: backward_fn(*gradients)),  # type: ignore[misc]
+        "backward": staticmethod(lambda ctx, *gradients: backward_fn(*gradients)),
         "_made_by": Origin("static_pylayer", {k: f for k, f in functions.items() if f is not None}),
     }
     return type(name or forward_fn.__name__, (PyLayer,), members)
