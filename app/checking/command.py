@@ -6,7 +6,6 @@ import argparse
 import ast
 import json
 import math
-import re
 import shutil
 import sys
 import textwrap
@@ -15,16 +14,15 @@ from typing import Any
 from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import Found, equivalent, find
-from app.checking.findings import COLOURS, refusal
+from app.checking.findings import Findings, painted, refusal
 from app.checking.subject import Subject
-from app.checking.verdict import NOTE, OK, Verdict
+from app.checking.verdict import Verdict
 from app.errors import AppError, ConfigError
 from app.ops.dtype import NAMES
-from app.printing import PLAIN, escaped, in_colour, say
+from app.printing import escaped, say
 
 _INDENT = 25
 """The column in which the words of a line begin."""
-_SIZES = re.compile(r"\[[\d, ]*\]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     operators = [one for word in options.operators for one in find(word)]
     wrong = []
     for number, one in enumerate(operators):
-        shown = _Objects(one) if options.json else _Lines(one, number > 0)
+        shown = _Shown(one, options.json, number > 0)
         try:
             subject = inputs_for(one, shapes, settings, options.like or "", within)
             shown.begin(subject)
@@ -76,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             shown.begin(None)
             shown.add(refusal(error))
         shown.end()
-        if shown.failed:
+        if shown.findings.failed:
             wrong.append(one.name)
     if len(operators) > 1 and not options.json:
         told = f"{len(wrong)} of {len(operators)} operators failed: {', '.join(wrong)}" if wrong else ""
@@ -84,79 +82,34 @@ def run(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-class _Objects:
-    """Prints the verdicts on one operator as JSON objects, one a line."""
+class _Shown:
+    """Prints the verdicts on one operator as they are known, as lines with a summary or as JSON objects."""
 
-    def __init__(self, one: Found):
-        self._one, self.failed = one, False
-
-    def begin(self, subject: Subject | None) -> None:
-        pass
-
-    def add(self, v: Verdict) -> None:
-        self.failed |= v.failed
-        print(
-            json.dumps({"operator": self._one.name, "check": v.check, "state": v.state, "words": v.words}), flush=True
-        )
-
-    def end(self) -> None:
-        pass
-
-
-class _Lines:
-    """Prints the verdicts on one operator as they are known, and a summary that begins with the failures."""
-
-    def __init__(self, one: Found, apart: bool):
-        self._one, self._apart, self._begun = one, apart, False
-        self._verdicts: list[Verdict] = []
-        self._told: dict[str, list[str]] = {}
-        """The words of failures without sizes, and the checks that reported each."""
-
-    @property
-    def failed(self) -> bool:
-        return any(v.failed for v in self._verdicts)
+    def __init__(self, one: Found, as_json: bool, apart: bool):
+        self.findings = Findings(one.label)
+        self._name, self._json, self._apart, self._begun = one.name, as_json, apart, False
 
     def begin(self, subject: Subject | None) -> None:
-        if self._begun:
+        if self._begun or self._json:
             return
         self._begun = True
         given = f"; checked on {', '.join(map(str, subject.inputs))}" if subject else ""
         between = f" in [{subject.low:g}, {subject.high:g}]" if subject else ""
-        say(("\n" if self._apart else "") + _wrapped(self._one.label + given + between, 2))
+        say(("\n" if self._apart else "") + _wrapped(self.findings.operator + given + between, 2))
 
     def add(self, v: Verdict) -> None:
-        self._verdicts.append(v)
-        if v.failed and self._repeats(v):
-            return
-        text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
-        paint = COLOURS[v.state] if in_colour(sys.stdout) else None
-        if paint is None:
-            say(text)
-        else:
-            print(f"  {paint}{v.state:6}{PLAIN}{escaped(text[8:])}", flush=True)
-
-    def _repeats(self, v: Verdict) -> bool:
-        """Whether a failure has the reason of an earlier one, perhaps with other sizes."""
-        words = _SIZES.sub("", v.words)
-        for error, checks in self._told.items():
-            if error in words or words in error:
-                checks.append(v.check)
-                return True
-        self._told[words] = [v.check]
-        return False
+        reasons = len(self.findings.reasons)
+        self.findings.append(v)
+        if self._json:
+            told = {"operator": self._name, "check": v.check, "state": v.state, "words": v.words}
+            print(json.dumps(told), flush=True)
+        elif not v.failed or len(self.findings.reasons) > reasons:  # a reason is told once
+            text = _wrapped(f"  {v.state:6}  {v.check:13}  {v.words}", _INDENT)
+            print(f"  {painted(v.state)}{escaped(text[8:])}", flush=True)
 
     def end(self) -> None:
-        counts = {state: sum(v.state == state for v in self._verdicts) for state in (OK, NOTE)}
-        reasons = []
-        for first, *others in self._told.values():
-            reasons.append(f"{first} (and for the same reason {', '.join(others)})" if others else first)
-        parts = [f"{len(reasons)} FAILED: {', '.join(reasons)}"] if reasons else []
-        passed = f"{counts[OK]} passed" + (f", {_counted(counts[NOTE])}" if counts[NOTE] else "")
-        say(_wrapped("  " + "; ".join([*parts, passed]), 4))
-
-
-def _counted(notes: int) -> str:
-    return "1 note" if notes == 1 else f"{notes} notes"
+        if not self._json:
+            say(_wrapped(f"  {self.findings.summary}", 4))
 
 
 def _wrapped(text: str, indent: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -19,6 +20,9 @@ COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAILED: RED}
 """The terminal colour of each state."""
 _REFUSED: dict[type[AppError], str] = {ReadOnlyError: "untouched", BoundsError: "bounds"}
 """The checks whose failure means that an operator must not be run."""
+
+
+_SIZES = re.compile(r"\[[\d, ]*\]")
 
 
 class Findings(list[Verdict], Displayed):
@@ -39,18 +43,38 @@ class Findings(list[Verdict], Displayed):
         """The checks that failed."""
         return [verdict for verdict in self if verdict.failed]
 
+    @property
+    def reasons(self) -> list[list[Verdict]]:
+        """The failures, those of one reason together, perhaps with other sizes."""
+        found: dict[str, list[Verdict]] = {}
+        for verdict in self.failed:
+            words = _SIZES.sub("", verdict.words)
+            known = next((reason for reason in found if reason in words or words in reason), words)
+            found.setdefault(known, []).append(verdict)
+        return list(found.values())
+
+    @property
+    def summary(self) -> str:
+        """What failed, for each reason, and how many checks passed."""
+        reasons = []
+        for first, *others in self.reasons:
+            same = f" (and for the same reason {', '.join(v.check for v in others)})" if others else ""
+            reasons.append(first.check + same)
+        notes = sum(verdict.state == NOTE for verdict in self)
+        told = f"{len(reasons)} FAILED: {', '.join(reasons)}; " if reasons else ""
+        told += f"{sum(verdict.state == OK for verdict in self)} passed"
+        return told + (f", {notes} note{'s' if notes > 1 else ''}" if notes else "")
+
     def __str__(self) -> str:
-        counts = {state: sum(verdict.state == state for verdict in self) for state in (FAILED, OK, NOTE)}
-        told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-        return "\n".join([self.operator, *(_line(verdict) for verdict in self), f"  {told}"])
+        lines = [f"  {painted(v.state)}  {escaped(f'{v.check:13}  {v.words}')}" for v in self]
+        return "\n".join([self.operator, *lines, f"  {self.summary}"])
 
     __repr__ = __str__
 
 
-def _line(verdict: Verdict) -> str:
-    state = f"{verdict.state:6}"
-    painted = f"{COLOURS[verdict.state]}{state}{PLAIN}" if in_colour(sys.stdout) else state
-    return escaped(f"  {state}  {verdict.check:13}  {verdict.words}").replace(state, painted, 1)
+def painted(state: str) -> str:
+    """A state as it begins a line, in colour on a terminal."""
+    return f"{COLOURS[state]}{state:6}{PLAIN}" if in_colour(sys.stdout) else f"{state:6}"
 
 
 def check(

@@ -211,8 +211,29 @@ def read_operators(
             unnamed,
         )
     made: list[OpDef] = []
+
+    def function(written: Any) -> Any:
+        if "operator" in written:
+            return made[_index(written["operator"], made)]
+        reference, expected = written["from"], written["source_sha256"]
+        found = trusted.get(reference)
+        if reference not in accept_changed and source_hash(found) != expected:
+            raise ChangedOperatorError(
+                f"{file} was written with another {reference}: its source, or that of a function that it calls, "
+                f"has changed since. If the new one will do: {how}, accept_changed=[{reference!r}])",
+                reference,
+            )
+        return found
+
     for entry in entries:
-        made.append(_Reading(file, trusted, accept_changed, how, made).operator(entry))
+        try:
+            functions = {name: function(written) for name, written in entry["functions"].items()}
+            settings = {name: value_from_data(value) for name, value in entry.get("settings", {}).items()}
+            made.append(HOOKS[entry["hook"]](functions, settings, entry["where"]))
+        except OperatorError:
+            raise
+        except DAMAGE_ERRORS as error:
+            raise ProgramError(f"{file}: a custom operator cannot be read: {error!r}") from error
     return lambda number: made[_index(number, made)]
 
 
@@ -227,33 +248,3 @@ def _references(entries: Any) -> Iterator[str]:
         for written in entry["functions"].values():
             if "operator" not in written:
                 yield written["from"] + ""
-
-
-class _Reading:
-    """Makes operators from the entries of a file."""
-
-    def __init__(self, file: str, trusted: Trusted, accept_changed: Collection[str], how: str, made: list[OpDef]):
-        self.file, self.trusted, self.accepted, self.how, self.made = file, trusted, accept_changed, how, made
-
-    def operator(self, entry: Any) -> OpDef:
-        try:
-            functions = {name: self._function(written) for name, written in entry["functions"].items()}
-            settings = {name: value_from_data(value) for name, value in entry.get("settings", {}).items()}
-            return HOOKS[entry["hook"]](functions, settings, entry["where"])
-        except DAMAGE_ERRORS as error:
-            if isinstance(error, OperatorError):
-                raise
-            raise ProgramError(f"{self.file}: a custom operator cannot be read: {error!r}") from error
-
-    def _function(self, written: Any) -> Any:
-        if "operator" in written:
-            return self.made[_index(written["operator"], self.made)]
-        reference, expected = written["from"], written["source_sha256"]
-        found = self.trusted.get(reference)
-        if reference not in self.accepted and source_hash(found) != expected:
-            raise ChangedOperatorError(
-                f"{self.file} was written with another {reference}: its source, or that of a function that it calls, "
-                f"has changed since. If the new one will do: {self.how}, accept_changed=[{reference!r}])",
-                reference,
-            )
-        return found
