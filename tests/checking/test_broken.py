@@ -53,11 +53,6 @@ def test_a_broken_operator_is_found_out(one: Broken):
     assert {v.check for v in verdicts} == {one.check} <= set(CHECKS)
 
 
-def test_there_are_enough_of_them():
-    assert len(BROKEN) >= 25
-    assert len({one.name for one in BROKEN}) == len(BROKEN)
-
-
 def test_what_pytorch_finds_was_recorded_for_each_and_stands_in_the_documentation():
     outcomes = json.loads(OUTCOMES.read_text(encoding="utf-8"))
     assert list(outcomes["operators"]) == [one.name for one in BROKEN]
@@ -67,5 +62,6 @@ def test_what_pytorch_finds_was_recorded_for_each_and_stands_in_the_documentatio
 
 def test_ours_finds_more():
     outcomes = json.loads(OUTCOMES.read_text(encoding="utf-8"))["operators"]
+    assert 25 <= len(BROKEN) == len({one.name for one in BROKEN})
     either = [name for name, row in outcomes.items() if row["gradcheck"] or row["opcheck"]]
     assert len(either) < len(BROKEN)

@@ -182,13 +182,6 @@ def test_a_file_that_cannot_be_run(check: Check):
     assert "broken.py:1: running the file raised ZeroDivisionError" in err
 
 
-@pytest.mark.slow
-def test_an_operator_without_inputs_it_runs_on_fails(check: Check):
-    status, out, _ = check("some_ops.py:helper")
-    assert status == 1
-    assert "FAILED  runs" in out
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -16,7 +16,7 @@ from app.checking.checks import CHECKS, examine
 from app.checking.examples import inputs_for
 from app.checking.finding import find, found
 from app.checking.subject import Subject
-from app.checking.verdict import FAILED, NOTE, OK, Verdict
+from app.checking.verdict import NOTE, OK, Verdict
 from app.errors import ConfigError, OperatorError
 
 pytestmark = pytest.mark.slow
@@ -27,11 +27,6 @@ KNOWN: dict[str, Any] = {}
 @custom_op(elementwise=True, like="silu")
 def swish(x):
     return x / (1 + np.exp(-x))
-
-
-@custom_op(elementwise=True)
-def gated(x, gate):
-    return x / (1 + np.exp(-gate))
 
 
 @custom_op(elementwise=True)
@@ -89,26 +84,18 @@ def words(operator: Any, *only: str, **given: Any) -> str:
 EAGER = [name for name in CHECKS if name not in ("engines", "inlined")]
 
 
-@pytest.mark.parametrize("operator", [gated, linear, logarithm, Tanh], ids=lambda o: str(o))
+@pytest.mark.parametrize("operator", [linear, Tanh], ids=lambda o: str(o))
 def test_what_is_right_is_not_complained_of(operator: Any):
-    assert [v for v in told(operator, *EAGER) if v.failed] == []
+    verdicts = told(operator, *EAGER)
+    assert [v for v in verdicts if v.failed] == []
+    advised = [v.check for v in verdicts if "row_by_row=True would declare it" in v.words]
+    assert advised == (["rows"] if operator is linear else [])
 
 
 def test_inputs_are_found_by_trying():
     subject = subject_of(linear)
     assert [str(i) for i in subject.inputs] == ["x float64[4, 6]", "w float64[6, 6]", "b float64[6]"]
     assert (subject_of(logarithm).low, subject.low) == (0.1, -2.0)
-
-
-def test_numbers_that_an_operator_refuses_are_not_all_that_is_tried():
-    @custom_op(infer=lambda x: x)
-    def small(x):
-        if x.max() > 1:
-            raise ValueError("too large")
-        return x * 2
-
-    subject = inputs_for(found(small, "small"))
-    assert (subject.low, subject.high, subject.inputs[0].shape) == (-0.9, 0.9, (4, 6))
 
 
 def test_inputs_are_taken_as_said():
@@ -185,11 +172,6 @@ def test_that_there_is_no_second_derivative_is_a_note():
     assert (verdict.state, verdict.words.partition(":")[0]) == (NOTE, "there is none")
 
 
-def test_each_row_by_itself_is_suggested_to_be_declared():
-    assert "row_by_row=True would declare it" in words(linear, "rows")
-    assert "row_by_row" not in words(swish, "rows")
-
-
 @custom_op
 @njit
 def in_a_loop(x):
@@ -236,21 +218,6 @@ def test_the_line_that_keeps_it_from_being_inlined_is_named(operator: Any, state
     quoted = expected.partition("`")[2].rstrip("`)")
     assert expected.format(line_of(quoted) if quoted else "") in first.words
     assert first.state == state
-
-
-def test_what_an_operator_raises_in_a_check_is_its_failure():
-    class Fails(app.autograd.PyLayer):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, dy):
-            raise KeyError("lost")
-
-    verdicts = told(Fails, "gradient", "rows")
-    assert {v.state for v in verdicts} == {FAILED}
-    assert "lost" in verdicts[0].words
 
 
 def test_an_input_without_a_gradient_may_be_a_setting():

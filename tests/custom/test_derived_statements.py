@@ -28,6 +28,9 @@ CELL = [0.0]
 def helper(u, v=2.0, *, w=1.0):
     return u * v + w
 
+def turned(a, b):
+    return a * math.cos(b), a * math.sin(b)
+
 def passing(f):
     @wraps(f)
     def called(*args, **kwargs):
@@ -64,6 +67,14 @@ DERIVED = {
     "unary plus": "return +x * -x",
     "where": "return np.where(x > 1, x * x, -x)",
     "swap": "a, b = x, x * x\na, b = b, a\nreturn a - b * 2",
+    "a series": "term, s = 1.0, 1.0\nfor k in range(1, 6):\n    term *= x / k\n    s += term\nreturn s",
+    "a recurrence": "a, b = 1.0, x\nfor n in range(1, 3):\n    a, b = b, (3 * n * x * b - n * a) / (n + 1)\nreturn b",
+    "while and break": "k = 0\nwhile True:\n    k += 1\n    if k > 2:\n        break\n    x += math.tanh(x)\nreturn x",
+    "a call of two results": "a, b = turned(x, x * x)\nreturn a + helper(b, w=3.0)",
+    "names of slopes": "dx = x * x\ndout = math.exp(dx * 0.1)\nv1 = dout / (1 + dout)\nreturn v1",
+    "functions of NumPy": "return np.maximum(x, 0.3) * np.arctan(x) + np.log1p(x * x) + np.hypot(x, 2.0)",
+    "powers": "return (x * x + 1) ** 0.5 + 2.0**x + (x * x + 1) ** x + math.pow(x * x, 2)",
+    "an input that is assigned to": "x = x * x\nx += math.sin(x)\nreturn x",
 }
 
 REFUSED = {
@@ -126,11 +137,14 @@ def made(body: str, before: str = "def") -> Any:
 def test_what_is_derived_has_the_slope_of_the_function(what: str, capsys: pytest.CaptureFixture[str]):
     function, compared = made(DERIVED[what]), 0
     gradient = derived_gradient(function, ["x"], ["arriving"])
+    second = derived_gradient(gradient, ["x", "arriving"], ["again"])
     for at in FEEDS:
-        expected = slope(function, at, 0)
+        expected, again = slope(function, at, 0), slope(lambda x: gradient(x, 1.0), at, 0)
         if expected is not None:
             assert gradient(*at, 1.0) == pytest.approx(expected, rel=1e-4, abs=1e-4), at
             compared += 1
+        if again is not None:
+            assert second(*at, 2.0, 1.0) == pytest.approx((2 * again, gradient(*at, 1.0)), rel=1e-4, abs=1e-4), at
     assert compared > 1
 
 

@@ -13,9 +13,6 @@ from layers import CusTanh, data, layer
 import app
 from app.autograd import PyLayer
 
-PLACE = r"\(layers\.py:\d+\)"
-
-
 # --- Gradients of gradients ---
 
 
