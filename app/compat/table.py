@@ -5,16 +5,20 @@ A row is one of
     abs cos reverse=flip               names taken over as they are, or from another name of the framework
     argmax = argmax(input, dim:axis)   names with the dialect's parameters, in its order: with the framework's name
                                        after a colon where it differs, and with a default where that differs
+
+A parameter is keyword-only after `*`. One that ends in `!` is refused unless it has its default, one that ends in `?`
+has no effect, and `:name=value` is no parameter, but an argument of every call.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,14 +28,14 @@ from app.tensor import Tensor
 from app.tensor.modes import modes
 
 
-def table(below: Any, rows: str) -> dict[str, Any]:
-    """Return the object for each name in the rows, from a module of the framework."""
+def table(below: Any, rows: str, out: bool = False) -> dict[str, Any]:
+    """Return the object for each name in the rows, from a module of the framework; `out` is whether `out=` is taken."""
     found: dict[str, Any] = {}
     for row in rows.strip().splitlines():
         names, equals, target = (part.strip() for part in row.partition(" = "))
         if equals:
             first, *others = names.split()
-            found[first] = renamed(first, target, below)
+            found[first] = renamed(first, target, below, out)
             found.update(dict.fromkeys(others, found[first]))
         else:
             pairs = [word.partition("=") for word in names.split()]
@@ -44,53 +48,84 @@ def everything(below: Any) -> dict[str, Any]:
     return {name: value for name in below.__all__ if not isinstance(value := getattr(below, name), ModuleType)}
 
 
-def renamed(name: str, target: str, below: Any) -> Callable[..., Any]:
+class _Slot(NamedTuple):
+    """A parameter of a row."""
+
+    own: Parameter
+    below: str
+    """Its name in the framework."""
+    use: str = ""
+    """`!` if only the default is supported, `?` if it has no effect."""
+
+
+def renamed(name: str, target: str, below: Any, out: bool = False) -> Callable[..., Any]:
     """A function, or class, of a module below with the parameters that a row lists: `argmax(input, dim:axis)`.
 
-    A function takes `out=` as well. If `inplace` is one of the parameters, the result can replace the first argument.
+    If `inplace` is one of the parameters, the result can replace the first argument.
     """
     called, _, listed = target.rstrip(")").partition("(")
     operator = getattr(below, called)
-    texts = [text.strip() for text in listed.split(",")]
-    pairs = [_parameter(text, operator) for text in texts]
-    own = _without_gaps([parameter for parameter, _ in pairs])
-    theirs = {parameter.name: other for parameter, other in pairs}
-    always = {p.name: p.default for p, text in zip(own, texts, strict=True) if "=" in text}
-    always.pop("inplace", None)
-    out = [] if isinstance(operator, type) else [Parameter("out", Parameter.KEYWORD_ONLY, default=None)]
-    signature = Signature([*own, *out])
-    accepted = signature.parameters.keys()
-    required = {parameter.name for parameter in own if parameter.default is Parameter.empty}
-    inputs = _leading(pairs, len(getattr(operator, "inputs", ())) or 1)
+    slots, always = _slots(listed, operator)
+    accepted = Signature([*_without_gaps([slot.own for slot in slots]), *([_OUT] if out else [])])
+    theirs = {slot.own.name: slot.below for slot in slots}
+    positional = [slot.own.name for slot in slots if slot.own.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    required = {p.name for p in accepted.parameters.values() if p.default is Parameter.empty}
+    special = {slot.own.name: slot for slot in slots if slot.use}
+    inputs = _leading(slots, len(getattr(operator, "inputs", ())) or 1)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if not (kwargs or always) and len(args) == inputs:
             return operator(*args)
-        placed = dict(zip(theirs, args, strict=False))
-        given = always | placed | kwargs
+        placed = dict(zip(positional, args, strict=False))
+        given = placed | kwargs
         twice = len(args) > len(placed) or not placed.keys().isdisjoint(kwargs)
-        if twice or not kwargs.keys() <= accepted or not required <= given.keys():
-            _refuse(name, signature, args, kwargs)
-        out, inplace = given.pop("out", None), given.pop("inplace", False)
-        first = [given.pop(key) for key in list(theirs)[:inputs] if key in given]
-        result = operator(*first, **{theirs[key]: value for key, value in given.items()})
+        if twice or not kwargs.keys() <= accepted.parameters.keys() or not required <= given.keys():
+            bound(name, accepted, args, kwargs)
+        for key in special.keys() & given.keys():
+            _check_default(name, special[key], given.pop(key))
+        into, inplace = given.pop("out", None), given.pop("inplace", False)
+        first = [given.pop(key) for key in positional[:inputs] if key in given]
+        result = operator(*first, **always | {theirs[key]: value for key, value in given.items()})
         if inplace:
             return args[0].become(result)
-        return result if out is None else put_into(name, out, result)
+        return result if into is None else put_into(name, into, result)
 
     function.__name__, function.__doc__ = name, operator.__doc__
-    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__signature__ = accepted  # type: ignore[attr-defined]
     return function
 
 
-def _parameter(text: str, operator: Any) -> tuple[Parameter, str]:
-    """The dialect's parameter that `name`, `name:other` or `name:other=default` describes, and its name below."""
-    words, equals, default = text.partition("=")
-    name, _, other = words.partition(":")
-    value = {"inplace": False, "name": None}[name] if name in ("inplace", "name") else _default(operator, other or name)
-    if equals:
-        value = ast.literal_eval(default)
-    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=value), other or name
+_OUT = Parameter("out", Parameter.KEYWORD_ONLY, default=None)
+
+
+_COMMA = re.compile(r"\s*,\s*(?![^(]*\))")
+"""A comma between parameters, not inside a default in parentheses."""
+
+
+def signature(listed: str) -> Signature:
+    """The signature that a list of parameters with defaults describes."""
+    return Signature([slot.own for slot in _slots(listed, None)[0]])
+
+
+def _slots(listed: str, operator: Any) -> tuple[list[_Slot], dict[str, Any]]:
+    """The parameters of a row, and the arguments of every call."""
+    slots, always, kind = [], {}, Parameter.POSITIONAL_OR_KEYWORD
+    for text in _COMMA.split(listed.strip()):
+        words, equals, default = text.partition("=")
+        use = words[-1] if words[-1] in "!?" else ""
+        name, _, other = words.rstrip("!?").partition(":")
+        if words == "*":
+            kind = Parameter.KEYWORD_ONLY
+            continue
+        if not name:
+            always[other] = ast.literal_eval(default)
+            continue
+        value = {"inplace": False, "name": None}.get(name, None if use else _default(operator, other or name))
+        if equals:
+            value = ast.literal_eval(default)
+            always.update({} if use or name == "inplace" else {other or name: value})
+        slots.append(_Slot(Parameter(name, kind, default=value), other or name, use))
+    return slots, always
 
 
 def _without_gaps(parameters: list[Parameter]) -> list[Parameter]:
@@ -101,25 +136,40 @@ def _without_gaps(parameters: list[Parameter]) -> list[Parameter]:
 
 
 def _default(operator: Any, name: str) -> Any:
+    if operator is None:
+        return Parameter.empty
     if isinstance(operator, OpDef):
         return operator.attributes.get(name, Parameter.empty)
     known = inspect.signature(operator).parameters
     return known[name].default if name in known else Parameter.empty
 
 
-def _leading(pairs: list[tuple[Parameter, str]], most: int) -> int:
+def _leading(slots: list[_Slot], most: int) -> int:
     """Return the number of leading arguments that can be passed by position: inputs with the same name."""
-    same = [parameter.name == other for parameter, other in pairs]
-    return min(most, same.index(False) if False in same else len(pairs))
+    same = [slot.own.name == slot.below and not slot.use for slot in slots]
+    return min(most, same.index(False) if False in same else len(slots))
 
 
-def _refuse(name: str, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise an error about the arguments of a call."""
+def _check_default(name: str, slot: _Slot, value: Any) -> None:
+    """Refuse a value that is not supported."""
+    if slot.use == "!" and value is not slot.own.default and value != slot.own.default:
+        instead = _INSTEAD.get(slot.own.name, f"leave {slot.own.name} out")
+        raise OperatorError(f"{name}: {slot.own.name}={value!r} is not supported in this façade; {instead}")
+
+
+_INSTEAD = dict.fromkeys(["size_average", "reduce"], "use reduction='mean', 'sum' or 'none'")
+"""What to write instead of a parameter that is not supported."""
+
+
+def bound(name: str, accepted: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a call by name, with defaults; raise an error if they do not fit."""
     try:
-        signature.bind(*args, **kwargs)
+        found = accepted.bind(*args, **kwargs)
     except TypeError as error:
-        taken = ", ".join(parameter for parameter in signature.parameters if parameter != "out")
+        taken = ", ".join(parameter for parameter in accepted.parameters if parameter != "out")
         raise TypeError(f"{name}(): {error}; it takes ({taken})") from None
+    found.apply_defaults()
+    return found.arguments
 
 
 def put_into(name: str, out: Any, result: Any) -> Any:

@@ -29,11 +29,11 @@ torch.autograd app enable_grad is_grad_enabled no_grad set_grad_enabled
 torch.autograd app.autograd Function
 torch.autograd app.compat.torch._globals inference_mode
 torch.autograd app.tensor.anomaly detect_anomaly set_detect_anomaly
-torch.autograd app.compat.torch.autograd.gradcheck gradcheck gradgradcheck
+torch.autograd app.compat.torch.autograd:GRADCHECK *
 torch.autograd.function app.autograd Function once_differentiable
 torch.autograd.function app.custom.pylayer.operator FunctionCtx=PyLayerContext
 torch.autograd.functional app.compat.torch.autograd.functional *
-torch.autograd.gradcheck app.compat.torch.autograd.gradcheck *
+torch.autograd.gradcheck app.compat.torch.autograd:GRADCHECK *
 torch.autograd.gradcheck app.errors GradcheckError
 torch.autograd.variable app.compat.torch.autograd Variable
 torch.backends.cuda app.compat.torch._device is_available is_built=is_available
@@ -63,7 +63,9 @@ torch.nn.modules.module app.compat.torch.nn._module Module
 torch.nn.functional app.compat.torch.nn._activations:ACTIVATIONS *
 torch.nn.functional app.compat.torch.nn._activations *
 torch.nn.functional app.compat.torch.nn._images *
-torch.nn.functional app.compat.torch.nn._losses *
+torch.nn.functional app.compat.torch.nn._losses:LOSSES *
+torch.nn.functional app.compat.torch.nn._losses cross_entropy
+torch.nn.functional app.compat.torch.nn.functional:ROWS *
 torch.nn.functional app.compat.torch.nn.functional *
 torch.nn.init app.compat.torch.nn.init *
 torch.nn.parallel app.compat.torch.nn.parallel DistributedDataParallel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 from app.tensor import Tensor as FrameworkTensor
@@ -41,6 +41,15 @@ def called(name: str, result: Any) -> Any:
     if node is not None:
         _composed[node] = name
     return result
+
+
+def named_by(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Name the operator of a function's results."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        return wraps(function)(lambda *args, **kwargs: called(name, function(*args, **kwargs)))
+
+    return decorate
 
 
 class Node:

@@ -14,6 +14,7 @@ LINALG: dict[str, Callable[..., Any]] = table(
     matmul = matmul(input, other)
     matrix_norm = matrix_norm(A, ord:p, dim:axis, keepdim)
     """,
+    out=True,
 )
 """The functions of `torch.linalg`."""
 

@@ -35,7 +35,7 @@ def register(
 
 def rows(text: str, **places: bool) -> None:
     """Register the functions that the rows of a table describe."""
-    for names, function in _by_function(table(app, text)):
+    for names, function in _by_function(table(app, text, out=True)):
         register(*names[1:], **places)(function)
 
 

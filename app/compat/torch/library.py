@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from app.tensor import Tensor
 
 
 class OpCheckError(CustomOperatorError):
-    """An operator that does not keep what it promises."""
+    """An operator that `opcheck` finds wrong."""
 
 
 class CustomOpDef:
@@ -28,17 +26,14 @@ class CustomOpDef:
     def __init__(self, name: str, function: Callable[..., Any], mutates_args: Sequence[str]):
         self._name, self._function, self._mutates = name, function, tuple(mutates_args)
         self._fake: Callable[..., Any] | None = None
-        self._last = threading.local()
-        """The layout of what the function returned last, in each thread."""
-        self._layer = self._layer_of(_no_formula(name))
+        self._layer = self._layer_of(self._no_formula, None)
         OPERATORS[name] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._mutates:
             with app.no_grad():
                 return self._function(*args, **kwargs)
-        result = self._layer.apply(*args, **kwargs)
-        return _grouped(self._last.layout, *(result if isinstance(result, tuple) else (result,)))
+        return self._layer.apply(*args, **kwargs)
 
     default = property(lambda self: self)
     """The operator itself, which `torch.ops` calls an overload."""
@@ -46,44 +41,38 @@ class CustomOpDef:
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Say how the gradients of the inputs follow from those of the outputs.
+        """Register how the gradients of the inputs follow from those of the outputs.
 
-        `setup_context(ctx, inputs, output)` keeps in `ctx` what `backward(ctx, *gradients)` needs. For an output that
-        is a list of Tensors, backward gets one list of gradients.
+        `setup_context(ctx, inputs, output)` saves in `ctx` what `backward(ctx, *gradients)` needs.
         """
         if self._mutates:
             raise CustomOperatorError(f"{self._name} changes {', '.join(self._mutates)}, so it has no gradient")
         self._layer = self._layer_of(backward, setup_context)
 
-    def _layer_of(
-        self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None = None
-    ) -> type[Function]:
-        @wraps(self._function)
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            result = self._function(*args, **kwargs)
-            several = isinstance(result, tuple)
-            parts = result if several else (result,)
-            sizes = [len(part) if isinstance(part, list) else None for part in parts]
-            self._last.layout = _Layout(sizes, several)
-            flat = tuple(tensor for part in parts for tensor in (part if isinstance(part, list) else [part]))
-            return flat if len(flat) != 1 else flat[0]
-
-        def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-            sizes, several = self._last.layout
-            ctx._layout = _Layout(sizes, True)
-            if setup_context is not None:
-                flat = output if isinstance(output, tuple) else (output,)
-                setup_context(ctx, inputs, _grouped(_Layout(sizes, several), *flat))
-
+    def _layer_of(self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> type[Function]:
         members = {
-            "forward": staticmethod(forward),
-            "setup_context": staticmethod(keep),
-            "backward": staticmethod(lambda ctx, *gradients: backward(ctx, *_grouped(ctx._layout, *gradients))),
+            "forward": staticmethod(wraps(self._function)(lambda *args, **kwargs: self._run(*args, **kwargs))),
+            "setup_context": staticmethod(setup_context or (lambda ctx, inputs, output: None)),
+            "backward": staticmethod(backward),
         }
         return type(self._name.rpartition("::")[2], (Function,), members)
 
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._function(*args, **kwargs)
+        if any(isinstance(part, list) for part in (result if isinstance(result, tuple) else (result,))):
+            raise CustomOperatorError(
+                f"{self._name} returned a list, which is not supported in this façade; return a tuple of Tensors"
+            )
+        return result
+
+    def _no_formula(self, ctx: Any, *gradients: Any) -> Any:
+        raise CustomOperatorError(
+            f"{self._name}: trying to backward through it, but no autograd formula was registered; use "
+            "register_autograd to add one"
+        )
+
     def register_fake(self, function: Callable[..., Any], /) -> Callable[..., Any]:
-        """Say which shape and type the outputs have. `opcheck` compares; operators here learn it from their values."""
+        """Register a function that gives the shapes and types of the outputs. Only `opcheck` uses it."""
         self._fake = function
         return function
 
@@ -93,16 +82,6 @@ class CustomOpDef:
 
 OPERATORS: dict[str, CustomOpDef] = {}
 """The operators by name; a later one of the same name replaces an earlier one."""
-
-
-def _no_formula(name: str) -> Callable[..., Any]:
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        raise CustomOperatorError(
-            f"{name}: trying to backward through it, but no autograd formula was registered; use register_autograd to "
-            "add one"
-        )
-
-    return backward
 
 
 class _Operators:
@@ -125,21 +104,6 @@ class _Operators:
 ops = _Operators()
 
 
-class _Layout(NamedTuple):
-    """How an operator returns its Tensors: for each result the length of its list, or None for a Tensor alone."""
-
-    sizes: Sequence[int | None]
-    several: bool
-    """Whether it returns a tuple of results."""
-
-
-def _grouped(layout: _Layout, *values: Any) -> Any:
-    """Values, one for each Tensor that an operator returned, in lists as it returned them."""
-    rest = iter(values)
-    parts = tuple(next(rest) if size is None else [next(rest) for _ in range(size)] for size in layout.sizes)
-    return parts if layout.several else parts[0]
-
-
 def custom_op(
     name: str,
     fn: Callable[..., Any] | None = None,
@@ -147,18 +111,20 @@ def custom_op(
     *,
     mutates_args: str | Sequence[str] = (),
     device_types: Any = None,
-    schema: str | None = None,
+    schema: None = None,
 ) -> Any:
-    """Make a function an operator, under a name like `my_operators::cube`."""
+    """Make a function an operator with a name like `my_operators::cube`."""
     for device in [device_types] if isinstance(device_types, str) else device_types or ():
         check_device(device)
     if "::" not in name:
         raise CustomOperatorError(f"custom_op: a name is like my_operators::cube, found {name!r}")
+    if schema is not None:
+        raise CustomOperatorError(
+            f"{name}: a schema is not supported in this façade; leave it out, and list in mutates_args what is changed"
+        )
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         parameters = list(signature(function).parameters)
-        if schema is not None:
-            return CustomOpDef(name, function, _changed(name, schema, parameters, mutates_args))
         changed = parameters if mutates_args == "unknown" else list(mutates_args)
         unknown = [parameter for parameter in changed if parameter not in parameters]
         if unknown:
@@ -169,28 +135,6 @@ def custom_op(
         return CustomOpDef(name, function, changed)
 
     return make if fn is None else make(fn)
-
-
-def _changed(name: str, schema: str, parameters: Sequence[str], mutates_args: Sequence[str]) -> list[str]:
-    """The parameters that a schema, such as `(Tensor(a!) x, float y) -> Tensor`, says are changed in place."""
-    written = re.fullmatch(r"\s*\((.*)\)\s*->\s*[\w()\[\],!? ]+", schema)
-    listed = [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", written[1]) if part.strip()] if written else []
-    taken = [part.partition("=")[0].split() for part in listed if part != "*"]
-    if written is None or any(len(words) != 2 for words in taken):
-        raise CustomOperatorError(f"{name}: a schema is like (Tensor(a!) x, float y) -> Tensor, found {schema!r}")
-    if len(taken) != len(parameters):
-        raise CustomOperatorError(
-            f"{name}: the schema {schema} has {len(taken)} parameters, the function {len(parameters)}: "
-            f"{', '.join(parameters)}"
-        )
-    changed = [parameter for kind, parameter in taken if "!" in kind]
-    if set(changed) != set(mutates_args):
-        found = ", ".join(changed) or "nothing"
-        raise CustomOperatorError(
-            f"{name}: the schema {schema} changes {found}, but mutates_args is {mutates_args!r}; write "
-            "Tensor(a!) in the schema for each parameter that mutates_args names, and for no other"
-        )
-    return changed
 
 
 # opcheck
@@ -206,11 +150,11 @@ def opcheck(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, Any]:
-    """Check with some inputs that an operator keeps what it promises. Gradients are for `gradcheck`.
+    """Check an operator with some inputs. `gradcheck` checks whether its gradient is right.
 
-    It must change no input but those in `mutates_args`, return no memory of an input, have a fake that gives the
-    shapes and types of its outputs, and a gradient where an input wants one. `atol` and `rtol` have no effect, as what
-    is compared has no rounding.
+    It may change only the inputs in `mutates_args`, its outputs may not share memory with an input, its fake must give
+    the shapes and types of its outputs, and it needs a gradient if an input requires one. `atol` and `rtol` have no
+    effect, as no numbers are compared.
     """
     wanted = [test_utils] if isinstance(test_utils, str) else list(test_utils or _CHECKS)
     unknown = [name for name in wanted if name not in _CHECKS]

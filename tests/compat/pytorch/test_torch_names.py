@@ -83,7 +83,7 @@ def test_a_default_of_a_row_is_no_argument_given():
 def test_functions_of_a_table_have_signatures():
     assert str(inspect.signature(torch.argmax)) == "(input, dim=None, keepdim=False, *, out=None)"
     assert str(inspect.signature(torch.index_select)) == "(input, dim, index, *, out=None)"
-    assert str(inspect.signature(nn.functional.softplus)) == "(input, beta=1.0, threshold=20.0, *, out=None)"
+    assert str(inspect.signature(nn.functional.softplus)) == "(input, beta=1.0, threshold=20.0)"
     assert list(inspect.signature(torch.optim.Adam).parameters)[:4] == ["params", "lr", "betas", "eps"]
     assert str(inspect.signature(nn.HuberLoss)) == "(reduction='mean', delta=1.0)"
 

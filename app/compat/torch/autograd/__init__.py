@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from app import autograd
+from app.compat.table import table
 from app.tensor import backward as run_backward
 from app.tensor import grad as gradients
+
+GRADCHECK = table(
+    autograd,
+    """
+    gradcheck = gradcheck(func, inputs, *, eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, \
+        check_grad_dtypes?=False, check_batched_grad!=False, check_batched_forward_grad!=False, \
+        check_forward_ad!=False, check_backward_ad!=True, fast_mode?=False, masked?)
+    gradgradcheck = gradgradcheck(func, inputs, grad_outputs, *, eps, atol, rtol, gen_non_contig_grad_outputs!=False, \
+        raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes?=False, check_batched_grad!=False, \
+        check_fwd_over_rev!=False, check_rev_over_rev!=True, fast_mode?=False, masked?=False)
+    """,
+)
+"""Every element is checked, `fast_mode` or not; derivatives that go forward, and batches of gradients, are refused."""
 
 
 def backward(

@@ -134,7 +134,7 @@ class Dropout(Module, below.Dropout):
         self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
-        return functional.dropout(input, self.p, self.training, self.inplace)
+        return functional.ROWS["dropout"](input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
@@ -144,7 +144,7 @@ class Dropout2d(Dropout):
     """In training, sets channels of images to 0 with probability `p`."""
 
     def forward(self, input: Any) -> Any:
-        return functional.dropout2d(input, self.p, self.training, self.inplace)
+        return functional.ROWS["dropout2d"](input, self.p, self.training, self.inplace)
 
 
 class PReLU(Module, below.PReLU):
@@ -319,56 +319,27 @@ def _module(name: str, function: Callable[..., Any], inputs: int, shown: Sequenc
     return type(name, (_Function,), {**members, "__module__": __name__.rpartition(".")[0]})
 
 
-_FUNCTIONS = _activations.ACTIVATIONS | vars(_activations) | vars(_losses) | vars(functional)
+_FUNCTIONS = {
+    **_activations.ACTIVATIONS, **vars(_activations), **vars(_images), **_losses.LOSSES, **vars(_losses),
+    **functional.ROWS, **vars(functional),
+}  # fmt: skip
 
+_OF_ONE_VALUE = """
+    AdaptiveAvgPool2d=adaptive_avg_pool2d CELU=celu ELU=elu GELU=gelu GLU=glu Hardshrink=hardshrink
+    Hardsigmoid=hardsigmoid Hardswish=hardswish Hardtanh=hardtanh LeakyReLU=leaky_relu LogSigmoid=logsigmoid
+    LogSoftmax=log_softmax Mish=mish ReLU=relu ReLU6=relu6 SELU=selu SiLU=silu Sigmoid=sigmoid Softmax=softmax
+    Softmin=softmin Softplus=softplus Softshrink=softshrink Softsign=softsign Tanh=tanh Tanhshrink=tanhshrink
+    Threshold=threshold
+"""
+_OF_TWO_VALUES = """
+    BCELoss=binary_cross_entropy BCEWithLogitsLoss=binary_cross_entropy_with_logits CosineSimilarity=cosine_similarity
+    CrossEntropyLoss=cross_entropy HuberLoss=huber_loss KLDivLoss=kl_div L1Loss=l1_loss MSELoss=mse_loss
+    NLLLoss=nll_loss PairwiseDistance=pairwise_distance SmoothL1Loss=smooth_l1_loss
+"""
 MODULES = {
-    **{
-        name: _module(name, _FUNCTIONS[name.lower()], 1)
-        for name in [
-            "CELU",
-            "ELU",
-            "GELU",
-            "GLU",
-            "Hardshrink",
-            "Hardsigmoid",
-            "Hardswish",
-            "Hardtanh",
-            "LogSigmoid",
-            "Mish",
-            "ReLU",
-            "ReLU6",
-            "SELU",
-            "SiLU",
-            "Sigmoid",
-            "Softmax",
-            "Softmin",
-            "Softplus",
-            "Softshrink",
-            "Softsign",
-            "Tanh",
-            "Tanhshrink",
-            "Threshold",
-        ]
-    },
-    **{
-        name: _module(name, _FUNCTIONS[function], inputs)
-        for name, function, inputs in (
-            ("LeakyReLU", "leaky_relu", 1),
-            ("LogSoftmax", "log_softmax", 1),
-            ("BCELoss", "binary_cross_entropy", 2),
-            ("BCEWithLogitsLoss", "binary_cross_entropy_with_logits", 2),
-            ("CosineSimilarity", "cosine_similarity", 2),
-            ("CrossEntropyLoss", "cross_entropy", 2),
-            ("HuberLoss", "huber_loss", 2),
-            ("KLDivLoss", "kl_div", 2),
-            ("L1Loss", "l1_loss", 2),
-            ("MSELoss", "mse_loss", 2),
-            ("NLLLoss", "nll_loss", 2),
-            ("PairwiseDistance", "pairwise_distance", 2),
-            ("SmoothL1Loss", "smooth_l1_loss", 2),
-        )
-    },
-    "AdaptiveAvgPool2d": _module("AdaptiveAvgPool2d", _images.adaptive_avg_pool2d, 1),
-    "AdaptiveMaxPool2d": _module("AdaptiveMaxPool2d", _images.adaptive_max_pool2d, 1, ("output_size",)),
+    name: _module(name, _FUNCTIONS[function], inputs)
+    for inputs, pairs in ((1, _OF_ONE_VALUE), (2, _OF_TWO_VALUES))
+    for name, _, function in (pair.partition("=") for pair in pairs.split())
 }
+MODULES["AdaptiveMaxPool2d"] = _module("AdaptiveMaxPool2d", _images.adaptive_max_pool2d, 1, ("output_size",))
 """The modules that are a function with settings."""

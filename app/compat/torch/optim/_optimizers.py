@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import app
+from app.compat.table import bound, signature
 from app.errors import AppError
 from app.optimizer import kinds
 from app.optimizer import optimizer as below
@@ -30,14 +31,9 @@ class Optimizer(below.Optimizer):
     """The setting for each attribute of the rule's operator."""
     names: Mapping[str, str] = MappingProxyType({})
     """PyTorch's names for state, where they differ."""
-    only: Mapping[str, Any] = MappingProxyType({})
-    """Settings that support only one value."""
 
     def __init__(self, params: Any, defaults: Mapping[str, Any]):
-        self.defaults = {key: value for key, value in defaults.items() if key not in ("self", "params", "__class__")}
-        for key, value in self.only.items():
-            if self.defaults[key] != value:
-                raise OptimizerError(f"{type(self).__name__}: {key} is {value} in this façade, found {defaults[key]}")
+        self.defaults = dict(defaults)
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         self._learning_rate = 1.0  # each group has its own
@@ -177,28 +173,30 @@ class _GroupRate:
         return float(self._settings["lr"])
 
 
-class SGD(Optimizer):
+class _Listed(Optimizer):
+    """An optimiser whose settings are listed with their defaults."""
+
+    takes: str
+
+    def __init_subclass__(cls) -> None:
+        cls.__signature__ = signature("params, " + cls.takes)  # type: ignore[attr-defined]
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        settings = bound(type(self).__name__, type(self).__signature__, args, kwargs)  # type: ignore[attr-defined]
+        super().__init__(settings.pop("params"), settings)
+
+
+class SGD(_Listed):
     """Steps against the gradient or, with momentum, along an exponentially weighted sum of the gradients."""
 
     names = MappingProxyType({"velocity": "momentum_buffer"})
+    takes = """lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
+        differentiable=False, fused=None"""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        momentum: float = 0,
-        dampening: float = 0,
-        weight_decay: float = 0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ):
-        if nesterov and (momentum <= 0 or dampening != 0):
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        if self.defaults["nesterov"] and (self.defaults["momentum"] <= 0 or self.defaults["dampening"] != 0):
             raise OptimizerError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, locals())
 
     def rule_of(self, group: Mapping[str, Any]) -> Rule:
         """With momentum, that of `Momentum`."""
@@ -224,28 +222,12 @@ class SGD(Optimizer):
         return gradient * (1 - dampening) if dampening and id(parameter) in self._moving else gradient
 
 
-class Adam(Optimizer):
+class Adam(_Listed):
     """Steps along the mean gradient over the root of the mean square; with `amsgrad`, of the largest one so far."""
 
     names = MappingProxyType({"moment1": "exp_avg", "moment2": "exp_avg_sq", "moment2_max": "max_exp_avg_sq"})
-
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        amsgrad: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-        decoupled_weight_decay: bool = False,
-    ):
-        super().__init__(params, locals())
+    takes = """lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
+        capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False"""
 
     def rule_of(self, group: Mapping[str, Any]) -> Rule:
         """The rule without powers, which follow from the number of steps here."""
@@ -289,98 +271,52 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay, which shrinks the parameters themselves."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ):
-        Optimizer.__init__(self, params, {**locals(), "decoupled_weight_decay": True})
+    takes = """lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
+        capturable=False, differentiable=False, fused=None"""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        for settings in (self.defaults, *self.param_groups):
+            settings["decoupled_weight_decay"] = True
 
 
-class RMSprop(Optimizer):
+class RMSprop(_Listed):
     """Steps over the root mean square of recent gradients; with `centered`, over their standard deviation."""
 
     rule = kinds.MEAN_SQUARE
     attributes = MappingProxyType({"rho": "alpha", "epsilon": "eps", "momentum": "momentum", "centered": "centered"})
     names = MappingProxyType({"momentum": "momentum_buffer", "mean_square": "square_avg", "mean_grad": "grad_avg"})
-
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum: float = 0,
-        centered: bool = False,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ):
-        super().__init__(params, locals())
+    takes = """lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False,
+        foreach=None, maximize=False, differentiable=False"""
 
     def settings_of(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """PyTorch adds `eps` to the root, not to the radicand."""
         return {**super().settings_of(group), "outside": True}
 
 
-class Adagrad(Optimizer):
+class Adagrad(_Listed):
     """Steps over the root of the sum of all squared gradients."""
 
     attributes = MappingProxyType({"epsilon": "eps"})
     names = MappingProxyType({"moment": "sum"})
-    only = MappingProxyType({"lr_decay": 0})
+    takes = """lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *,
+        maximize=False, differentiable=False, fused=None"""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-2,
-        lr_decay: float = 0,
-        weight_decay: float = 0,
-        initial_accumulator_value: float = 0,
-        eps: float = 1e-10,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ):
-        super().__init__(params, locals())
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        if self.defaults["lr_decay"]:
+            raise OptimizerError(f"Adagrad: lr_decay is 0 in this façade, found {self.defaults['lr_decay']}")
 
     def rule_of(self, group: Mapping[str, Any]) -> Rule:
         """The rule with the first value of the sum."""
         return kinds.sum_of_squares(group["initial_accumulator_value"])
 
 
-class Adadelta(Optimizer):
+class Adadelta(_Listed):
     """Steps in proportion to the root mean square of recent steps, over that of recent gradients."""
 
     rule = kinds.MEAN_SQUARES
     attributes = MappingProxyType({"rho": "rho", "epsilon": "eps"})
     names = MappingProxyType({"_avg_squared_grad": "square_avg", "_avg_squared_update": "acc_delta"})
-
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        capturable: bool = False,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ):
-        super().__init__(params, locals())
+    takes = """lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
+        differentiable=False"""
