@@ -78,6 +78,19 @@ def note_view(view: Tensor, source: Tensor, definition: OpDef, attributes: Attri
         base._views = [*known, weakref.ref(view)]
 
 
+def new_base(tensor: Tensor) -> Tensor:
+    """Return a Tensor with the memory, the tape position and the views of one that becomes a view of it."""
+    base: Tensor = tensor.result_class(tensor._array, tensor.stop_gradient)
+    base._node, base._slot = tensor._node, tensor._slot
+    with _lock:
+        for ref in tensor._views or ():
+            view = ref()
+            if view is not None and view._view is not None:
+                view._view.base = base
+        base._views, tensor._views = [*(tensor._views or ()), weakref.ref(tensor)], None
+    return base
+
+
 def note_view_of_inputs(result: Tensor, inputs: Sequence[Tensor], made_by: str) -> None:
     """Record that a result of a user's operator is a view, if it shares the memory of one of its inputs."""
     for source in inputs:
@@ -124,12 +137,20 @@ def _recompute_views(base: Tensor) -> None:
 
 def _put_part(x: Array, value: Array, *, steps: Sequence[Step], index: Index = None) -> Array:
     """A copy of `x` with the part selected by the steps and then the index replaced by `value`."""
-    out: Array = np.array(x)
-    part = out
-    for step in steps:
-        part = step(part)
-    part[... if index is None else index] = value
+    out: Array = np.array(x, order="C")
+    part = _part_of(out, steps)
+    if np.may_share_memory(part, out):
+        part[... if index is None else index] = value
+    else:  # the steps copy an array of this layout, such as a reshape of a transposed one
+        places = _part_of(np.arange(out.size).reshape(out.shape), steps)
+        out.reshape(-1)[places[... if index is None else index]] = value
     return out
+
+
+def _part_of(array: Array, steps: Sequence[Step]) -> Array:
+    for step in steps:
+        array = step(array)
+    return array
 
 
 put_part = OpDef("put_part", _put_part, lambda x, value, **attributes: x)

@@ -255,7 +255,7 @@ class Tensor(RunsOperators, ChangesInPlace, Displayed):
     def change_shape(self, make: Callable[[Any], Any]) -> Tensor:
         """Become the view of this Tensor that a function makes."""
         inplace.check_changeable(self)
-        self.take_place_of(make(self))
+        self.take_place_of(make(inplace.new_base(self) if self._view is None else self))
         note_change(self._array)
         return self
 

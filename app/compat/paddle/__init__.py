@@ -43,7 +43,6 @@ paddle.base app.nn ParamAttr
 paddle.base app.static BuildStrategy CompiledProgram DataFeeder ExecutionStrategy name_scope
 paddle.base.backward app.graph append_backward gradients
 paddle.base.compiler app.static BuildStrategy CompiledProgram ExecutionStrategy
-paddle.base.core app.compat.paddle._fluid.flags VarDesc
 paddle.base.core app.device CPUPlace CUDAPlace get_cuda_device_count=device_count is_compiled_with_cuda
 paddle.base.core app.engine Scope
 paddle.base.dygraph.nn app.compat.paddle._fluid.nn BatchNorm Conv2D Linear Pool2D
@@ -54,7 +53,7 @@ paddle.base.dygraph app.nn Layer Sequential
 paddle.base.dygraph app.tensor grad no_grad
 paddle.base.executor app.engine global_scope scope_guard
 paddle.base.executor app.compat.paddle._fluid.executor Executor
-paddle.base.framework app.compat.paddle._fluid.flags get_flags in_dygraph_mode set_flags _dygraph_tracer
+paddle.base.framework app.compat.paddle._fluid.flags get_flags in_dygraph_mode set_flags
 paddle.base.framework app.device CPUPlace CUDAPlace
 paddle.base.framework app.graph Block Operator Parameter Program Variable program_guard
     default_main_program default_startup_program
@@ -111,7 +110,7 @@ paddle.fluid.layers app.compat.paddle._fluid.layers sum=sums reduce_all reduce_a
     reduce_prod reduce_sum
 paddle.fluid.layers app.compat.paddle._fluid.schedules *
 paddle.fluid.learning_rate_scheduler app.compat.paddle._fluid.schedules *
-paddle.fluid.metrics app.compat.paddle._fluid.metrics Accuracy Auc CompositeMetric MetricBase Precision Recall
+paddle.fluid.metrics app.compat.paddle._fluid.metrics Accuracy
 paddle.fluid.nets app.compat.paddle._fluid.nets simple_img_conv_pool
 paddle.fluid.optimizer app.compat.paddle._fluid.optimizers:OPTIMIZERS *
 paddle.fluid.regularizer app.compat.paddle._fluid.optimizers:REGULARIZERS *

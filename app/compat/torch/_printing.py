@@ -63,7 +63,16 @@ def tensor_text(array: np.ndarray, prefix: str = "tensor(", about: tuple[str, ..
     else:
         summarise = array.size > options.threshold
         shown = _edges(array, options.edgeitems) if summarise else array
-        body = _rows(array, _Form.of(shown, options), options, len(prefix), summarise)
+        form = _Form.of(shown, options)
+        body = np.array2string(
+            array,
+            max_line_width=options.linewidth + array.ndim,
+            separator=", ",
+            prefix=prefix,
+            formatter={"all": form.text},
+            threshold=0 if summarise else array.size,
+            edgeitems=options.edgeitems,
+        ).replace(", ...,", ",  ...,")
     return _with_notes(prefix + body, notes, options.linewidth, len(prefix))
 
 
@@ -139,32 +148,6 @@ def _edges(array: np.ndarray, items: int) -> np.ndarray:
         if size > 2 * items:
             array = np.take(array, [*range(items), *range(size - items, size)], axis)
     return array
-
-
-def _rows(array: np.ndarray, form: _Form, options: Options, indent: int, summarise: bool) -> str:
-    if not array.ndim:
-        return form.text(array)
-    items: list[Any] = list(array)
-    cut = summarise and len(items) > 2 * options.edgeitems
-    if array.ndim == 1:
-        return _row(items, form, options, indent, cut)
-    edge = options.edgeitems
-    if cut:
-        items = items[:edge] + items[-edge:]
-    parts = [_rows(part, form, options, indent + 1, summarise) for part in items]
-    if cut:
-        parts.insert(edge, "...")
-    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
-
-
-def _row(items: list[Any], form: _Form, options: Options, indent: int, cut: bool) -> str:
-    edge = options.edgeitems
-    texts = [form.text(v) for v in (items[:edge] + items[-edge:] if cut else items)]
-    if cut:
-        texts.insert(edge, " ...")
-    fit = max(1, (options.linewidth - indent) // (form.width + 2))
-    lines = [", ".join(texts[i : i + fit]) for i in range(0, len(texts), fit)]
-    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
 def returned_text(returned: Any) -> str:

@@ -65,7 +65,8 @@ class TensorMethods(_Base):
 
     @property
     def dtype(self) -> Any:
-        return DTYPES[super().dtype]
+        name = super().dtype
+        return DTYPES.get(name, name)  # the context of a custom Function has the type `object`
 
     @property
     def device(self) -> device:

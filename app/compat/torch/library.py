@@ -14,6 +14,7 @@ from app.autograd import Function
 from app.compat.torch._device import check_device
 from app.errors import CustomOperatorError
 from app.tensor import Tensor
+from app.tensor.modes import modes
 
 
 class OpCheckError(CustomOperatorError):
@@ -30,10 +31,16 @@ class CustomOpDef:
         OPERATORS[name] = self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._mutates:
+        if not self._mutates:
+            return self._layer.apply(*args, **kwargs)
+        if modes().tracer is None:
             with app.no_grad():
                 return self._function(*args, **kwargs)
-        return self._layer.apply(*args, **kwargs)
+        changed = type("Changed", (Function,), {"forward": staticmethod(self._changed)}).apply(*args, **kwargs)
+        given = signature(self._function).bind(*args, **kwargs).arguments
+        for name, value in zip(self._mutates, changed if isinstance(changed, tuple) else (changed,), strict=True):
+            given[name].copy_(value)
+        return None
 
     default = property(lambda self: self)
     """The operator itself, which `torch.ops` calls an overload."""
@@ -56,6 +63,19 @@ class CustomOpDef:
             "backward": staticmethod(backward),
         }
         return type(self._name.rpartition("::")[2], (Function,), members)
+
+    def _changed(self, ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        """The values that the function gives to the arguments that it changes, without changing these."""
+        call = signature(self._function).bind(*args, **kwargs)
+        for name in self._mutates:
+            call.arguments[name] = call.arguments[name].clone()
+        if self._function(*call.args, **call.kwargs) is not None:
+            raise CustomOperatorError(
+                f"{self._name} changes {', '.join(self._mutates)} and returns a value; in a traced function it can only "
+                "do one of the two"
+            )
+        changed = tuple(call.arguments[name] for name in self._mutates)
+        return changed if len(changed) > 1 else changed[0]
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         result = self._function(*args, **kwargs)

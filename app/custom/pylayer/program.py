@@ -35,7 +35,8 @@ def append(eager: LayerOperator, values: Sequence[Any], args: Sequence[Any], kwa
     place_of = {id(v): place for place, v in enumerate(values)}
     call = Call(_written(tuple(args), place_of), {key: _written(value, place_of) for key, value in kwargs.items()})
     stops = tuple(v.stop_gradient for v in values)
-    definition, differentiable = definition_of(eager, call, stops, [v.spec for v in values])
+    make = getattr(values[0], "stands_for", Tensor).result_class if values else Tensor.result_class
+    definition, differentiable = definition_of(eager, call, stops, [v.spec for v in values], make=make)
     *results, _ = apply(definition, values, {})
     for variable, wanted in zip(results, differentiable, strict=True):
         variable.stop_gradient = variable.stop_gradient or not wanted
@@ -50,11 +51,17 @@ class Call(NamedTuple):
 
 
 def definition_of(
-    eager: LayerOperator, call: Call, stops: Sequence[bool], given: Sequence[Spec], outs: Sequence[Spec] = ()
+    eager: LayerOperator,
+    call: Call,
+    stops: Sequence[bool],
+    given: Sequence[Spec],
+    outs: Sequence[Spec] = (),
+    make: Callable[..., Any] = Tensor,
 ) -> tuple[OpDef, Sequence[bool]]:
     """The operator that applies a class to values of these Specs, and which of its outputs have a gradient.
 
-    `stops` says which values have none. The outputs' Specs are `outs`, or are found by running the class.
+    `stops` says which values have none. The outputs' Specs are `outs`, or are found by running the class. `make` makes
+    the Tensors that forward and backward get, of the dialect of the values.
     """
     differentiable: list[bool] = []
 
@@ -62,7 +69,7 @@ def definition_of(
         return _filled(call.args, values), {key: _filled(written, values) for key, written in call.kwargs.items()}
 
     def forward(*arrays: np.ndarray) -> Any:
-        tensors = [Tensor(np.asarray(a), stop) for a, stop in zip(arrays, stops, strict=True)]
+        tensors = [make(np.asarray(a), stop) for a, stop in zip(arrays, stops, strict=True)]
         args, kwargs = fill(tensors)
         arguments = eager.arguments(args, kwargs)
         before = [t.inplace_version for t in tensors]
@@ -94,7 +101,7 @@ def definition_of(
     definition.on_values = OnValues(symbolic.forward)
     settings = {"args": call.args, "kwargs": call.kwargs, "stops": tuple(stops), "outs": specs}
     definition.origin = Origin(eager.origin.hook, eager.origin.functions, settings)
-    _differentiate(eager, definition, OnValues(symbolic.backward, _examples_for(definition)))
+    _differentiate(eager, definition, OnValues(symbolic.backward, _examples_for(definition)), make)
     return definition, differentiable
 
 
@@ -120,7 +127,9 @@ def _input_names(eager: LayerOperator, call: Call, count: int) -> list[str]:
     return names if plain else [f"x{i}" for i in range(count)]
 
 
-def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: OnValues) -> None:
+def _differentiate(
+    eager: LayerOperator, definition: CustomOperator, on_values: OnValues, make: Callable[..., Any]
+) -> None:
     """Let the class's backward, for Variables `on_values`, compute the gradients of an operator in a Program."""
     x_names, out_names = definition.inputs, definition.outputs[:-1]
     x_end, out_end = len(x_names), len(x_names) + len(out_names)
@@ -130,7 +139,7 @@ def _differentiate(eager: LayerOperator, definition: CustomOperator, on_values: 
         if context._materialize:
             douts = tuple(np.zeros_like(o) if d is None else d for o, d in zip(outs, douts, strict=True))
         with no_grad():
-            arrived = [d if d is None else Tensor(np.asarray(d)) for d in douts]
+            arrived = [d if d is None else make(np.asarray(d)) for d in douts]
             specs = [(x.shape, x.dtype) for x in xs]
             gradients = eager.backward(context, arrived, specs, call=call_function)
         arrays = [np.zeros_like(x) if g is None else g._array for x, g in zip(xs, gradients, strict=True)]

@@ -123,6 +123,22 @@ def test_branches_and_loops_keep_the_dialect():
     np.testing.assert_array_equal(found.numpy(), function(X[:2, :2]).numpy())
 
 
+def test_a_function_with_a_gradient_of_its_own_gets_tensors_of_the_dialect():
+    class Halved(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert x.device.type == "cpu"
+            return x.permute(1, 0).mul(0.5)
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy.permute(1, 0).new_ones(2, 3).mul(7)
+
+    leaf = X.clone().requires_grad_()
+    traced(lambda x: Halved.apply(x).sum())(leaf).backward()
+    assert leaf.grad.tolist() == [[7.0] * 3] * 2
+
+
 def test_a_value_takes_the_dialect_of_the_first_operand():
     def function(x):
         ours = app.to_tensor([[1.0, 5.0, 2.0]])

@@ -43,7 +43,7 @@ def test_an_operator_returns_one_or_several_tensors_and_no_list():
     (first.sum() + second.sum()).backward()
     assert x.grad.tolist() == [5.0, 5.0]
     listed = custom_op("tests::listed", lambda x: [x * 1, x * 2], mutates_args=())
-    with pytest.raises(CustomOperatorError, match="tests::listed returned a list, .* return a tuple of Tensors"):
+    with pytest.raises(CustomOperatorError, match=r"tests::listed returned a list, .* return a tuple of Tensors"):
         listed(x)
 
 

@@ -341,3 +341,30 @@ def test_gather_and_scatter_take_an_index_smaller_than_the_value():
     assert x.detach().scatter(1, torch.tensor([[1]]), 9.0).tolist() == [[0.0, 9.0], [2.0, 3.0], [4.0, 5.0]]
     assert x.grad_fn is None
     assert type(picked.grad_fn).__name__ == "GatherBackward0"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: (v.t_().mul_(2), v.t())[1],
+        lambda v: (v.t_(), v.t_(), v.mul_(2), v)[3],
+        lambda v: (v.view(-1), v.t_())[0].mul_(2).view(2, 3),
+        lambda v: (v.view(-1).mul_(2), v.t())[1].t(),
+    ],
+)
+def test_gradients_follow_changes_in_place_of_transposed_values(change: Any):
+    x = torch.ones(2, 3, requires_grad=True)
+    weights = torch.arange(6.0).reshape(2, 3)
+    (change(x * 1) * weights).sum().backward()
+    assert torch.equal(x.grad, 2 * weights)
+
+
+def test_a_value_follows_its_view_after_a_change_of_shape():
+    x = torch.ones(2, 3, requires_grad=True)
+    value = x * 1
+    view = value.view(-1)
+    value.t_()
+    view.mul_(2)
+    weights = torch.arange(6.0).reshape(3, 2)
+    (value * weights).sum().backward()
+    assert torch.equal(x.grad, 2 * weights.t())

@@ -1,14 +1,30 @@
-"""Random functions in PyTorch's words. Each statement is run while it is made, so that only valid ones are kept."""
+"""Random functions in PyTorch's words, and what PyTorch itself answers to some of them.
+
+    python tests/compat/pytorch/torch_programs.py      # with a Python that has PyTorch: record its answers again
+
+Each statement is run here while the function is made, so that only valid ones are kept. An answer is, for the loss, the
+results and the gradients, the element type, the shape and a weighted sum of the elements.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[3]))
+
 from app.compat import torch
-from app.compat.torch.nn import functional
+
+ANSWERS = Path(__file__).with_name("torch_answers.json")
+RECORDED = 40
+"""The number of programs whose answers are kept."""
 
 
 def _forms(text: str) -> list[str]:
@@ -104,17 +120,7 @@ class Program:
 
     def __init__(self, seed: int):
         self.random = Random(seed)
-        rows, columns = self.random.choice([(2, 3), (3, 3), (3, 2)])
-        numbers = np.random.default_rng(seed)
-        self.arrays = {
-            name: numbers.normal(size=shape).astype("float32")
-            for name, shape in (
-                ("x", (rows, columns)),
-                ("y", (rows, columns)),
-                ("w", (columns, columns)),
-                ("b", (columns,)),
-            )
-        }
+        self.arrays = arrays_of(seed, self.random)
         self.lines: list[str] = []
         self.values = ["x", "y"]
         while len(self.lines) < 6:
@@ -154,15 +160,80 @@ class Program:
         return "def function(x, y):\n    " + "\n    ".join([*lines, f"return {result}"]) + "\n"
 
     def _runs(self, lines: list[str], name: str) -> Any:
-        names, leaves = self.made(self._text(lines, f"{name}, {self._loss([*self.values, name])}"))
-        found, loss = names["function"](leaves["x"], leaves["y"])
+        function, leaves = made(self._text(lines, f"{name}, {self._loss([*self.values, name])}"), self.arrays)
+        found, loss = function(leaves["x"], leaves["y"])
         if loss.requires_grad:
             loss.backward(retain_graph=True)
         return found
 
-    def made(self, source: str, file: str = "<program>") -> tuple[dict[str, Any], dict[str, Any]]:
-        """The namespace of the function's module, and its leaves, new Tensors that require gradients."""
-        leaves = {name: torch.tensor(array, requires_grad=True) for name, array in self.arrays.items()}
-        names: dict[str, Any] = {"torch": torch, "F": functional, "w": leaves["w"], "b": leaves["b"]}
-        exec(compile(source, file, "exec"), names)
-        return names, leaves
+
+def arrays_of(seed: int, random: Random | None = None) -> dict[str, np.ndarray]:
+    """The numbers of a function's leaves."""
+    rows, columns = (random or Random(seed)).choice([(2, 3), (3, 3), (3, 2)])
+    shapes = {"x": (rows, columns), "y": (rows, columns), "w": (columns, columns), "b": (columns,)}
+    draw = np.random.default_rng(seed)
+    return {name: draw.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+
+
+def made(
+    source: str, arrays: Mapping[str, np.ndarray], file: str = "<program>", torch: Any = torch
+) -> tuple[Any, dict[str, Any]]:
+    """The function, and its leaves, new Tensors that require gradients; with PyTorch itself if `torch` is that."""
+    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in arrays.items()}
+    names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional, "w": leaves["w"], "b": leaves["b"]}
+    exec(compile(source, file, "exec"), names)
+    return names["function"], leaves
+
+
+class Digest(NamedTuple):
+    """What is kept of an array."""
+
+    dtype: str
+    shape: list[int]
+    weighted: float
+
+
+def digest(tensor: Any) -> Digest:
+    """Digest a Tensor, here or of PyTorch."""
+    array = tensor.detach().numpy()
+    flat = array.reshape(-1).astype("float64")
+    return Digest(array.dtype.name, list(array.shape), float(flat @ np.cos(np.arange(1.0, flat.size + 1))))
+
+
+def answer(source: str, seed: int, torch: Any = torch) -> list[Digest]:
+    """The loss, the results and the gradients of a function, here or with PyTorch; those that are missing are 0."""
+    function, leaves = made(source, arrays_of(seed), torch=torch)
+    loss, *results = function(leaves["x"], leaves["y"])
+    if loss.requires_grad:
+        loss.backward()
+    gradients = [torch.zeros(leaf.shape) if leaf.grad is None else leaf.grad for leaf in leaves.values()]
+    return [digest(tensor) for tensor in (loss, *results, *gradients)]
+
+
+def same(found: list[Digest], wanted: list[Digest]) -> bool:
+    """Whether two answers are equal but for rounding."""
+    exact = [(one.dtype, list(one.shape)) for one in found] == [(one.dtype, list(one.shape)) for one in wanted]
+    numbers = [[one.weighted for one in answer] for answer in (found, wanted)]
+    return exact and np.allclose(*numbers, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+def read_answers() -> list[tuple[int, str, list[Digest]]]:
+    """The seed and the source of each function, and what PyTorch answered."""
+    kept = json.loads(ANSWERS.read_text(encoding="utf-8"))
+    return [(seed, source, [Digest(*one) for one in answers]) for seed, source, answers in kept]
+
+
+def record() -> None:
+    """Ask PyTorch."""
+    import torch as real
+
+    rows = []
+    for seed in range(RECORDED):
+        source = Program(seed).source
+        answers = [one._replace(weighted=float(f"{one.weighted:.7g}")) for one in answer(source, seed, real)]
+        rows.append(json.dumps([seed, source, answers]))
+    ANSWERS.write_text("[" + ",\n".join(rows) + "]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    record()

@@ -4,7 +4,6 @@ from typing import Any
 
 import app as _package
 from app.graph import disable_static, dynamic_mode, enable_static, in_dynamic_mode
-from app.tensor import is_grad_enabled, set_grad_enabled
 
 app: Any = _package
 
@@ -23,30 +22,6 @@ def get_flags(flags: Any) -> dict[str, Any]:
     """Return the stored flags."""
     names = [flags] if isinstance(flags, str) else flags
     return {name: _flags.get(name) for name in names}
-
-
-class VarDesc:
-    """Paddle's element types."""
-
-    class VarType:
-        BOOL, UINT8, INT8, INT16, INT32, INT64 = "bool", "uint8", "int8", "int16", "int32", "int64"
-        FP16, FP32, FP64 = "float16", "float32", "float64"
-
-
-class _Tracer:
-    """The recorder of eager operators in Paddle; programs switch it on and off by this attribute."""
-
-    @property
-    def _has_grad(self) -> bool:
-        return is_grad_enabled()
-
-    @_has_grad.setter
-    def _has_grad(self, on: bool) -> None:
-        set_grad_enabled(on)
-
-
-def _dygraph_tracer() -> Any:
-    return _Tracer()
 
 
 def run_check() -> None:

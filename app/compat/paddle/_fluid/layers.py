@@ -34,9 +34,22 @@ TAKEN = {
         unsqueeze = unsqueeze(input, axes:axis, name)
         """,
     ),
-    **table(functional, "elu leaky_relu log_softmax relu softplus"),
+    **table(
+        functional,
+        """
+        elu leaky_relu log_softmax relu softplus square_error_cost
+        cross_entropy = cross_entropy(input, label, soft_label, ignore_index, :reduction="none", :use_softmax=False)
+        softmax = softmax(input:x, use_cudnn?=False, name, axis)
+        """,
+    ),
     **table(static, "create_global_var create_parameter py_func"),
-    **table(static.nn, "batch_norm case cond conv2d switch_case while_loop"),
+    **table(
+        static.nn,
+        """
+        batch_norm case cond conv2d switch_case while_loop
+        fc = fc(input:x, size, num_flatten_dims, param_attr:weight_attr, bias_attr, act:activation, name)
+        """,
+    ),
     **table(nn, "pool2d"),
 }
 """Functions that differ only in names of functions and parameters."""
@@ -109,18 +122,6 @@ def increment(x: Any, value: float = 1.0, in_place: bool = True) -> Any:
 # Layers
 
 
-def fc(
-    input: Any,
-    size: int,
-    num_flatten_dims: int = 1,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    act: str | None = None,
-    name: str | None = None,
-) -> Any:
-    return static.nn.fc(input, size, num_flatten_dims, param_attr, bias_attr, act, name)
-
-
 def embedding(
     input: Any,
     size: Sequence[int],
@@ -147,21 +148,11 @@ def dropout(
     return functional.dropout(x, dropout_prob, training=not is_test, mode=mode, seed=seed or 0)
 
 
-def softmax(input: Any, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Any:
-    return functional.softmax(input, axis)
-
-
 # Losses and metrics
 
 
 def mean(x: Any, name: str | None = None) -> Any:
     return app.mean(x).reshape([1])
-
-
-def cross_entropy(input: Any, label: Any, soft_label: bool = False, ignore_index: int = -100) -> Any:
-    return functional.cross_entropy(
-        input, label, ignore_index=ignore_index, reduction="none", soft_label=soft_label, use_softmax=False
-    )
 
 
 def softmax_with_cross_entropy(
@@ -179,12 +170,8 @@ def softmax_with_cross_entropy(
     return (loss, functional.softmax(logits, axis)) if return_softmax else loss
 
 
-def square_error_cost(input: Any, label: Any) -> Any:
-    return app.square(input - label)
-
-
 def mse_loss(input: Any, label: Any) -> Any:
-    return mean(square_error_cost(input, label))
+    return mean(functional.square_error_cost(input, label))
 
 
 def accuracy(input: Any, label: Any, k: int = 1, correct: Any = None, total: Any = None) -> Any:
