@@ -22,8 +22,11 @@ from app.tensor import Parameter, Tensor
 FORMAT, VERSION = "opsmith.values", 1
 
 
-def save(obj: Any, path: Any, protocol: int = 4, **configs: Any) -> None:
-    """Write a value to a path or an open file. An existing file is replaced once the new one is complete."""
+def save(obj: Any, path: Any, protocol: int = 4, use_binary_format: bool = False) -> None:
+    """Write a value to a path or an open file. An existing file is replaced once the new one is complete.
+
+    `protocol` and `use_binary_format`, which are Paddle's, have no effect.
+    """
     arrays: dict[str, np.ndarray] = {}
     structure = json.dumps(_described(obj, arrays, "the value"))
     told = {"format": FORMAT, "version": str(VERSION), "structure": structure, "sha256": checksum(structure, arrays)}

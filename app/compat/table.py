@@ -109,7 +109,9 @@ def signature(listed: str) -> Signature:
 
 def _slots(listed: str, operator: Any) -> tuple[list[_Slot], dict[str, Any]]:
     """The parameters of a row, and the arguments of every call."""
-    slots, always, kind = [], {}, Parameter.POSITIONAL_OR_KEYWORD
+    slots: list[_Slot] = []
+    always: dict[str, Any] = {}
+    kind: Any = Parameter.POSITIONAL_OR_KEYWORD
     for text in _COMMA.split(listed.strip()):
         words, equals, default = text.partition("=")
         use = words[-1] if words[-1] in "!?" else ""

@@ -1,27 +1,24 @@
-"""Programs as files, run by `python -m app run` in a process of their own."""
+"""Programs as files, run by `python -m app run`."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
+import forked
 import pytest
 
-ROOT = Path(__file__).parents[2]
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., forked.Done]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs a text as a script; gives the finished process."""
+    """Runs a text as a script in a process of its own; gives how it ended and what it printed."""
 
-    def run_text(text: str, *arguments: str, name: str = "script.py") -> subprocess.CompletedProcess[str]:
-        (tmp_path / name).write_text(dedent(text))
-        command = [sys.executable, "-m", "app", "run", str(tmp_path / name), *arguments]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    def run_text(text: str, *arguments: str) -> forked.Done:
+        script = tmp_path / "script.py"
+        script.write_text(dedent(text))
+        return forked.run(["-m", "app", "run", script, *arguments])
 
     return run_text

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import app
-from app.compat import fluid, torch
+from app.compat import fluid, paddle, torch
 from app.compat.torch import nn
+from app.compat.torchvision import transforms
 from app.errors import AppError
 
 layers = fluid.layers
@@ -79,23 +80,41 @@ def test_a_device_that_is_not_there_is_refused(make: Callable[[str], Any]):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: app.nn.functional.embedding(app.to_tensor([0]), app.ones([2, 2]), max_norm=1.0),
-        lambda: nn.functional.embedding(torch.tensor([0]), torch.ones(2, 2), max_norm=1.0),
-        lambda: torch.zeros(2, mispelt=1),
-        lambda: torch.optim.lr_scheduler.ReduceLROnPlateau(sgd(), mispelt=1),
-        lambda: nn.Linear(1, 1, mispelt=1),
-        lambda: nn.Module(mispelt=1),
-        lambda: nn.functional.relu(torch.ones(1), mispelt=1),
-        lambda: nn.functional.mse_loss(torch.ones(1), torch.ones(1), mispelt=1),
-        lambda: fluid.optimizer.SGD(0.1, mispelt=1),
-        lambda: torch.compile(len, mispelt=1),
-        lambda: torch.ones(1).to(mispelt=1),
-        lambda: nn.Linear(1, 1).to(mispelt=1),
+        lambda x, p: torch.sum(x, mispelt=0),
+        lambda x, p: x.mean(mispelt=0),
+        lambda x, p: torch.cat([x], mispelt=0),
+        lambda x, p: torch.zeros(2, mispelt=1),
+        lambda x, p: torch.tensor([1.0], mispelt=True),
+        lambda x, p: x.to(mispelt=1),
+        lambda x, p: nn.Linear(1, 1, mispelt=1),
+        lambda x, p: nn.Linear(1, 1).to(mispelt=1),
+        lambda x, p: nn.Module(mispelt=1),
+        lambda x, p: nn.CrossEntropyLoss(mispelt=1),
+        lambda x, p: nn.functional.relu(x, mispelt=1),
+        lambda x, p: nn.functional.mse_loss(x, x, mispelt=1),
+        lambda x, p: nn.functional.embedding(torch.tensor([0]), x, max_norm=1.0),
+        lambda x, p: torch.optim.Adam([x], mispelt=0.1),
+        lambda x, p: torch.optim.lr_scheduler.ReduceLROnPlateau(sgd(), mispelt=1),
+        lambda x, p: torch.utils.data.DataLoader([1], mispelt=1),
+        lambda x, p: torch.compile(len, mispelt=1),
+        lambda x, p: transforms.Normalize((0.5,), (0.5,), mispelt=True),
+        lambda x, p: paddle.sum(p, mispelt=0),
+        lambda x, p: paddle.to_tensor([1.0], mispelt=False),
+        lambda x, p: paddle.nn.Linear(3, 2, mispelt=False),
+        lambda x, p: paddle.nn.functional.dropout(p, mispelt=0.5),
+        lambda x, p: paddle.nn.functional.embedding(paddle.to_tensor([0]), p, max_norm=1.0),
+        lambda x, p: paddle.optimizer.Adam(mispelt=0.1),
+        lambda x, p: paddle.io.DataLoader([1], mispelt=1),
+        lambda x, p: fluid.optimizer.SGD(0.1, mispelt=1),
+        lambda x, p: layers.softmax(p, mispelt=1),
+        lambda x, p: layers.reduce_sum(p, mispelt=0),
+        lambda x, p: layers.cross_entropy(input=p, labels=p),
+        lambda x, p: fluid.Executor(mispelt=1),
     ],
 )
-def test_a_misspelt_keyword_is_an_error(call: Callable[[], Any]):
-    with pytest.raises((TypeError, ValueError), match=r"mispelt|max_norm"):
-        call()
+def test_a_misspelt_keyword_is_an_error(call: Callable[..., Any]):
+    with pytest.raises((TypeError, ValueError, AppError), match=r"mispelt|max_norm|'label'"):
+        call(torch.ones(1, 2), paddle.ones([1, 2]))
 
 
 def sgd(rate: float = 1.0) -> Any:

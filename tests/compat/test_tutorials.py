@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -55,14 +54,7 @@ def fits(printed: str, text: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
 def test_a_tutorial_prints_what_it_says(script: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "app", "run", str(script)],
-        cwd=ROOT,
-        env={**os.environ, "OPSMITH_DATA": "sample"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked.run(["-m", "app", "run", script], env={**os.environ, "OPSMITH_DATA": "sample"})
     assert (done.returncode, done.stderr) == (0, "")
     text = promised(script)
     assert fits(done.stdout, text), f"{script.name} printed\n{done.stdout}\nand promised\n{text}"

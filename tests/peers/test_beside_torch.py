@@ -1,4 +1,4 @@
-"""What PyTorch computes, computed here: the same lines run with PyTorch and with the façade of its name.
+"""Both derivatives beside PyTorch: the same lines run with PyTorch and with the façade of its name.
 
 PyTorch is no part of the development set-up; `pip install -e .[bench]` brings it, and without it these are skipped.
 """
@@ -71,54 +71,6 @@ def derivatives(torch: Any, line: Line) -> list[np.ndarray]:
 def test_values_and_both_derivatives_are_those_of_pytorch(name: str):
     for found, expected in zip(derivatives(ours, LINES[name]), derivatives(theirs, LINES[name]), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
-
-
-OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
-    "SGD": lambda t, p: t.optim.SGD(p, lr=0.1),
-    "momentum": lambda t, p: t.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
-    "Adam": lambda t, p: t.optim.Adam(p, lr=0.05),
-    "amsgrad": lambda t, p: t.optim.Adam(p, lr=0.05, amsgrad=True, weight_decay=0.02),
-    "AdamW": lambda t, p: t.optim.AdamW(p, lr=0.05),
-    "RMSprop": lambda t, p: t.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
-    "Adagrad": lambda t, p: t.optim.Adagrad(p, lr=0.1),
-    "Adadelta": lambda t, p: t.optim.Adadelta(p, lr=0.5),
-}
-SCHEDULES: dict[str, Callable[[Any, Any], Any]] = {
-    "StepLR": lambda s, o: s.StepLR(o, 3, 0.5),
-    "MultiStepLR": lambda s, o: s.MultiStepLR(o, [2, 5]),
-    "ExponentialLR": lambda s, o: s.ExponentialLR(o, 0.9),
-    "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 6),
-    "LinearLR": lambda s, o: s.LinearLR(o, total_iters=4),
-}
-
-
-def trained(torch: Any, name: str, schedule: str | None = None) -> list[float]:
-    """The losses of a small network that is trained with an optimiser, and its learning rates."""
-    draw = np.random.default_rng(3)
-    weights = [torch.tensor(draw.normal(size=s), dtype=torch.float64, requires_grad=True) for s in ((4, 5), (5, 3))]
-    x, target = torch.tensor(draw.normal(size=(8, 4))), torch.tensor(draw.integers(0, 3, 8))
-    optimizer = OPTIMIZERS[name](torch, weights)
-    rates = SCHEDULES[schedule](torch.optim.lr_scheduler, optimizer) if schedule else None
-    found = []
-    for _ in range(8):
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(torch.tanh(x @ weights[0]) @ weights[1], target)
-        loss.backward()
-        found += [loss.item(), optimizer.param_groups[0]["lr"]]
-        optimizer.step()
-        if rates is not None:
-            rates.step()
-    return found
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimisers_take_the_steps_of_pytorch(name: str):
-    np.testing.assert_allclose(trained(ours, name), trained(theirs, name), rtol=1e-7)  # epsilons are held otherwise
-
-
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_learning_rates_go_the_way_of_pytorch(name: str):
-    np.testing.assert_allclose(trained(ours, "SGD", name), trained(theirs, "SGD", name), rtol=1e-9)
 
 
 def custom(torch: Any) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ from app.compat.torch._table import FUNCTIONS, register, rows
 
 rows(
     """
+    addmm = addmm(input, mat1:x, mat2:y, *, beta, alpha)
     bmm = bmm(input, mat2:y)
     dist = dist(input, other:y, p)
     dot vdot = dot(input, tensor:y)
@@ -21,12 +22,6 @@ rows(
 )
 
 FUNCTIONS["einsum"] = lambda equation, *operands: app.einsum(equation, *operands)
-
-
-@register()
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """`beta * input + alpha * mat1 @ mat2`."""
-    return app.addmm(input, mat1, mat2, beta, alpha)
 
 
 @register()

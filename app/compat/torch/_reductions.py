@@ -22,8 +22,10 @@ CHOSEN = {name: type(name, (Chosen,), {"__repr__": returned_text}) for name in (
 
 rows(
     """
+    all = all(input, dim:axis, keepdim)
     amax = amax(input, dim:axis, keepdim)
     amin = amin(input, dim:axis, keepdim)
+    any = any(input, dim:axis, keepdim)
     argmax = argmax(input, dim:axis, keepdim)
     argmin = argmin(input, dim:axis, keepdim)
     argsort = argsort(input, dim:axis, descending)
@@ -59,18 +61,6 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product over axes."""
     return app.prod(_typed(input, dtype), axis=dim, keepdim=keepdim)
-
-
-@register()
-def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether every element is true."""
-    return app.all(input, axis=dim, keepdim=keepdim)
-
-
-@register()
-def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether some element is true."""
-    return app.any(input, axis=dim, keepdim=keepdim)
 
 
 @register(in_place=True)

@@ -15,33 +15,33 @@ from app.errors import ShapeError
 
 rows(
     """
-    take_along_dim = take_along_axis(input, indices:index, dim:axis)
+    argwhere = nonzero(input)
     broadcast_to = broadcast_to(input, size:shape)
     diag = diag(input, diagonal:offset)
     diagonal = diagonal(input, offset, dim1:axis1, dim2:axis2)
     flatten = flatten(input, start_dim:start_axis, end_dim:stop_axis)
+    gather = take_along_axis(input, dim:axis, index, :broadcast=False)
+    index_select = index_select(input, dim:axis, index)
+    masked_select = masked_select(input, mask)
     moveaxis movedim = moveaxis(input, source, destination)
+    nonzero = nonzero(input, *, as_tuple)
+    ravel = flatten(input)
     repeat_interleave = repeat_interleave(input, repeats, dim:axis)
     roll = roll(input, shifts, dims:axis)
+    squeeze = squeeze(input, dim:axis)
     take = take(input, index)
+    take_along_dim = take_along_axis(input, indices:index, dim:axis)
     tril = tril(input, diagonal)
     triu = triu(input, diagonal)
+    unflatten = unflatten(input, dim:axis, sizes:shape)
     unsqueeze = unsqueeze(input, dim:axis)
     """
 )
 
 rows(
-    """
-    unflatten = unflatten(input, dim:axis, sizes:shape)
-    index_select = index_select(input, dim:axis, index)
-    """
+    "scatter_add = put_along_axis(input, dim:axis, index:indices, src:values, :reduce='add', :broadcast=False)",
+    in_place=True,
 )
-
-
-@register()
-def squeeze(input: Any, dim: Any = None) -> Any:
-    """The value without its axes of size 1, or without the given one."""
-    return app.squeeze(input, axis=dim)
 
 
 @register()
@@ -59,12 +59,6 @@ def _to_empty(input: Any, target: tuple[int, ...]) -> Any:
 
 
 METHODS["view"] = METHODS["reshape"]
-
-
-@register()
-def ravel(input: Any) -> Any:
-    """All elements in one vector."""
-    return app.flatten(input)
 
 
 @register()
@@ -176,36 +170,12 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
 
 
 @register()
-def argwhere(input: Any) -> Any:
-    """The indices of the nonzero elements, a row for each."""
-    return app.nonzero(input)
-
-
-@register()
 def unbind(input: Any, dim: int = 0) -> Any:
     """The values along an axis, as a tuple."""
     return tuple(app.unbind(input, dim))
 
 
 # Choosing
-
-
-@register()
-def masked_select(input: Any, mask: Any) -> Any:
-    """The elements where the mask is true."""
-    return app.masked_select(input, mask)
-
-
-@register()
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """The indices of the nonzero elements."""
-    return app.nonzero(input, as_tuple)
-
-
-@register()
-def gather(input: Any, dim: int, index: Any) -> Any:
-    """The elements at `index` along an axis; the result has the shape of `index`."""
-    return app.take_along_axis(input, index, dim, broadcast=False)
 
 
 @register(in_place=True)
@@ -221,9 +191,3 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """A copy with slices of `source` added at the indices `index` of an axis."""
     return app.index_add(input, index, dim, source if alpha == 1 else source * alpha)
-
-
-@register(in_place=True)
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """A copy with `src` added at `index` along an axis."""
-    return app.put_along_axis(input, index, src, dim, "add", broadcast=False)

@@ -36,7 +36,8 @@ class CustomOpDef:
         if modes().tracer is None:
             with app.no_grad():
                 return self._function(*args, **kwargs)
-        changed = type("Changed", (Function,), {"forward": staticmethod(self._changed)}).apply(*args, **kwargs)
+        layer: type[Function] = type("Changed", (Function,), {"forward": staticmethod(self._changed)})
+        changed = layer.apply(*args, **kwargs)
         given = signature(self._function).bind(*args, **kwargs).arguments
         for name, value in zip(self._mutates, changed if isinstance(changed, tuple) else (changed,), strict=True):
             given[name].copy_(value)
@@ -71,8 +72,8 @@ class CustomOpDef:
             call.arguments[name] = call.arguments[name].clone()
         if self._function(*call.args, **call.kwargs) is not None:
             raise CustomOperatorError(
-                f"{self._name} changes {', '.join(self._mutates)} and returns a value; in a traced function it can only "
-                "do one of the two"
+                f"{self._name} changes {', '.join(self._mutates)} and returns a value; a traced function can only "
+                "call an operator that does one of the two"
             )
         changed = tuple(call.arguments[name] for name in self._mutates)
         return changed if len(changed) > 1 else changed[0]

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from run_facts import same
 
-ROOT = Path(__file__).parents[3]
 RUNNER = Path(__file__).with_name("run_facts.py")
 FACTS = sorted(Path(__file__).with_name("facts").glob("*.txt"))
 
 
-def answer(*command: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+def told(*facts: Path) -> tuple[int, str]:
+    done = forked.run(["-m", "app", "run", RUNNER, *facts])
     return done.returncode, done.stdout + done.stderr
-
-
-def is_installed(package: str) -> bool:
-    spec = importlib.util.find_spec(package)
-    return spec is not None and spec.origin is not None
 
 
 @pytest.mark.slow
 def test_the_facade_prints_what_pytorch_printed():
-    assert answer("-m", "app", "run", str(RUNNER), *map(str, FACTS)) == (0, "")
+    assert told(*FACTS) == (0, "")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not is_installed("torch"), reason="PyTorch is not installed")
 def test_pytorch_still_prints_what_was_recorded():
-    assert answer("-W", "ignore", str(RUNNER), *map(str, FACTS)) == (0, "")
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    words = [sys.executable, "-W", "ignore", str(RUNNER), *map(str, FACTS)]
+    assert subprocess.run(words, capture_output=True, text=True, check=False).stdout == ""
 
 
 def test_there_are_facts_of_each_area():
@@ -47,7 +42,7 @@ def test_there_are_facts_of_each_area():
 def test_a_difference_is_found(tmp_path: Path):
     wrong = tmp_path / "wrong.txt"
     wrong.write_text(">>> import torch\n>>> torch.ones(2)\ntensor([1., 2.])\n>>> torch.ones(1) + 1\ntensor([2.])\n")
-    status, text = answer("-m", "app", "run", str(RUNNER), str(wrong))
+    status, text = told(wrong)
     assert status == 1
     assert "wrong.txt:2: torch.ones(2)\nprinted\ntensor([1., 1.])\nexpected\ntensor([1., 2.])" in text
     assert "+ 1" not in text

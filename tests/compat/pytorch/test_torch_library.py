@@ -28,6 +28,8 @@ def product(x: Any, y: Any) -> Any:
     ],
 )
 def test_what_custom_op_refuses(settings: dict[str, Any], words: str):
+    with pytest.raises(CustomOperatorError, match="a name is like my_operators::cube, found 'cube'"):
+        custom_op("cube", product)
     with pytest.raises(CustomOperatorError, match=words):
         custom_op("tests::product", product, **settings)
 
@@ -126,5 +128,13 @@ def test_an_operator_may_change_what_it_names():
     sine(torch.ones(3), out)
     assert torch.allclose(out, torch.ones(3).sin())
     assert opcheck(sine, (torch.randn(3), torch.empty(3))) == dict.fromkeys(ALL, "SUCCESS")
+
+    @torch.compile(backend="eager")
+    def compiled(x: Any) -> Any:
+        made = torch.empty(3)
+        sine(x, made)
+        return made * 2
+
+    assert torch.allclose(compiled(torch.ones(3)), 2 * torch.ones(3).sin())
     with pytest.raises(RuntimeError, match="CPU"):
         custom_op("tests::elsewhere", lambda x: x, mutates_args=(), device_types="cuda")
