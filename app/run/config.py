@@ -156,10 +156,10 @@ def load_compare_config(path: str | os.PathLike[str], overrides: Sequence[str] =
 
 def _load(default: C, path: str | os.PathLike[str], overrides: Sequence[str]) -> C:
     where = os.path.expanduser(path)
-    document, folder = _read(where), Path(where).parent
+    config, folder = _changed(default, _read(where)), Path(where).parent
     if not (folder / METRICS).exists():  # in the folder of a run, see `load_kept_config`
-        document = replace(document, data=_found_from(document.data, folder))
-    return _overridden(_changed(default, document), overrides)
+        config = _found_from(config, folder)
+    return _overridden(config, overrides)
 
 
 def load_kept_config(
@@ -228,26 +228,25 @@ def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def _found_from(data: Any, folder: Path) -> Any:
-    """Resolve the paths in the data of a YAML file, which are relative to the file's folder."""
-    if not isinstance(data, dict):
-        return data
-    model, images = data.get("model"), data.get("data")
-    changed = {key: _from(data[key], folder) for key in ("output",) if key in data}
-    changed |= {"baseline": _operator_from(data["baseline"], folder)} if "baseline" in data else {}
-    if isinstance(data.get("operators"), list):
-        changed["operators"] = [_operator_from(name, folder) for name in data["operators"]]
-    if isinstance(model, dict) and "activation" in model:
-        changed["model"] = model | {"activation": _operator_from(model["activation"], folder)}
-    if isinstance(images, dict):
-        paths = {key: _from(images[key], folder, key == "source") for key in ("source", "folder") if key in images}
-        changed["data"] = images | paths
-    return data | changed
+def _found_from(config: C, folder: Path) -> C:
+    """Resolve the paths in a YAML file, which are relative to the file's folder."""
+    change = msgspec.structs.replace
+    source, images = _from(config.data.source, folder, must_exist=True), _from(config.data.folder, folder)
+    found = change(
+        config,
+        data=change(config.data, source=source, folder=images),
+        model=change(config.model, activation=_operator_from(config.model.activation, folder)),
+        baseline=_operator_from(config.baseline, folder),
+        output=_from(config.output, folder),
+    )
+    if isinstance(found, CompareConfig) and found.operators:
+        found = change(found, operators=tuple(_operator_from(name, folder) for name in found.operators))
+    return found
 
 
-def _from(path: Any, folder: Path, must_exist: bool = False) -> Any:
-    """Convert a path relative to `folder` to one relative to the working folder; later checks reject other values."""
-    if not isinstance(path, str) or not path.strip() or path in _NO_FOLDERS or path.startswith("~"):
+def _from(path: str | None, folder: Path, must_exist: bool = False) -> str | None:
+    """Convert a path relative to `folder` to one relative to the working folder."""
+    if path is None or path in _NO_FOLDERS or path.startswith("~"):
         return path
     if os.path.isabs(path) or folder in (Path(), Path.cwd()):
         return path
@@ -261,8 +260,8 @@ def _from(path: Any, folder: Path, must_exist: bool = False) -> Any:
     return found if here.startswith(os.pardir) else here
 
 
-def _operator_from(name: Any, folder: Path) -> Any:
-    if not isinstance(name, str) or ".py:" not in name:
+def _operator_from(name: str | None, folder: Path) -> str | None:
+    if name is None or ".py:" not in name:
         return name
     file, _, function = name.rpartition(".py:")
     return f"{_from(f'{file}.py', folder, must_exist=True)}:{function}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,28 +25,21 @@ from app.tensor import Tensor
 Go = Callable[[], tuple[float, float]]
 """Runs both passes once and returns the seconds of each."""
 
+Prepare = Callable[[np.ndarray, np.ndarray], Go]
+"""Compiles both passes for an input and a gradient. The input may be overwritten between runs."""
+
 Calls = Sequence[Callable[[], Any]]
 
 
-class TimedOperator:
-    """An operator with inputs as between two layers, without the layers."""
-
-    def __init__(self, activation: Activation, engine: str, width: int):
-        self.name = activation.name
-        if engine == "eager":
-            self._prepare: Callable[[np.ndarray, np.ndarray], Go] = _eagerly(activation)
-        else:
-            self._prepare = _InPrograms(activation, width, native=engine == "compiled").on
-
-    def on(self, x: np.ndarray, dy: np.ndarray) -> Go:
-        """Return a function that runs both compiled passes on these values. `x` may be overwritten between runs."""
-        return self._prepare(x, dy)
+def timed_operator(activation: Activation, engine: str, width: int) -> Prepare:
+    """Return an operator with inputs as between two layers of this width, without the layers."""
+    return _eagerly(activation) if engine == "eager" else _in_programs(activation, width, engine == "compiled")
 
 
-def _eagerly(activation: Activation) -> Callable[[np.ndarray, np.ndarray], Go]:
+def _eagerly(activation: Activation) -> Prepare:
     operator = activation.for_one_layer()
 
-    def on(x: np.ndarray, dy: np.ndarray) -> Go:
+    def prepare(x: np.ndarray, dy: np.ndarray) -> Go:
         arrives = Tensor(dy)
 
         def go() -> tuple[float, float]:
@@ -58,47 +52,47 @@ def _eagerly(activation: Activation) -> Callable[[np.ndarray, np.ndarray], Go]:
 
         return go
 
-    return on
+    return prepare
 
 
-class _InPrograms:
+def _in_programs(activation: Activation, width: int, native: bool) -> Prepare:
     """The forward and backward passes as separate Programs, split where a network would have more layers."""
+    whole, startup = Program(), Program()
+    with names.guard(), program_guard(whole, startup), static_mode():
+        x = data("x", [None, width])
+        x.stop_gradient = False
+        y = activation.for_one_layer()(x)
+        dy = data("dy", y.shape, y.dtype)
+        found = gradients([y], [x, *whole.all_parameters()], [dy])
+    operators = whole.global_block().ops
+    wanted = [gradient.name for gradient in found if gradient is not None]
+    backward, taken = _cut(whole, [op for op in operators if op.role == BACKWARD or not op.inputs], wanted)
+    forward, _ = _cut(whole, [op for op in operators if op.role != BACKWARD], [])
+    made = {name for op in forward.global_block().ops for name in op.outputs}
+    left = [y.name, *(name for name in taken if name in made and name != y.name)]
+    passes = [(p, fetch, _compiled(p, fetch) if native else None) for p, fetch in ((forward, left), (backward, wanted))]
+    scope = Scope()
+    Executor().run(startup, scope=scope)
 
-    def __init__(self, activation: Activation, width: int, native: bool):
-        whole, startup = Program(), Program()
-        with names.guard(), program_guard(whole, startup), static_mode():
-            x = data("x", [None, width])
-            x.stop_gradient = False
-            y = activation.for_one_layer()(x)
-            dy = data("dy", y.shape, y.dtype)
-            found = gradients([y], [x, *whole.all_parameters()], [dy])
-        operators = whole.global_block().ops
-        backward = [op for op in operators if op.role == BACKWARD or not op.inputs]
-        wanted = [gradient.name for gradient in found if gradient is not None]
-        self._backward, taken = _cut(whole, backward, wanted)
-        self._forward, _ = _cut(whole, [op for op in operators if op.role != BACKWARD], [])
-        made = {name for op in self._forward.global_block().ops for name in op.outputs}
-        self._ways = [
-            _Way(self._forward, [y.name, *(name for name in taken if name in made and name != y.name)], native),
-            _Way(self._backward, wanted, native),
-        ]
-        self._scope = Scope()
-        Executor().run(startup, scope=self._scope)
-
-    def on(self, x: np.ndarray, dy: np.ndarray) -> Go:
-        forward, values = self._ways[0].calls({"x": x}, self._scope)
-        backward, _ = self._ways[1].calls({**values, "x": x, "dy": dy}, self._scope)
+    def prepare(x: np.ndarray, dy: np.ndarray) -> Go:
+        values: dict[str, Any] = {}
+        both = []
+        for program, fetch, compiled in passes:
+            calls, values = _calls(program, fetch, compiled, {**values, "x": x, "dy": dy}, scope)
+            both.append(calls)
 
         def go() -> tuple[float, float]:
             start = time.perf_counter()
-            for call in forward:
+            for call in both[0]:
                 call()
             between = time.perf_counter()
-            for call in backward:
+            for call in both[1]:
                 call()
             return between - start, time.perf_counter() - between
 
         return go
+
+    return prepare
 
 
 def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) -> tuple[Program, list[str]]:
@@ -114,29 +108,20 @@ def _cut(whole: Program, operators: Sequence[Operator], fetch: Sequence[str]) ->
     return program, taken
 
 
-class _Way:
-    """A Program prepared for an engine."""
-
-    def __init__(self, program: Program, fetch: Sequence[str], native: bool):
-        self._program, self._fetch = program, fetch
-        self._native = _compiled(program, fetch) if native else None
-
-    def calls(self, feed: dict[str, Any], scope: Scope) -> tuple[Calls, dict[str, Any]]:
-        """Return the calls of one run, and the values that a run produced."""
-        data = [name for name, v in self._program.global_block().vars.items() if v.is_data]
-        fed = {name: feed[name] for name in data if name in feed}
-        if self._native is not None:
-            calls, values = self._native.calls(fed, scope)
-        else:
-            values = Values(self._program.global_block(), fed, scope)
-            calls = [_call(op, values) for op in self._program.global_block().ops]
-            for call in calls:
-                call()
-        return calls, {name: values[name] for name in self._fetch}
-
-
-def _call(op: Operator, values: Values) -> Callable[[], None]:
-    return lambda: run_operator(op, values)
+def _calls(
+    program: Program, fetch: Sequence[str], compiled: Any, feed: dict[str, Any], scope: Scope
+) -> tuple[Calls, dict[str, Any]]:
+    """Return the calls of one run of a Program, and the values that a run produced."""
+    block = program.global_block()
+    fed = {name: feed[name] for name, v in block.vars.items() if v.is_data and name in feed}
+    if compiled is not None:
+        calls, values = compiled.calls(fed, scope)
+    else:
+        values = Values(block, fed, scope)
+        calls = [partial(run_operator, op, values) for op in block.ops]
+        for call in calls:
+            call()
+    return calls, {name: values[name] for name in fetch}
 
 
 def _compiled(program: Program, fetch: Sequence[str]) -> Any:
@@ -173,26 +158,26 @@ def operator_costs(
     The arrays have rows of `width` elements and about `sizes` elements in total. An operator that would take too long
     on the larger arrays is skipped there. `check` is called where the measurement may be interrupted.
     """
-    subjects = [TimedOperator(activation, engine, width) for activation in activations]
+    subjects = {activation.name: timed_operator(activation, engine, width) for activation in activations}
     numbers = np.random.default_rng(0).standard_normal((max(1, round(max(sizes) / width)), width), np.float32)
     for size, following in zip(sizes, [*sizes[1:], 0], strict=True):
         rows, share = max(1, round(size / width)), seconds * len(subjects) / len(sizes)
-        taken = _taken(subjects, numbers, rows, share, check)
-        for subject, both in zip(list(subjects), taken, strict=True):
+        taken = _taken(list(subjects.values()), numbers, rows, share, check)
+        for name, both in zip(list(subjects), taken, strict=True):
             forward, backward = map(min, zip(*both, strict=True))
-            yield Cost(subject.name, rows * width, forward, backward)
+            yield Cost(name, rows * width, forward, backward)
             if LEAST * (forward + backward) * following / size > seconds:
-                subjects.remove(subject)
+                del subjects[name]
 
 
 def _taken(
-    subjects: Sequence[TimedOperator], numbers: np.ndarray, rows: int, seconds: float, check: Callable[[], None]
+    subjects: Sequence[Prepare], numbers: np.ndarray, rows: int, seconds: float, check: Callable[[], None]
 ) -> list[list[tuple[float, float]]]:
     """Return the seconds of both passes in each run of each operator. Each run gets new values, as in training: with
     the same values, branch prediction would make the calls faster.
     """
     x, dy = np.array(numbers[:rows]), np.array(numbers[-rows:])
-    goes = [subject.on(x, dy) for subject in subjects]
+    goes = [prepare(x, dy) for prepare in subjects]
     taken: list[list[tuple[float, float]]] = [[] for _ in subjects]
     until = time.perf_counter() + seconds
     for number in range(MOST):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +46,27 @@ def resume(train: Train, capsys: pytest.CaptureFixture[str]) -> Callable[..., tu
         return status, printed.out, printed.err
 
     return resume
+
+
+@pytest.fixture(scope="session")
+def _wholes() -> dict[tuple[str, ...], Path]:
+    return {}
+
+
+@pytest.fixture
+def whole(
+    train: Train, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, _wholes: dict[tuple[str, ...], Path]
+) -> Callable[..., Path]:
+    """The folder of a run that nothing interrupted. It is made once for all tests."""
+
+    def whole(*words: str) -> Path:
+        if words not in _wholes:
+            assert train(*LONGER, *words, folder="whole").status == 0
+            _wholes[words] = tmp_path_factory.mktemp("whole") / "whole"
+            shutil.move(tmp_path / "whole", _wholes[words])
+        return _wholes[words]
+
+    return whole
 
 
 @pytest.fixture

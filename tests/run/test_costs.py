@@ -12,7 +12,7 @@ import pytest
 import app
 from app.custom import custom_op, py_func
 from app.run.config import Config
-from app.run.costs import LEAST, SIZES, TimedOperator, operator_costs
+from app.run.costs import LEAST, SIZES, operator_costs, timed_operator
 from app.run.network import Activation, find_activation
 
 ENGINES = get_args(get_type_hints(Config)["engine"])
@@ -73,8 +73,8 @@ def test_operators_in_python_are_timed_as_well(engine: str):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_pass_is_run_as_often_as_it_is_timed(engine: str):
     calls: dict[str, int] = {}
-    alone = TimedOperator(plain(calls), engine, 4)
-    go = alone.on(*np.ones((2, 3, 4), np.float32))
+    prepare = timed_operator(plain(calls), engine, 4)
+    go = prepare(*np.ones((2, 3, 4), np.float32))
     before = dict(calls)
     for _ in range(5):
         go()
@@ -97,7 +97,7 @@ def test_the_backward_pass_is_given_what_the_forward_pass_left(engine: str):
         return py_func(forward, x, app.static.InputSpec(x.shape, x.dtype), backward)
 
     x, dy = np.random.default_rng(0).standard_normal((2, 6, 5), np.float32)
-    TimedOperator(Activation("doubled", doubled), engine, 5).on(x, dy)()
+    timed_operator(Activation("doubled", doubled), engine, 5)(x, dy)()
     for given in seen[-2:]:
         np.testing.assert_array_equal(given[0], x)
         np.testing.assert_array_equal(given[1], 2 * x)

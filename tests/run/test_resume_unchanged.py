@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interrupted_runs import LONGER
 from killing import assert_same_results
 
 from app.run.checkpoints import read_checkpoint, write_checkpoint
@@ -49,11 +48,10 @@ def test_the_number_of_epochs_is_refused_where_the_schedule_depends_on_it(interr
     assert "train.epochs stays, as train.schedule=linear depends on it" in err
 
 
-def test_others_may_change(interrupted: Any, train: Train, resume: Any, tmp_path: Path):
-    train(*LONGER, folder="whole")
+def test_others_may_change(interrupted: Any, resume: Any, tmp_path: Path, whole: Any):
     interrupted()
     assert resume("train.checkpoint_every=2")[0] == 0
-    assert_same_results(tmp_path / "run", tmp_path / "whole")
+    assert_same_results(tmp_path / "run", whole())
 
 
 def test_a_configuration_that_was_edited_meanwhile_is_refused(interrupted: Any, resume: Any):
@@ -91,12 +89,12 @@ def swish(x):
     [("Swish", "(1 - s)", "(2 - s)"), ("swish", "sigmoid(x) *", "tanh(x) *"), ("swish", "= 1.0", "= 2.0")],
 )
 def test_an_operator_that_was_changed_meanwhile_is_named(
-    interrupted: Any, train: Train, resume: Any, tmp_path: Path, name: str, old: str, new: str
+    interrupted: Any, resume: Any, tmp_path: Path, name: str, old: str, new: str, whole: Any
 ):
     file = tmp_path / "my_ops.py"
     file.write_text(MINE)
     mine = f"model.activation=my_ops.py:{name}"
-    train(*LONGER, mine, folder="whole")
+    expected = whole(mine)
     interrupted(11, mine)
     file.write_text(MINE.replace(old, new))
     os.utime(file, ns=(1, 1))
@@ -109,7 +107,7 @@ def test_an_operator_that_was_changed_meanwhile_is_named(
     file.write_text(f"# what changes nothing\n{MINE}")
     os.utime(file, ns=(2, 2))
     assert resume("--custom-op", "my_ops.py")[0] == 0
-    assert_same_results(tmp_path / "run", tmp_path / "whole")
+    assert_same_results(tmp_path / "run", expected)
 
 
 def test_other_images_are_refused(interrupted: Any, resume: Any, images: Path):
