@@ -56,10 +56,10 @@ SIZED_BY_NUMBERS = {"different", "places_of_nonzero", "take_items"}
 
 
 @pytest.mark.parametrize("name", sorted(OF_VALUES))
-def test_results_have_the_inferred_shapes_and_types(name: str):
+def test_results_are_as_inferred_and_as_eager_ones(name: str):
     definition = REGISTRY[name]
 
-    @calls(name, 25)
+    @calls(name, 12)
     def check(call: Call, data: Any) -> None:
         program, variables = declared(definition, call, [list(x.shape) for x in call.inputs])
         results = run(program, call, variables)
@@ -67,21 +67,11 @@ def test_results_have_the_inferred_shapes_and_types(name: str):
             unknown = -1 if name in SIZED_BY_NUMBERS else None
             known = tuple(-1 if said == unknown else n for said, n in zip(variable.shape, result.shape, strict=True))
             assert (variable.shape, variable.dtype) == (known, result.dtype.name)
-
-    check()
-
-
-@pytest.mark.parametrize("name", sorted(set(OF_VALUES) - RANDOM))
-def test_eager_results_are_those_of_a_program(name: str):
-    definition = REGISTRY[name]
-
-    @calls(name, 15)
-    def check(call: Call, data: Any) -> None:
-        program, variables = declared(definition, call, [list(x.shape) for x in call.inputs])
-        eager = applied(definition, [to_tensor(x) for x in call.inputs], dict(call.attributes))
-        for tensor, value in zip(eager, run(program, call, variables), strict=True):
-            assert (list(tensor.shape), str(tensor.dtype)) == (list(value.shape), value.dtype.name)
-            np.testing.assert_array_equal(np.asarray(tensor), value)
+        if name not in RANDOM:
+            eager = applied(definition, [to_tensor(x) for x in call.inputs], dict(call.attributes))
+            for tensor, value in zip(eager, results, strict=True):
+                assert (list(tensor.shape), str(tensor.dtype)) == (list(value.shape), value.dtype.name)
+                np.testing.assert_array_equal(np.asarray(tensor), value)
 
     check()
 
@@ -90,12 +80,11 @@ REFUSES_UNKNOWN = {"squeeze": "has an unknown size", "matmul_step": "cannot upda
 """Operators that may refuse a size that is not known where the shape of the result would hang on it."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(name for name in OF_VALUES if name not in RANDOM | {"fill_constant"}))
 def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
     definition = REGISTRY[name]
 
-    @calls(name, 25)
+    @calls(name, 8)
     def check(call: Call, data: Any) -> None:
         shapes = [[-1 if data.draw(st.booleans(), "hide") else n for n in x.shape] for x in call.inputs]
         try:
@@ -116,7 +105,7 @@ def test_inference_of_unknown_sizes_agrees_with_any_size(name: str):
 def test_what_follows_from_a_named_size_holds_for_every_number(name: str):
     definition, n = REGISTRY[name], named_size("n")
 
-    @calls(name, 25)
+    @calls(name, 8)
     def check(call: Call, data: Any) -> None:
         sizes = sorted({size for x in call.inputs for size in x.shape})
         if not sizes:

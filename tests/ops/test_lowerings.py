@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from op_calls import CALLS, Call
 
 from app.ops import REGISTRY, OpDef
@@ -61,7 +60,7 @@ def assert_same(found: list[Any], expected: list[np.ndarray]) -> None:
 
 
 def calls(name: str) -> Any:
-    return lambda test: settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
+    return lambda test: settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])(
         given(call=CALLS[name])(test)
     )
 
@@ -159,17 +158,13 @@ def test_filling(name: str):
     check()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["softmax_with_cross_entropy", "one_hot_like", "accuracy"])
-@given(st.data())
-def test_filling_says_that_labels_do_not_fit(name: str, data: st.DataObject):
-    definition, rows = REGISTRY[name], data.draw(st.integers(1, 4))
-    labels = np.zeros(rows, "int64")
-    labels[data.draw(st.integers(0, rows - 1))] = data.draw(st.sampled_from([-1, 3, 255]))
-    inputs = [np.zeros((rows, 3), "float32"), labels]
+@pytest.mark.parametrize("name", ["softmax_with_cross_entropy", "one_hot_like", "accuracy", "pick"])
+@pytest.mark.parametrize("labels", [[-1, 0], [0, 3], [1, 255]])
+def test_filling_says_that_labels_do_not_fit(name: str, labels: list[int]):
+    definition = REGISTRY[name]
+    inputs = [np.zeros((2, 3), "float32"), np.array(labels)]
     inputs = inputs[::-1] if name == "one_hot_like" else inputs
-    attributes = dict(definition.attributes)
-    assert filled(definition, inputs, attributes) is None
+    assert filled(definition, inputs, dict(definition.attributes)) is None
 
 
 @pytest.mark.parametrize("name", ["softmax_with_cross_entropy", "one_hot_like", "accuracy"])
