@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,11 +11,9 @@ import numpy as np
 from app.engine import reference
 from app.engine.reference import Dataset, stacked
 from app.errors import AppError, DtypeError, ProgramError, ShapeError
-from app.graph.cache import ProgramCache
 from app.graph.defaults import default_main_program
 from app.graph.interpret import RunValue
-from app.graph.passes.rewrite import with_operators
-from app.graph.program import Operator, Program
+from app.graph.program import Program
 from app.graph.scope import Scope, global_scope
 from app.graph.variable import Variable
 from app.ops.spec import UNKNOWN, plain_sizes
@@ -74,8 +72,7 @@ class Executor:
     ) -> list[np.ndarray]:
         """Run a Program once with the values fed; returns the values of the variables in `fetch_list`.
 
-        Lists in `fetch_list` are flattened. With `use_prune`, only the operators in `fetch_list` run, as `minimize`
-        returns them, and the operators that these and the fetched variables depend on.
+        Lists in `fetch_list` are flattened.
 
         An object with a `program` and an `engine`, such as a CompiledProgram, runs with that engine. `feed_var_name`,
         `fetch_var_name`, `return_numpy` and `use_program_cache` have no effect; they exist for Paddle's programs.
@@ -83,11 +80,9 @@ class Executor:
         engine = self._engine_of(program)
         program = getattr(program, "program", program) or default_main_program()
         scope = scope or global_scope()
-        requested = _flat(fetch_list)
-        fetch = [_fetch_name(program, item) for item in requested if not isinstance(item, Operator)]
         if use_prune:
-            wanted = tuple(item for item in requested if isinstance(item, Operator))
-            program = _pruned.get(program, (tuple(fetch), wanted), lambda: _prune(program, fetch, wanted))
+            raise ProgramError("use_prune=True is not supported: run a clone of the Program, made before minimize()")
+        fetch = [_fetch_name(program, item) for item in _flat(fetch_list)]
         fed = _checked_feed(program, feed or {})
         return [np.array(value) for value in _run_once(engine, program, fed, fetch, scope)]
 
@@ -155,34 +150,11 @@ def _fetch_name(program: Program, item: Variable | str) -> str:
     return name
 
 
-_pruned: ProgramCache[tuple[tuple[str, ...], tuple[Operator, ...]], Program] = ProgramCache()
-
-
-def _prune(program: Program, fetch: Sequence[str], wanted: Collection[Operator]) -> Program:
-    """The Program with only the wanted operators, and those that these and the fetched variables depend on."""
-    block = program.global_block()
-    unknown = [op for op in wanted if not any(op is other for other in block.ops)]
-    if unknown:
-        raise ProgramError(f"fetch_list has {unknown[0].definition.label}, which is not an operator of this Program")
-    needed, chosen = set(fetch), []
-    for op in reversed(block.ops):
-        if op in wanted or not needed.isdisjoint(op.outputs):
-            chosen.append(op)
-            needed.update(filter(None, op.inputs))
-    return with_operators(program, chosen[::-1], fetch)
-
-
 def _flat(items: Any) -> list[Any]:
-    """Flatten nested lists. Of what `minimize` returns, operators and pairs of variables, take the operators."""
-    if isinstance(items, tuple) and items and isinstance(items[0], list) and any(map(_is_operator, items[0])):
-        return items[0]
+    """Flatten nested lists."""
     if isinstance(items, (list, tuple)):
         return [each for item in items for each in _flat(item)]
     return list(_listed(items))
-
-
-def _is_operator(item: object) -> bool:
-    return isinstance(item, Operator)
 
 
 def _listed(items: Any) -> Sequence[Any]:
