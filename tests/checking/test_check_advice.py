@@ -200,6 +200,25 @@ def test_a_helper_that_is_plain_python_is_named_with_what_to_write():
     assert "<class 'function'>; put @njit above plain_helper (test_check_advice.py:" in told
 
 
+@njit
+def calls_plain_python(x):
+    return plain_helper(x)
+
+
+class CallsNumba(app.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return app.to_tensor(calls_plain_python(x.numpy()))
+
+
+def test_numbas_reason_is_told_of_a_function_that_a_layer_calls():
+    line = line_of("return plain_helper(x)")
+    reason = rf"Numba cannot compile it: Untyped global name 'plain_helper': .*{line}: `return plain_helper\(x\)`"
+    with pytest.raises(OperatorError, match=reason) as caught_error:
+        inputs_for(found(CallsNumba, "it"))
+    assert "--shape" not in str(caught_error.value)
+
+
 @pytest.mark.slow
 def test_plain_python_that_would_not_compile_says_why():
     def evaluated(x):
@@ -287,7 +306,10 @@ def test_an_error_of_a_layer_has_its_line():
     with pytest.raises(OperatorError, match=rf"'no_such_name' is not defined \(test_check_advice\.py:{line}\)"):
         inputs_for(found(NoSuchName, "it"))
     line = line_of('raise KeyError("k")')
-    assert words(RaisesInBackward, "gradient") == f"FAILED KeyError: 'k' (test_check_advice.py:{line})"
+    told = words(RaisesInBackward, "gradient", "empty batch", "nan and inf").splitlines()
+    assert told[0] == f"FAILED KeyError: 'k' (test_check_advice.py:{line})"
+    assert len(told) == 3
+    assert all(each.endswith(told[0].removeprefix("FAILED ")) for each in told)
 
 
 def asserts(x):

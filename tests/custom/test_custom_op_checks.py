@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom_values import data
+from layers import data
 
 import app
 from app import custom_op

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom_values import data, run, variable
+from layers import data, run, variable
 from numba import njit
 
 import app

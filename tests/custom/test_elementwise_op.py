@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layers import data
 from numba import njit
 
 import app
@@ -20,10 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* is called for each element:Ru
 
 PLACE = r"\(test_elementwise_op\.py:\d+\)"
 KNOWN: dict[str, Any] = {}
-
-
-def data(*numbers: Any, dtype: str = "float64") -> app.Tensor:
-    return app.to_tensor(numbers, dtype, stop_gradient=False)
 
 
 @custom_op(elementwise=True)

@@ -8,18 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layers import data, layer
 
 import app
 from app.autograd import Function
 from app.errors import OperatorError
-
-
-def data(*numbers: Any, stop_gradient: bool = False) -> app.Tensor:
-    return app.to_tensor(numbers, "float64", stop_gradient=stop_gradient)
-
-
-def function(forward: Callable[..., Any], backward: Callable[..., Any]) -> type[Function]:
-    return type("F", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
 
 class MyExp(Function):
@@ -86,7 +79,7 @@ def test_example_2_of_the_document():
 
 def test_gradients_of_inputs_that_want_none_are_left_aside():
     matrix, row, x = app.ones([2, 3], "float64"), app.ones([4], "float64"), data(2.0)
-    cus = function(lambda ctx, m, r, x: x * 5.0, lambda ctx, dy: (app.zeros([2, 3]), app.zeros([4]), dy * 5.0))
+    cus = layer(lambda ctx, m, r, x: x * 5.0, lambda ctx, dy: (app.zeros([2, 3]), app.zeros([4]), dy * 5.0), Function)
     cus.apply(matrix, row, x).backward()
     assert x.grad.item() == 5
     assert matrix.grad is None
@@ -105,13 +98,13 @@ def test_gradients_of_inputs_that_want_none_are_left_aside():
 )
 def test_gradients_may_be_returned_for_every_argument(arguments: Any, gradients: Callable[..., Any]):
     x = data(7.0)
-    cus = function(lambda ctx, *given: x * 2.0, lambda ctx, dy: gradients(dy))
+    cus = layer(lambda ctx, *given: x * 2.0, lambda ctx, dy: gradients(dy), Function)
     cus.apply(*(x if a == "x" else a for a in arguments)).backward()
     assert x.grad.item() == 2
 
 
 def test_a_gradient_for_what_is_no_tensor_is_an_error():
-    cus = function(lambda ctx, x, k: x * k, lambda ctx, dy: (dy, dy))
+    cus = layer(lambda ctx, x, k: x * k, lambda ctx, dy: (dy, dy), Function)
     with pytest.raises(OperatorError, match="backward returned 2 gradients, but forward had 1 Tensor as input"):
         cus.apply(data(1.0), 2.0).backward()
 
@@ -154,7 +147,7 @@ def test_needs_input_grad_lets_a_backward_save_work():
     ],
 )
 def test_a_gradient_of_a_stretched_shape_is_summed_to_that_of_the_input(found: Any, shape: Any, expected: Any):
-    f = function(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64") * dy.sum() / dy.sum())
+    f = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64") * dy.sum() / dy.sum(), Function)
     x = app.ones(shape, "float64")
     x.stop_gradient = False
     (gradient,) = app.grad(f.apply(x * x).sum(), x, create_graph=True)
@@ -163,7 +156,7 @@ def test_a_gradient_of_a_stretched_shape_is_summed_to_that_of_the_input(found: A
 
 @pytest.mark.parametrize(("found", "shape"), [((2,), (3, 2)), ((1,), (2,)), ((), (2,)), ((3,), (2,)), ((2, 1), (2, 3))])
 def test_a_gradient_of_another_shape_is_refused(found: Any, shape: Any):
-    f = function(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64"))
+    f = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: app.ones(found, "float64"), Function)
     x = app.ones(shape, "float64")
     x.stop_gradient = False
     with pytest.raises(OperatorError, match=r"backward returned shape .* as gradient 0, but expected shape"):

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layers import data
 
 import app
 from app.autograd import Function, PyLayer, gradcheck, gradgradcheck, once_differentiable
 from app.errors import OperatorError
-
-
-def data(*numbers: Any, stop_gradient: bool = False) -> app.Tensor:
-    return app.to_tensor(numbers, "float64", stop_gradient=stop_gradient)
 
 
 class Mixed(Function):

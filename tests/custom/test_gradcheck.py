@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layers import data
 
 import app
 from app import custom_op
 from app.autograd import gradcheck
 from app.errors import OperatorError
-
-
-def data(*numbers: Any, dtype: str = "float64", stop_gradient: bool = False) -> app.Tensor:
-    return app.to_tensor(numbers, dtype, stop_gradient=stop_gradient)
 
 
 def wrong(backward: Any, forward: Any = lambda x: x * x, **options: Any) -> Any:

@@ -6,18 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layers import data, layer
 
 import app
-from app.autograd import Function, PyLayer, gradcheck, gradgradcheck
+from app.autograd import Function, gradcheck, gradgradcheck
 from app.errors import GradcheckError, GradientError, OperatorError
-
-
-def data(*numbers: Any, dtype: str = "float64", stop_gradient: bool = False) -> app.Tensor:
-    return app.to_tensor(numbers, dtype, stop_gradient=stop_gradient)
-
-
-def layer(forward: Any, backward: Any, base: type[PyLayer] = PyLayer) -> Any:
-    return type("cus", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
 
 def saving(ctx: Any, x: Any) -> Any:

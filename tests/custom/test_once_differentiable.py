@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layers import data
 
 import app
 from app.autograd import Function, PyLayer, once_differentiable
-
-
-def data(*numbers: Any, stop_gradient: bool = False) -> app.Tensor:
-    return app.to_tensor(numbers, "float64", stop_gradient=stop_gradient)
 
 
 def square(base: type[PyLayer], seen: list[bool] | None = None) -> Any:

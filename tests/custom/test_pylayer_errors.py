@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from layers import data, layer
 
 import app
 from app.autograd import Function, PyLayer
 from app.errors import OperatorError, ShapeError, add_note
 
-PLACE = r"\(test_pylayer_errors\.py:\d+\)"
-
-
-def data(*numbers: Any, stop_gradient: bool = False) -> app.Tensor:
-    return app.to_tensor(numbers, "float64", stop_gradient=stop_gradient)
-
-
-def layer(forward: Callable[..., Any], backward: Callable[..., Any], base: type[PyLayer] = PyLayer) -> Any:
-    return type("cus", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+PLACE = r"\((layers|test_pylayer_errors)\.py:\d+\)"
 
 
 def same(ctx: Any, x: Any) -> Any:
@@ -71,7 +63,7 @@ def test_a_note_names_the_operator_and_the_function():
 
     with pytest.raises(KeyError) as caught:
         layer(fails, fails).apply(data(1.0))
-    place = f"test_pylayer_errors.py:{layer.__code__.co_firstlineno + 1}"
+    place = f"layers.py:{layer.__code__.co_firstlineno + 2}"
     assert caught.value.__notes__ == [f"operator cus ({place}): raised in its function fails"]
     with pytest.raises(KeyError) as caught:
         layer(same, fails).apply(data(1.0)).backward()
@@ -86,7 +78,7 @@ def test_python_prints_the_note():
         layer(lambda ctx, x: 1 / 0, same).apply(data(1.0))
     last = traceback.format_exception(caught.value)[-2:]
     assert last[0] == "ZeroDivisionError: division by zero\n"
-    assert last[1].startswith("operator cus (test_pylayer_errors.py:")
+    assert last[1].startswith("operator cus (layers.py:")
 
 
 def test_each_layer_on_the_way_adds_its_note():

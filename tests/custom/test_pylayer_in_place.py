@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from layers import data, layer
 
 import app
 from app.autograd import Function, PyLayer
 
 
-def data(*numbers: Any, stop_gradient: bool = False) -> app.Tensor:
-    return app.to_tensor(numbers, "float64", stop_gradient=stop_gradient)
-
-
-def made(base: type, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-    return type("cus", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
-
-
 def identity(base: type) -> Any:
-    return made(base, lambda ctx, x: x, lambda ctx, dy: dy * 5.0)
+    return layer(lambda ctx, x: x, lambda ctx, dy: dy * 5.0, base)
 
 
 # --- Inputs that are returned ---
@@ -65,7 +57,7 @@ def test_what_a_function_marks_as_dirty_is_changed_in_place():
         ctx.mark_dirty(x)
         return x
 
-    cus = made(Function, forward, lambda ctx, dy: dy * 5.0)
+    cus = layer(forward, lambda ctx, dy: dy * 5.0, Function)
     x = data(1.0)
     y = x * 2.0
     assert cus.apply(y) is y
@@ -73,7 +65,7 @@ def test_what_a_function_marks_as_dirty_is_changed_in_place():
     assert (y.tolist(), x.grad.tolist()) == ([3.0], [10.0])
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         cus.apply(data(1.0))
-    wrong = made(Function, lambda ctx, x: (ctx.mark_dirty(x), x * 1.0)[1], lambda ctx, dy: dy)
+    wrong = layer(lambda ctx, x: (ctx.mark_dirty(x), x * 1.0)[1], lambda ctx, dy: dy, Function)
     with pytest.raises(RuntimeError, match="marked as dirty was not returned"):
         wrong.apply(x * 1.0)
 
@@ -89,8 +81,8 @@ def test_gradients_come_in_the_type_of_the_output_unless_told_otherwise(consiste
         ctx.set_grad_in_dtype_consistent(consistent)
         return x * 1.0
 
-    lower = made(PyLayer, forward, lambda ctx, dy: (seen.append(dy.dtype), dy)[1])
-    upper = made(PyLayer, lambda ctx, x: x * 1.0, lambda ctx, dy: dy.astype("float16"))
+    lower = layer(forward, lambda ctx, dy: (seen.append(dy.dtype), dy)[1], PyLayer)
+    upper = layer(lambda ctx, x: x * 1.0, lambda ctx, dy: dy.astype("float16"), PyLayer)
     x = data(1.0)
     upper.apply(lower.apply(x)).backward()
     assert seen == ["float64" if consistent else "float16"]

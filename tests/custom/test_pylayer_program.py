@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from layers import layer
 
 import app
 from app import static
@@ -14,10 +14,6 @@ from app.autograd import Function, PyLayer
 from app.errors import OperatorError, ShapeError
 
 F32 = "float32"
-
-
-def layer(forward: Callable[..., Any], backward: Callable[..., Any], base: type = PyLayer) -> type[PyLayer]:
-    return type("cus", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
 
 def data(name: str, *shape: Any, dtype: str = F32, stop_gradient: bool = False) -> static.Variable:
@@ -161,7 +157,7 @@ def test_a_type_is_kept_where_backward_returns_another():
 def test_what_backward_returns_is_checked_when_it_runs(backward: Any, kind: type, message: str):
     x = data("x", 2)
     (g,) = static.gradients(layer(lambda ctx, x: x * 1.0, backward).apply(x), x)
-    with pytest.raises(kind, match=rf"operator cus \(test_pylayer_program\.py:\d+\): .*{message}"):
+    with pytest.raises(kind, match=rf"operator cus \(layers\.py:\d+\): .*{message}"):
         run(g, x=[1, 2])
 
 
@@ -175,7 +171,7 @@ def test_what_backward_returns_is_checked_when_it_runs(backward: Any, kind: type
     ],
 )
 def test_forward_is_tried_while_the_program_is_built(forward: Any, message: str):
-    tried = r"run on arrays of ones, to learn what it returns, it failed: operator cus \(test_pylayer_program"
+    tried = r"run on arrays of ones, to learn what it returns, it failed: operator cus \(layers"
     with pytest.raises(OperatorError, match=rf"{tried}.*{message}"):
         layer(forward, lambda ctx, dy: dy).apply(data("x", 2))
 
