@@ -35,7 +35,7 @@ class ConcreteProgram:
         arguments: Sequence[Variable],
         captured: Sequence[Captured],
         result: Any,
-        effects: Effects | None = None,
+        effects: Effects,
     ):
         self.name, self.where, self.backend = name, where, backend
         self.program = program
@@ -44,7 +44,7 @@ class ConcreteProgram:
         self.captured = list(captured)
         """The captured Tensors, each with its persistable variable."""
         self.outputs = Outputs(result)
-        self.effects = effects or Effects()
+        self.effects = effects
         self.inputs = [*(v.name for v in self.arguments), *(c.variable.name for c in self.captured)]
         """The inputs of the Program: arguments, then captured Tensors."""
         passed = {v.name for v in self.arguments}
@@ -85,8 +85,8 @@ class ConcreteProgram:
         for name in self.fetch:
             if name not in block.vars:
                 raise ProgramError(
-                    f"{self.label} gives {name}, which has a value only inside a branch or a loop; "
-                    "make it a variable of the function that has a value before"
+                    f"{self.label} returns {name}, which has a value only inside a branch or a loop; "
+                    "assign the variable before the branch or loop too"
                 )
 
     # Reuse

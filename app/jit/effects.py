@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from app.errors import ProgramError
 from app.graph.variable import Variable
@@ -21,53 +19,37 @@ class Outputs:
     """The nested outputs of a function: some are computed by its Program, others are constants."""
 
     def __init__(self, nest: Any):
-        self.structure = Structure.of(nest)
-        self._fills: list[Callable[[dict[str, Any]], Any]] = []
+        self._structure = Structure.of(nest)
         self.names: list[str | None] = []
         """The variables of its leaves; None for constant leaves."""
-        for leaf in self.structure.leaves:
-            self._add(leaf)
-
-    def _add(self, leaf: Any) -> None:
-        if isinstance(leaf, Variable):
+        for leaf in self._structure.leaves:
             if isinstance(leaf, TracedVariable):
                 leaf.check_current()
-            self.names.append(leaf.name)
-            self._fills.append(lambda made: made[leaf.name])
-        else:
-            self.names.append(None)
-            self._fills.append(lambda made: leaf)
+            self.names.append(leaf.name if isinstance(leaf, Variable) else None)
 
     def filled(self, made: dict[str, Any]) -> Any:
         """Return the nest filled with computed values."""
-        return self.structure.filled([fill(made) for fill in self._fills])
+        pairs = zip(self._structure.leaves, self.names, strict=True)
+        return self._structure.filled([leaf if name is None else made[name] for leaf, name in pairs])
 
 
 class Effects:
     """The conditions under which a trace can be used again, and its side effects. Made while its tracer is active."""
 
-    def __init__(self, tracer: Tracer | None = None, arguments: Sequence[Variable] = (), given: Sequence[str] = ()):
+    def __init__(self, tracer: Tracer, arguments: Sequence[Variable], given: Sequence[str]):
         """`arguments` are the traced arguments, `given` their initial names."""
-        self.went_back = tracer is not None and tracer.went_back
+        self.went_back = tracer.went_back
         """Whether the function has run a backward pass itself; its results then have no gradient."""
-        self._layers: list[tuple[Any, bool]] = []
-        self._read: list[tuple[Tensor, bool]] = []
-        self._numbers: list[tuple[Tensor, np.ndarray]] = []
+        self._layers = [(layer, layer.training) for layer in tracer.layers.values()]
+        self._read = list(tracer.gradients_read.values())
+        self._numbers = list(tracer.numbers.values())
         self._left: list[tuple[Tensor, str | None]] = []
         """Tensors whose `.grad` the function sets or clears."""
-        self._of_arguments: list[str | None] = []
         self._attributes: list[tuple[Any, str, Outputs]] = []
         self._changed = [
             (place, v.name) for place, (v, name) in enumerate(zip(arguments, given, strict=True)) if v.name != name
         ]
         """The arguments that the function changes in place, each with the variable that it becomes."""
-        if tracer is not None:
-            self._find(tracer)
-
-    def _find(self, tracer: Tracer) -> None:
-        self._layers = [(layer, layer.training) for layer in tracer.layers.values()]
-        self._read = list(tracer.gradients_read.values())
-        self._numbers = list(tracer.numbers.values())
         for tensor, _ in tracer.gradients.values():
             now: Any = tensor.grad
             if now is None or isinstance(now, Variable):
@@ -85,8 +67,8 @@ class Effects:
                 self._attributes.append((layer, name, Outputs(now)))
         if tracer.startup.global_block().ops:
             raise ProgramError(
-                "a function that is traced makes a parameter, which would be a new one at every call; "
-                "make layers and parameters outside of it"
+                "the traced function creates a parameter, which would be a new one at every call; "
+                "create layers and parameters outside of it"
             )
 
     @property

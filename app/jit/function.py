@@ -150,7 +150,7 @@ class StaticFunction:
         count = sum(map(len, self._traces.values()))
         if count == MANY and len(self._traces) == MANY:
             warnings.warn(
-                f"{self.label} was traced {count} times, as Python values among its arguments differ; "
+                f"{self.label} was traced {count} times, because Python values among its arguments differ; "
                 "a number that changes from call to call should be a Tensor",
                 stacklevel=5,
             )
@@ -182,7 +182,7 @@ class StaticFunction:
         if specs is None:
             if self._latest is not None:
                 return self._latest
-            raise ProgramError(f"{self.label} was not called yet, and has no input_spec that says for what to trace it")
+            raise ProgramError(f"{self.label} was not called yet and has no input_spec; give one")
         arguments = Arguments(examples_of(list(specs)), {})
         return self._traced(arguments, [spec.shape for spec in flat_specs(list(specs))])
 

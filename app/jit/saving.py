@@ -52,7 +52,7 @@ class _Traced:
 
     def __init__(self, concrete: ConcreteProgram, paths: dict[int, str], for_test: bool):
         if concrete.effects.went_back or any(captured.of_gradient for captured in concrete.captured):
-            raise ProgramError(f"{concrete.label} runs a backward pass, which cannot be saved; save what it trains")
+            raise ProgramError(f"{concrete.label} runs a backward pass, which cannot be saved; save its layer")
         self.inputs = [variable.name for variable in concrete.arguments]
         self.outputs = list(dict.fromkeys(name for name in concrete.outputs.names if name is not None))
         self.program: Program = reduced(concrete.program.clone(for_test), self.inputs, self.outputs)
@@ -90,7 +90,7 @@ def _written(nest: Any, label: str) -> Any:
     try:
         return {"plain": value_to_data(nest)}
     except ProgramError as error:
-        raise ProgramError(f"{label} gives what cannot be written to a file: {error}") from None
+        raise ProgramError(f"{label} returns a value that cannot be written to a file: {error}") from None
 
 
 def _add_values(model: SavedModel, other: _Traced) -> None:
@@ -98,4 +98,4 @@ def _add_values(model: SavedModel, other: _Traced) -> None:
         if model.values.setdefault(name, value) is not value and not np.array_equal(
             model.values[name], value, equal_nan=value.dtype.kind == "f"
         ):
-            raise ProgramError(f"two parameters are called {name}; give them names of their own (ParamAttr(name=...))")
+            raise ProgramError(f"two parameters are named {name}; give each its own name (ParamAttr(name=...))")

@@ -300,8 +300,8 @@ class Tracer:
         known = self.captured.get(id(tensor))
         if known is not None and any(known.variable.name in op.outputs for b in self.program.blocks for op in b.ops):
             raise ProgramError(
-                f"{known.variable.name} is changed by the function that is being traced, so Python cannot take its "
-                "numbers after that; compute with the Tensor itself"
+                f"{known.variable.name} is changed by the traced function, so Python cannot read its numbers after "
+                "that; compute with the Tensor itself"
             )
         self.numbers.setdefault(id(tensor), (tensor, tensor._array.copy()))
 
@@ -317,7 +317,7 @@ class Tracer:
             raise ProgramError("grad() in a branch or a loop that depends on a Tensor; call it before or after that")
         for target in targets:
             if target.stop_gradient:
-                raise GradientError(f"grad of {target.name}, which has stop_gradient=True: nothing leads to the inputs")
+                raise GradientError(f"grad of {target.name}, which has stop_gradient=True and so no gradient")
         before = len(block.ops)
         found = self._gradients(targets, sources, starts, [self.value(x) for x in blocked])
         for op in block.ops[before:]:

@@ -28,7 +28,7 @@ class TranslatedLayer(Layer):
             for program, notes in self._programs.values():
                 self._add(program, notes, model)
         except DAMAGE_ERRORS as error:
-            raise ProgramError(f"what is said of the model's parameters cannot be read: {error!r}") from error
+            raise ProgramError(f"the file's table of parameters cannot be read: {error!r}") from error
         to_static(self.eval())
 
     def _add(self, program: Program, notes: dict[str, Any], model: SavedModel) -> None:
@@ -52,7 +52,7 @@ class TranslatedLayer(Layer):
         program, notes = self._programs.get(self.training, self._programs[False])
         names = notes["inputs"]
         if len(inputs) != len(names):
-            raise ProgramError(f"the layer takes {len(names)} inputs ({', '.join(names)}), and got {len(inputs)}")
+            raise ProgramError(f"the layer takes {len(names)} inputs ({', '.join(names)}), but got {len(inputs)}")
         state = self.state_dict()
         values = {name: state[path] for path, name in notes["parameters"].items()}
         kept = set(values)

@@ -41,7 +41,7 @@ def test_branches_that_return_different_kinds_are_told():
             return x, x
         return x
 
-    with pytest.raises(ProgramError, match=r"test_conversion_errors.py:\d+: both must give values of one kind"):
+    with pytest.raises(ProgramError, match=r"test_conversion_errors.py:\d+: return values of the same kind"):
         run(function)
 
 
@@ -52,7 +52,7 @@ def test_a_variable_of_one_branch_is_told_when_it_is_used():
         return y * 2
 
     with pytest.raises(
-        ProgramError, match=r"y has no value here: it has a value in one branch alone .* give it one before"
+        ProgramError, match=r"y has no value here: it has a value in only one branch .* give it one before"
     ):
         run(function)
 
@@ -104,7 +104,7 @@ def test_a_layer_made_inside_is_told():
     def function(x):
         return app.nn.Linear(2, 2)(x)
 
-    with pytest.raises(ProgramError, match=r"makes a parameter"):
+    with pytest.raises(ProgramError, match=r"creates a parameter"):
         run(function)
 
 

@@ -130,7 +130,7 @@ def test_a_layer_that_was_called_needs_no_description(x: Any, tmp_path: Path):
     expected = layer(x)
     jit.save(layer, str(tmp_path / "net"))
     same(jit.load(str(tmp_path / "net"))(x), expected)
-    with pytest.raises(ProgramError, match="was not called yet, and has no input_spec"):
+    with pytest.raises(ProgramError, match="was not called yet and has no input_spec"):
         jit.save(nn.Linear(2, 2), str(tmp_path / "other"))
 
 
@@ -149,7 +149,7 @@ def test_functions_are_saved_too_and_tensors_describe_their_inputs(x: Any, tmp_p
     given = app.to_tensor(x.numpy(), stop_gradient=False)
     back(given, one)[0].sum().backward()
     same(given.grad, np.full((6, 4), 2.0))
-    with pytest.raises(AppError, match=r"the layer takes 2 inputs \(x, y\), and got 1"):
+    with pytest.raises(AppError, match=r"the layer takes 2 inputs \(x, y\), but got 1"):
         back(x)
     with pytest.raises(ProgramError, match=r"jit.save takes a Layer or a function, not 3"):
         jit.save(3, str(tmp_path / "g"), SPEC)

@@ -76,7 +76,7 @@ def test_numbers_of_what_the_function_changes_are_refused():
         w.add_(1.0)
         return x * w.item(0)
 
-    with pytest.raises(AppError, match="Python cannot take its numbers"):
+    with pytest.raises(AppError, match="Python cannot read its numbers"):
         static(function)(app.ones([2]))
 
 

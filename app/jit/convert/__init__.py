@@ -1,6 +1,6 @@
-"""Converting control flow: `if`, `while` and `for` of a function's source become calls that know Tensors.
+"""Converts control flow: `if`, `while` and `for` in a function's source become calls that also work on Tensors.
 
-The source is rewritten (`rewrite`, with a file for each construct), and what it then calls, `_jit.…`, is in `meaning`:
-where a condition is a plain Python value these do what Python does, and where it is a Tensor they append an operator
-of control flow.
+`rewrite` rewrites the source, with a file for each construct. The new source calls functions as `_jit.…`, which are
+listed in `meaning`. If a condition is a plain Python value, they do what Python does. If it is a Tensor, they append an
+operator of control flow.
 """

@@ -1,7 +1,6 @@
-"""`if` and `a if test else b`: of a Tensor, the operator `cond`, which runs one of two sub-blocks.
+"""`if` and `a if test else b`. For a Tensor they append the operator `cond`, which runs one of two sub-blocks.
 
-While a function is traced each branch runs once, into its sub-block. What the branches leave different becomes what the
-operator gives.
+Each branch is traced once, into its sub-block. Values that differ between the branches are the operator's outputs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from app.static.structure import Structure
 
 
 def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
-    """The branches as functions, given to `_jit.if_`."""
+    """Rewrite an `if` as a call of `_jit.if_` with a function for each branch."""
     changes = rewriter.scope.changes([*node.body, *node.orelse])
     test, body, orelse = rewriter.visit(node.test), rewriter.block(node.body), rewriter.block(node.orelse)
     line = str(node.lineno)
@@ -64,7 +63,7 @@ def rewrite_if(rewriter: Any, node: ast.If) -> list[ast.stmt]:
 
 
 def rewrite_choice(rewriter: Any, node: ast.IfExp) -> ast.expr:
-    """`a if test else b` as `_jit.choose(test, lambda: a, lambda: b)`."""
+    """Rewrite `a if test else b` as `_jit.choose(test, lambda: a, lambda: b)`."""
     rewriter.generic_visit(node)
     if cannot_wait(node.body, node.orelse):
         return node
@@ -100,7 +99,7 @@ def _nothing(at: ast.AST) -> list[ast.stmt]:
 # Meaning
 
 NOTHING = State((), (), None)
-RESULT = "what is returned"
+RESULT = "the returned value"
 
 
 def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
@@ -125,11 +124,11 @@ class _Branch:
     block: Block
     result: Any
     values: list[Any]
-    """What the State holds, of which each traced Tensor is a copy as it is at the end of the branch."""
+    """The values of the State at the end of the branch, with a copy of each traced Tensor."""
     known: list[Any]
-    """The same objects, not copies."""
+    """The same values, not copied."""
     tensors: dict[int, tuple[TracedVariable, TracedVariable]]
-    """The Tensors that it changes in place, by identity, each with a copy as it is at the end of the branch."""
+    """The Tensors that it changes in place, by identity, each with a copy from the end of the branch."""
 
 
 class _Choice:
@@ -165,7 +164,7 @@ class _Choice:
         return _Branch(block, result, values, known, tensors)
 
     def _gives(self, side: int, branch: _Branch, merges: Sequence[Merge]) -> Traced:
-        """The block, with what it gives in the common types of both."""
+        """Return the block with its results, cast to the common types of both branches."""
         with tracer().program.appending_to(branch.block):
             return Traced(branch.block, [variable for merge in merges for variable in merge.variables(side)])
 
@@ -177,7 +176,7 @@ class _Choice:
         return self._merged(name, self._with_stand_ins(name, place, branches))
 
     def _with_stand_ins(self, name: str, place: int, branches: Sequence[_Branch]) -> list[Any]:
-        """The values of a name, where one without a value that nothing reads counts as one like the other."""
+        """Return a name's values in both branches. A missing value that nothing reads gets a placeholder."""
         values = [branch.values[place] for branch in branches]
         for side, value in enumerate(values):
             other = values[1 - side]
@@ -187,7 +186,7 @@ class _Choice:
         return values
 
     def _has_left(self, branch: _Branch) -> bool:
-        """Whether a `return`, `break` or `continue` in a branch keeps what follows in the source from being run."""
+        """Return whether a branch always ends in `return`, `break` or `continue`, so that nothing after it is run."""
         flags = zip(self.state.names, self.before, branch.values, strict=True)
         return any(new is True and old is not True for name, old, new in flags if is_flag(name))
 
@@ -202,7 +201,7 @@ class _Choice:
         if a is None and b is None:
             return Merge(None)
         if isinstance(a, Undefined) or isinstance(b, Undefined):
-            reason = "has a value in one branch alone"
+            reason = "has a value in only one branch"
         else:
             first, second = Structure.of(a), Structure.of(b)
             if first.shape == second.shape:
@@ -213,21 +212,23 @@ class _Choice:
             else:
                 reason = f"is {words(a)} in one branch and {words(b)} in the other"
         if name in (RESULT, VALUE):
-            kinds = "both must give values of one kind; return something of that kind in both"
+            kinds = "return values of the same kind, shape and type in both"
             raise ProgramError(f"{RESULT} {reason} {where}: {kinds}")
         if needed:
-            raise ProgramError(f"{name}, which is changed in place, {reason} {where}; both must leave it alike")
+            raise ProgramError(
+                f"{name}, which is changed in place, {reason} {where}; both must leave it with the same shape and type"
+            )
         return Merge(Undefined(name, f": it {reason} {where}; give it one before"))
 
 
 class Merge:
-    """One nest that is the outcome of two branches: which of its leaves differ, and their type."""
+    """The results of two branches for one variable: which leaves differ, and their common types."""
 
     def __init__(self, nest: Any, structure: Structure | None = None, others: Sequence[Any] = ()):
         self.nest, self.structure = nest, structure
         self.leaves = [structure.leaves if structure else [], others]
         self.kinds: list[Kind | None] = []
-        """For each leaf its type and shape, or None for one that is the same in both."""
+        """The type and shape of each leaf; None for a leaf that is the same in both."""
         self.misfit = ""
         for a, b in zip(*self.leaves, strict=True):
             self.kinds.append(self._kind(a, b))
@@ -243,12 +244,12 @@ class Merge:
         return None
 
     def variables(self, side: int) -> list[Any]:
-        """The leaves of one branch's nest that differ, as variables."""
+        """Return the leaves of one branch that differ, as variables."""
         pairs = zip(self.leaves[side], self.kinds, strict=True)
         return [as_variable(leaf, kind.dtype, kind.shape) for leaf, kind in pairs if kind is not None]
 
     def filled(self, made: Iterator[Any]) -> Any:
-        """The nest with the operator's results in the places of those leaves."""
+        """Return the nest filled with the operator's results."""
         if self.structure is None:
             return self.nest
         pairs = zip(self.structure.leaves, self.kinds, strict=True)

@@ -1,4 +1,4 @@
-"""Builds new source from templates: Python text in which names stand for parts of the old source."""
+"""Makes source from templates: Python text in which names are replaced by parts of the user's source."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 
 def statements(text: str, at: ast.AST, **parts: Any) -> list[ast.stmt]:
-    """The statements of a template. A name among `parts` stands for an expression, or alone in a line for statements.
-
-    A part that is text is a name. All that is new gets the line of `at`, so tracebacks show the user's source.
+    """Return the statements of a template. A name among `parts` is replaced by an expression, by another name (a str)
+    or, alone on its line, by a list of statements. New nodes get the line of `at`, which tracebacks then show.
     """
     filled = _Filler(parts).visit(ast.parse(text))
     for node in ast.walk(filled):
@@ -19,14 +18,14 @@ def statements(text: str, at: ast.AST, **parts: Any) -> list[ast.stmt]:
 
 
 def expression(text: str, at: ast.AST, **parts: Any) -> ast.expr:
-    """The expression of a template."""
+    """Return the expression of a template."""
     (statement,) = statements(text, at, **parts)
     assert isinstance(statement, ast.Expr)
     return statement.value
 
 
 def name(text: str, at: ast.AST, store: bool = False) -> Any:
-    """A name, or an attribute of one, as source."""
+    """Return a name, or an attribute of one, as a node."""
     node: Any = ast.parse(text, mode="eval").body
     node.ctx = ast.Store() if store else ast.Load()
     for inner in ast.walk(node):
@@ -56,7 +55,7 @@ class _Filler(ast.NodeTransformer):
 
 
 def _old(node: Any) -> Any:
-    """Mark what comes from the user's source, whose lines it keeps."""
+    """Mark nodes of the user's source, which keep their lines."""
     for inner in ast.walk(node):
         inner.old = True  # type: ignore[attr-defined]
     return node

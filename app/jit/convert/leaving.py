@@ -1,7 +1,6 @@
-"""`return`, `break` and `continue` inside other statements: they set flags, which what follows them looks at.
+"""Replaces `return`, `break` and `continue` inside branches and loops by flags, which skip the following statements.
 
-The rewritten source has no such statement inside a branch or a loop, so that each body can become a function. Every
-statement of the user's stands in it once.
+After that, each body can become a function. No statement of the user is duplicated.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def _set(flag: str, value: bool, at: ast.AST) -> list[ast.stmt]:
 
 
 def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The lists of statements inside a statement, but for those of inner functions and classes."""
+    """Return the lists of statements inside a statement; none for inner functions and classes."""
     if isinstance(statement, INNER):
         return []
     found = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
@@ -103,7 +102,7 @@ def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def _jumps_out(body: Iterable[ast.AST], kind: type[ast.Break] | type[ast.Continue]) -> bool:
-    """Whether such a statement stands here that belongs to the loop around these statements."""
+    """Return whether there is such a statement for the loop around these statements."""
     for node in body:
         inner = node.orelse if isinstance(node, LOOPS) else ast.iter_child_nodes(node)
         if isinstance(node, kind) or (not isinstance(node, INNER) and _jumps_out(inner, kind)):
@@ -118,7 +117,7 @@ class _Jumps:
         self.flags, self.settled = flags, settled
 
     def block(self, body: Sequence[ast.stmt], loop: _Loop | None) -> list[ast.stmt]:
-        """Statements without jumps; what follows one that may jump is run where its flags are not set."""
+        """Return statements without jumps. Those after one that may jump are skipped if its flags are set."""
         done: list[ast.stmt] = []
         for place, statement in enumerate(body):
             rest = body[place + 1 :]
@@ -146,7 +145,7 @@ class _Jumps:
         return _set(loop.broke if isinstance(statement, ast.Break) else loop.skipped, True, statement)
 
     def _set_in(self, body: Sequence[ast.AST], loop: _Loop | None) -> list[str]:
-        """The flags that statements may set."""
+        """Return the flags that statements may set."""
         flags = [RETURNED] if contains(body, (ast.Return,)) else []
         if loop is not None:
             kinds = ((ast.Break, loop.broke), (ast.Continue, loop.skipped))
@@ -184,7 +183,7 @@ class _Jumps:
 
 
 def _test_inside(node: ast.While) -> None:
-    """Let a condition that gives values to names be the first statement of the body, which sees these values."""
+    """Move a condition with `:=` into the body, which reads the names that it assigns."""
     end = [*node.orelse, ast.copy_location(ast.Break(), node.test)]
     (test,) = statements("if test:\n    body\nelse:\n    end", node.test, test=node.test, body=node.body, end=end)
     node.body, node.orelse, node.test = [test], [], ast.copy_location(ast.Constant(True), node.test)

@@ -1,4 +1,4 @@
-"""`and`, `or`, `not`, chains of comparisons and `assert`: with Tensors among them, operators of logic."""
+"""`and`, `or`, `not` and `assert`. With Tensors they append operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.reading import place_of
 
 
 def cannot_wait(*nodes: ast.AST) -> bool:
-    """Whether an expression cannot be put into a function of its own, to be computed only where it is wanted."""
+    """Return whether an expression cannot be moved into a lambda, because it assigns names or suspends the function."""
     kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
     return any(isinstance(inner, kinds) for node in nodes for inner in ast.walk(node))
 
@@ -28,7 +28,7 @@ def cannot_wait(*nodes: ast.AST) -> bool:
 
 
 def rewrite_and_or(rewriter: Any, node: ast.BoolOp) -> ast.expr:
-    """`a and b` as `_jit.and_(lambda: a, lambda: b)`."""
+    """Rewrite `a and b` as `_jit.and_(lambda: a, lambda: b)`."""
     rewriter.generic_visit(node)
     if cannot_wait(node):
         return node
@@ -38,13 +38,13 @@ def rewrite_and_or(rewriter: Any, node: ast.BoolOp) -> ast.expr:
 
 
 def rewrite_not(rewriter: Any, node: ast.UnaryOp) -> ast.expr:
-    """`not a` as `_jit.not_(a)`."""
+    """Rewrite `not a` as `_jit.not_(a)`."""
     rewriter.generic_visit(node)
     return expression("_jit.not_(a)", node, a=node.operand) if isinstance(node.op, ast.Not) else node
 
 
 def rewrite_assert(rewriter: Any, node: ast.Assert) -> list[ast.stmt]:
-    """`assert a, b` as `_jit.assert_(a, lambda: b)`."""
+    """Rewrite `assert a, b` as `_jit.assert_(a, lambda: b)`."""
     rewriter.generic_visit(node)
     message = node.msg or ast.copy_location(ast.Constant(None), node)
     return statements("_jit.assert_(test, lambda: message)", node, test=node.test, message=message)
@@ -54,17 +54,17 @@ def rewrite_assert(rewriter: Any, node: ast.Assert) -> list[ast.stmt]:
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
-    """Python's `and`; from the first Tensor on an operator, and the rest is computed where Python computes it."""
+    """Python's `and`. With a Tensor the result is a Tensor; later parts are still computed only if Python would."""
     return _joined(parts, ends_with=False)
 
 
 def or_(*parts: Callable[[], Any]) -> Any:
-    """Python's `or`, in the same way."""
+    """Python's `or`, likewise."""
     return _joined(parts, ends_with=True)
 
 
 def _joined(parts: Sequence[Callable[[], Any]], ends_with: bool) -> Any:
-    """The parts up to the first, of those that Python knows, that decides; `ends_with` is what decides."""
+    """Evaluate parts until one decides, that is, has the truth value `ends_with`."""
     value: Any = not ends_with
     for place, part in enumerate(parts):
         value = part()
@@ -76,10 +76,10 @@ def _joined(parts: Sequence[Callable[[], Any]], ends_with: bool) -> Any:
 
 
 def _with_tensors(value: Any, parts: Sequence[Callable[[], Any]], ends_with: bool) -> Any:
-    """A Tensor's truth value, joined with those of the other parts.
+    """Join a Tensor's truth value with those of the other parts.
 
-    What can neither fail nor have effects is computed anyway, and joined by an operator of logic. Other parts become
-    a branch, which runs where the parts before them leave the question open.
+    A part that can neither fail nor have effects is always computed, and joined by a logical operator. Other parts
+    become a branch, which runs only if the parts before it do not decide.
     """
     name, program = "logical_or" if ends_with else "logical_and", tracer().program
     result = _truth(value, parts[0])
@@ -107,7 +107,7 @@ def _truth(value: Any, part: Callable[[], Any]) -> Any:
 
 
 def _is_harmless(block: Block, operator: Operator) -> bool:
-    """Whether an operator can be run although Python would not come to it."""
+    """Return whether an operator can be run although Python might not evaluate it."""
     if operator.definition.custom or not is_pure(block, operator):
         return False
     known = all(UNKNOWN not in block.var(name).shape for name in operator.input_arg_names)
@@ -116,7 +116,7 @@ def _is_harmless(block: Block, operator: Operator) -> bool:
 
 
 def _move_up(block: Block) -> None:
-    """Let what stands in the last block stand in the one around it."""
+    """Move the operators of the last block to the block around it."""
     outer = block.program.current_block()
     for variable in block.vars.values():
         variable.block = outer
@@ -131,7 +131,7 @@ def not_(value: Any) -> Any:
 
 
 def assert_(test: Any, message: Callable[[], Any]) -> None:
-    """Python's `assert`; of a Tensor, an operator that raises when the function runs."""
+    """Python's `assert`. For a Tensor it appends an operator that raises when the function runs."""
     if not is_value(test):
         if not test:
             told = message()

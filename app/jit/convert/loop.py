@@ -1,7 +1,7 @@
-"""`while` and `for`: over a Tensor, the operator `while_loop`, which repeats a sub-block.
+"""`while` and `for`. If a Tensor decides, they append the operator `while_loop`, which repeats a sub-block.
 
-What the body gives new values to is carried from one iteration to the next. A loop that begins as Python's, and whose
-condition or `break` comes to depend on a Tensor, goes on as the operator from there.
+Variables that the body assigns are carried from one iteration to the next. If the condition or a `break` depends on a
+Tensor only after some iterations, these are run by Python, and the others by the operator.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from app.static.structure import Structure
 
 
 def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
-    """Condition and body as functions, given to `_jit.while_`."""
+    """Rewrite a `while` as a call of `_jit.while_` with functions for its condition and body."""
     changes, needed = rewriter.scope.changes([node.test, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
     if hasattr(node, "stop"):
@@ -67,7 +67,7 @@ def rewrite_while(rewriter: Any, node: ast.While) -> list[ast.stmt]:
 
 
 def rewrite_for(rewriter: Any, node: ast.For) -> list[ast.stmt]:
-    """The body as a function of one item, given to `_jit.for_`."""
+    """Rewrite a `for` as a call of `_jit.for_` with a function of one item."""
     changes, needed = rewriter.scope.changes([node.target, *node.body]), rewriter.scope.read_outside(node)
     line = str(node.lineno)
     items = rewriter.visit(node.iter)
@@ -97,14 +97,13 @@ def _listed(needed: Sequence[str], names: Sequence[str], at: ast.AST) -> ast.exp
 
 
 BATCHES = (
-    "{}: a loop over batches cannot be part of a traced function, as every batch would be traced on its own: make the "
-    "step for one batch a function of to_static, and call it in the loop; or build a Program, whose epoch "
-    "Executor.train_from_dataset runs in one call"
+    "{}: a loop over batches cannot be part of a traced function, because each batch would be traced. Apply to_static "
+    "to a step for one batch, and call it in the loop; or build a Program, and run it with Executor.train_from_dataset"
 )
 
 
 def while_(test: Callable[[], Any], body: Callable[[], Any], state: State, needed: Sequence[str] = ()) -> None:
-    """Python's `while`, for as long as its condition is a plain value; then the operator."""
+    """Run Python's `while` as long as the condition is a plain value; then append the operator."""
     while True:
         holds = test()
         if is_value(holds):
@@ -122,7 +121,7 @@ def for_(
     needed: Sequence[str] = (),
     stop: Callable[[], Any] | None = None,
 ) -> None:
-    """Python's `for`; over a range that a Tensor ends, or a Tensor with any number of rows, the operator."""
+    """Run Python's `for`. For a range that a Tensor ends, or the rows of a Tensor of open size, append the operator."""
     if isinstance(items, TensorRange):
         _count(items, body, state, needed, stop)
         return
@@ -148,10 +147,10 @@ def for_(
 
 
 def _range_with_break(items: range, body: Any, state: State, needed: Sequence[str], stop: Any) -> None:
-    """Python's `for` over a range with a `break`; if that depends on a Tensor, the operator.
+    """Run Python's `for` over a range with a `break`. If a Tensor decides about the `break`, append the operator.
 
-    That is known when the first iteration was traced. Everything is then traced again with the operator alone, so that
-    the body does not stand in the Program twice, and four times inside another such loop.
+    This is known after the first iteration. The loop is then traced again as an operator from the first iteration on.
+    Otherwise the Program would have the body twice, and four times inside another such loop.
     """
     around = tracer().findings
     found = around.of(place_of(body))
@@ -199,7 +198,7 @@ def _count(
     where: str = "",
     found: Findings | None = None,
 ) -> None:
-    """A loop over numbers: its counter is carried as well."""
+    """Append a loop over numbers, which carries its counter too."""
     index = [_scalar(items.start)]
     end = _scalar(items.stop)
 
@@ -222,7 +221,7 @@ def _scalar(value: Any) -> Any:
 
 
 class _Loop:
-    """A loop over a Tensor: its body is traced until it is known what has to be carried, mostly once or twice."""
+    """A loop over a Tensor. Its body is traced until the carried variables are known, mostly once or twice."""
 
     def __init__(self, test: Any, body: Any, state: State, needed: Sequence[str], where: str = ""):
         self.test, self.body, self.state, self.needed = test, body, state, needed
@@ -233,7 +232,7 @@ class _Loop:
         self.found = Findings()
 
     def make(self, found: Findings | None = None) -> None:
-        """Append the operator, and give the variables its results."""
+        """Append the operator, and assign its results to the variables."""
         around = tracer().findings
         self.found = tracer().findings = self._known(around.of(self.where) if found is None else found)
         try:
@@ -251,7 +250,7 @@ class _Loop:
         settle([(tensor, new) for (tensor, _), new in zip(self.found.tensors, self._last(made), strict=True)])
 
     def _known(self, found: Findings) -> Findings:
-        """What earlier attempts at what is around have found out, as far as it is still about this loop."""
+        """Return the findings of earlier traces, without those that no longer apply to this loop."""
         if len(found.kinds) != len(self.before):
             found.kinds = [[] for _ in self.before]
         for place, value in found.begins.items():
@@ -275,16 +274,16 @@ class _Loop:
                 continue
 
     def _initial(self) -> list[Any]:
-        """What is carried, as it is at first."""
+        """The initial values of the carried variables."""
         carried = self._carried(self.before)
         return [*carried, *self._changed()]
 
     def _changed(self) -> list[Any]:
-        """The Tensors that are changed in place, as they are now."""
+        """The current values of the Tensors that are changed in place."""
         return [as_variable(tensor, kind.dtype, kind.shape) for tensor, kind in self.found.tensors]
 
     def _carried(self, values: Sequence[Any]) -> list[Any]:
-        """The leaves of the variables' values that are carried."""
+        """Return the carried leaves of the variables."""
         carried = []
         for value, kinds in zip(values, self.found.kinds, strict=True):
             if any(kinds):
@@ -293,7 +292,7 @@ class _Loop:
         return carried
 
     def _filled(self, values: Sequence[Any]) -> list[Any]:
-        """The variables, with what is carried in its places."""
+        """Return the variables filled with carried values."""
         given = iter(values)
         filled = []
         for old, kinds in zip(self.before, self.found.kinds, strict=True):
@@ -307,11 +306,11 @@ class _Loop:
         return filled
 
     def _last(self, values: Sequence[Any]) -> list[Any]:
-        """Of what is carried, the Tensors that are changed in place."""
+        """Return the carried values of Tensors that are changed in place, which come last."""
         return list(values)[len(values) - len(self.found.tensors) :] if self.found.tensors else []
 
     def _enter(self, values: Sequence[Any]) -> None:
-        """Begin the condition or the body with the values that are carried."""
+        """Assign the carried values before the condition or the body."""
         self.state.write(self._filled(values))
         for (tensor, _), value in zip(self.found.tensors, self._last(values), strict=True):
             tensor.stand_for(value)
@@ -339,14 +338,14 @@ class _Loop:
         more = [
             (t, Kind(t.spec.dtype, t.spec.shape, t.stands_for)) for key, (t, _) in changed.items() if key not in known
         ]
-        if grown or more:  # what is carried is a Tensor in the body, and more may come to depend on it
+        if grown or more:  # a carried number is a Tensor in the body, on which more may depend
             self.found.kinds = kinds
             self.found.tensors += more
             raise Again
         return made or list(values)
 
     def _carry(self, place: int, new: Any) -> list[Kind | None]:
-        """Decide what of a variable is carried, from what it is before and after an iteration."""
+        """Decide which leaves of a variable are carried, from its values before and after an iteration."""
         name, old = self.state.names[place], self.before[place]
         if isinstance(old, Undefined):
             if isinstance(new, Undefined):
@@ -360,7 +359,8 @@ class _Loop:
         if first.shape != second.shape:
             raise ProgramError(
                 f"{name} changes from {words(old)} to {words(new)} in the loop over a Tensor at {self.where}, where "
-                "every iteration must leave it alike; a list that grows can be a Tensor whose rows are set: out[i] = x"
+                "every iteration must leave it with the same structure; instead of a list that grows, "
+                "set rows of a Tensor: out[i] = x"
             )
         earlier = self.found.kinds[place] or [None] * len(first.leaves)
         kinds = [

@@ -17,7 +17,7 @@ EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.Generato
 
 
 class Changes(NamedTuple):
-    """What a construct changes: names that get values, and containers, attributes of names, whose content changes."""
+    """What a statement changes: names and attributes that it assigns, and names of containers that it modifies."""
 
     names: list[str]
     containers: list[str]
@@ -69,7 +69,7 @@ class Assigned:
 
     def _target(self, node: ast.AST, found: dict[str, None]) -> None:
         while isinstance(node, ast.Subscript) and found is self._changed:
-            node = node.value  # a[0][1] = x changes what a holds
+            node = node.value  # a[0][1] = x modifies a
         if isinstance(node, ast.Name):
             found[node.id] = None
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -77,12 +77,12 @@ class Assigned:
 
 
 def declared(function: ast.AST, kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
-    """The names that a function's own `global` or `nonlocal` statements list."""
+    """Return the names in the `global` or `nonlocal` statements of a function."""
     return {name for node in within(function) if isinstance(node, kind) for name in node.names}
 
 
 def within(function: ast.AST) -> Iterable[ast.AST]:
-    """What stands in a function, but not in functions and classes inside it."""
+    """Yield the nodes of a function, without those of functions and classes inside it."""
     waiting = list(ast.iter_child_nodes(function))
     while waiting:
         node = waiting.pop()
@@ -92,7 +92,7 @@ def within(function: ast.AST) -> Iterable[ast.AST]:
 
 
 def contains(nodes: Iterable[ast.AST], kinds: tuple[type, ...]) -> bool:
-    """Whether a statement of one of the kinds stands here, outside of inner functions."""
+    """Return whether there is a node of these kinds, outside of inner functions."""
     for node in nodes:
         if isinstance(node, kinds):
             return True

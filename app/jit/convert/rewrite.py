@@ -1,4 +1,4 @@
-"""Rewriting the source of a function: each construct that may depend on a Tensor becomes a call of `_jit`."""
+"""Rewrites the source of a function: each construct that may depend on a Tensor becomes a call of `_jit.…`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.jit.convert.names import Assigned, Changes, declared
 
 
 def rewritten(function: ast.FunctionDef) -> ast.FunctionDef:
-    """The function without decorators, defaults and annotations, with its control flow converted."""
+    """Convert the control flow of a function, and remove its decorators, defaults and annotations."""
     function.decorator_list, function.returns = [], None
     arguments = function.args
     arguments.defaults, arguments.kw_defaults = [], [None] * len(arguments.kwonlyargs)
@@ -29,25 +29,25 @@ def _all_arguments(arguments: ast.arguments) -> list[ast.arg]:
 
 
 class Scope:
-    """One function of the source: the names that its converted parts must declare."""
+    """The names of one function of the source."""
 
     def __init__(self, function: ast.FunctionDef):
         self.parameters = [a.arg for a in _all_arguments(function.args)]
         self.globals = declared(function, ast.Global)
         self.nonlocals = declared(function, ast.Nonlocal)
         self.locals = {*self.parameters, *Assigned(function.body).bound} - self.globals - self.nonlocals
-        """The local names of the function; conversion makes no other name local."""
+        """The local names of the function."""
         self.made: dict[str, None] = {}
-        """Names that the inner functions made by conversion assign, and that must be local to the function."""
+        """The local names that are assigned in inner functions made by conversion."""
         self.reads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
 
     def changes(self, statements: Iterable[ast.AST]) -> Changes:
-        """The local names and containers that the statements change."""
+        """Return the names that statements assign, and the local containers that they modify."""
         found = Assigned(statements)
         return Changes(found.bound, [name for name in found.changed if name.partition(".")[0] in self.locals])
 
     def declarations(self, names: list[str], at: ast.AST) -> list[ast.stmt]:
-        """The `global` and `nonlocal` statements of an inner function that assigns these names."""
+        """Return the `global` and `nonlocal` statements of an inner function that assigns these names."""
         plain = [name for name in names if "." not in name]
         outer = [name for name in plain if name in self.globals]
         own = [name for name in plain if name not in self.globals]
@@ -57,18 +57,18 @@ class Scope:
         return [ast.copy_location(node, at) for node in result]
 
     def binding(self, at: ast.AST) -> list[ast.stmt]:
-        """A statement that makes names local without giving them values."""
+        """Return a statement that makes names local without assigning them."""
         names = [n for n in self.made if n not in self.parameters and n not in self.nonlocals]
         return statements(f"if False:\n    {' = '.join(names)} = None", at) if names else []
 
     def read_outside(self, node: ast.AST) -> list[str]:
-        """The names that the function reads elsewhere than inside a node."""
+        """Return the names that the function reads outside of a node."""
         inside = {id(n) for n in ast.walk(node)}
         return sorted({n.id for n in self.reads if id(n) not in inside})
 
 
 class Rewriter(ast.NodeTransformer):
-    """Visits the source of one function, and of those inside it."""
+    """Rewrites the nodes of a function and of functions inside it."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
@@ -87,7 +87,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _of_others(self, node: ast.FunctionDef) -> list[ast.stmt]:
-        """The statements that record names of other scopes which the function assigns."""
+        """Return statements that record the `global` and `nonlocal` names of the function."""
         names = sorted(self.scope.globals | self.scope.nonlocals)
         if not names:
             return []
@@ -95,7 +95,7 @@ class Rewriter(ast.NodeTransformer):
         return [*before, *statements("_jit.about_to_rebind(state)", node, state=state)]
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements, each visited."""
+        """Rewrite a list of statements."""
         found: list[ast.stmt] = []
         for statement in body:
             new = self.visit(statement)
@@ -135,25 +135,25 @@ class Rewriter(ast.NodeTransformer):
         return logic.rewrite_assert(self, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """`f(x)` as `_jit.call(f)(x)`, so that the user's functions that are called are converted too."""
+        """Rewrite `f(x)` as `_jit.call(f)(x)`, so that called functions of the user are converted too."""
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             outer = self.scopes[0].parameters
             if node.args or not outer:
                 return node
-            return expression("super(__class__, me)", node, me=outer[0])  # it may stand in an inner function now
+            return expression("super(__class__, me)", node, me=outer[0])  # the call may be in an inner function now
         self.generic_visit(node)
         node.func = expression("_jit.call(f)", node, f=node.func)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """`x[i] = v`, `x[i] += v` and `del x[i]` as in Python, with `_jit.about_to_change(x)` for x."""
+        """Rewrite x in `x[i] = v`, `x[i] += v` and `del x[i]` as `_jit.about_to_change(x)`."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = expression("_jit.about_to_change(x)", node, x=node.value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        """`x.shape` as `_jit.shape(x)`; `x.name = v` as in Python, with `_jit.about_to_change(x, 'name')` for x."""
+        """Rewrite `x.shape` as `_jit.shape(x)`, and x in `x.name = v` as `_jit.about_to_change(x, 'name')`."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             attribute = ast.copy_location(ast.Constant(node.attr), node)

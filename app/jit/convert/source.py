@@ -1,4 +1,4 @@
-"""From a function to its source, and from converted source to a function with the same globals, closure and lines."""
+"""Converts functions: reads the source, has it rewritten, and compiles it with the same globals, closure and lines."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from app.jit.convert.rewrite import rewritten
 from app.reading import NoSourceError, definition_in, future_flags, one_thread_at_a_time, too_deep
 
 MEANING = "_jit"
-"""The name by which converted source calls what this package gives."""
+"""The name under which converted source finds the functions of `meaning`."""
 
 _made: WeakSet[CodeType] = WeakSet()
-"""The code of converted functions, and of those inside them."""
+"""The code of converted functions, and of functions inside them."""
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What a function is converted from; it is converted once for all functions of one code."""
+    """A function to convert. Functions with the same code are converted once."""
 
     code: CodeType
     qualname: str
@@ -34,13 +34,13 @@ class _Source:
 
 
 def has_source(function: Any) -> bool:
-    """Whether a function can be converted."""
+    """Return whether a function can be converted."""
     function = inspect.unwrap(function)
     return isinstance(function, FunctionType) and _converted(_source_of(function)) is not None
 
 
 def with_meaning(function: FunctionType, meaning: Any) -> Callable[..., Any]:
-    """A function with its control flow converted, which calls `meaning`; itself, where it has no source."""
+    """Return the converted function, which calls `meaning`; the function itself if its source cannot be read."""
     if function.__code__ in _made or (code := _compiled(_source_of(function))) is None:
         return function
     known = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -52,11 +52,11 @@ def with_meaning(function: FunctionType, meaning: Any) -> Callable[..., Any]:
 
 
 def code_of(function: Any) -> str:
-    """The converted source of a function, as text."""
+    """Return the converted source of a function as text."""
     function = inspect.unwrap(function)
     tree = _converted(_source_of(function)) if isinstance(function, FunctionType) else None
     if tree is None:
-        raise ProgramError(f"the source of {function!r} cannot be read, so it is traced as it is")
+        raise ProgramError(f"the source of {function!r} cannot be read, so it is traced without conversion")
     try:
         return ast.unparse(tree)
     except RecursionError:
@@ -70,7 +70,7 @@ def _source_of(function: FunctionType) -> _Source:
 @one_thread_at_a_time
 @functools.lru_cache(maxsize=1024)
 def _converted(source: _Source) -> ast.FunctionDef | None:
-    """The `def` of a function, converted, with the line numbers of its file; None where it has no such source."""
+    """The converted `def` of a function, with the line numbers of its file; None if it cannot be converted."""
     if source.code.co_name == "<lambda>":
         return None
     try:
@@ -93,12 +93,12 @@ def _converted(source: _Source) -> ast.FunctionDef | None:
 @one_thread_at_a_time
 @functools.lru_cache(maxsize=1024)
 def _compiled(source: _Source) -> CodeType | None:
-    """The code of the converted function, compiled inside a function that has its free variables."""
+    """The code of the converted function, compiled inside a function that declares its free variables."""
     converted, code = _converted(source), source.code
     if converted is None:
         return None
     node = copy.copy(converted)
-    node.name = f"{code.co_name}_converted"  # under its own name it would hide what that name means outside
+    node.name = f"{code.co_name}_converted"  # its own name could be that of a global that it reads
     free = [MEANING, *code.co_freevars]
     arguments = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
     result = ast.Return(ast.Name(node.name, ast.Load()))
@@ -124,7 +124,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 class _Mangler(ast.NodeTransformer):
-    """Names like `__secret` inside a class, as Python reads them there."""
+    """Replaces private names (`__secret`) of a class, as Python's compiler does."""
 
     def __init__(self, owner: str):
         self.prefix = "_" + owner.lstrip("_")

@@ -40,7 +40,7 @@ def as_truth(value: Any) -> Any:
 
 
 def one_element(value: Any, wish: str) -> Any:
-    """A value that must have one element, as where Python wants a number of a Tensor, without axes."""
+    """Return a Tensor of one element as one without axes."""
     variable = tracer().value(value)
     if variable.shape == ():
         return variable
@@ -65,7 +65,7 @@ def as_condition(value: Any, where: str) -> Any:
 
 
 def dtype_of(value: Any) -> str:
-    """The element type that a value or a number has as a value."""
+    """Return the element type of a value or a number."""
     if is_value(value):
         return name_of(value._array.dtype) if isinstance(value, Tensor) else value.dtype
     if isinstance(value, (bool, np.bool_)):
@@ -74,7 +74,7 @@ def dtype_of(value: Any) -> str:
 
 
 def common_dtype(a: Any, b: Any) -> str:
-    """The element type of a value that is one of two, of which Python numbers have no width."""
+    """Return the common element type of two values. Python numbers adapt to a Tensor's type, if it can hold them."""
     if is_value(a):
         return widened(dtype_of(a), b)
     return widened(dtype_of(b), a) if is_value(b) else common(dtype_of(a), dtype_of(b))
@@ -90,15 +90,15 @@ def widened(dtype: str, other: Any) -> str:
     with np.errstate(over="ignore"):
         held = number.astype(dtype)
     if np.isfinite(number) and (not np.isfinite(held) or (held.dtype.kind in "iu" and held != number)):
-        raise ProgramError(f"the number {other} is too large for {dtype}, the type of the Tensor that it stands for")
+        raise ProgramError(f"the number {other} is too large for {dtype}, the type of the Tensor that it would replace")
     return dtype
 
 
 def as_variable(value: Any, dtype: str, shape: Sequence[int] = ()) -> Any:
-    """A value, or a number in every place of a shape, as a variable of a type."""
+    """Return a value as a variable of a type. A number becomes an array of a shape."""
     if not is_value(value):
         if UNKNOWN in shape:
-            raise ProgramError("a number cannot stand for a value of open size; the function is traced for each size")
+            raise ProgramError("a number cannot replace a value of open size; the function is traced for each size")
         value = np.full(shape, value, dtype)
     variable = tracer().value(value) if is_value(value) else tracer().program.current_block().as_variable(value)
     return variable.here() if variable.dtype == dtype else variable.astype(dtype)
@@ -125,13 +125,13 @@ class Undefined:
 
 
 class State:
-    """What a construct changes: the variables of a function that it gives values to, and what containers hold."""
+    """Reads and writes what a branch or a loop may change: variables of a function, and the contents of containers."""
 
     def __init__(
         self, names: Sequence[str], getters: Sequence[Callable[[], Any]], setter: Any, containers: Sequence[str] = ()
     ):
         self.names = tuple(names)
-        """What messages call its parts; the last of them are the containers."""
+        """The names of the variables, followed by those of the containers."""
         self._getters, self._setter = tuple(getters), setter
         self._given = len(self.names) - len(containers)
 
@@ -147,7 +147,7 @@ class State:
             return Undefined(name)
 
     def write(self, values: Sequence[Any]) -> None:
-        """Make these the values; containers stay the objects that they are."""
+        """Assign the values. Containers are modified in place."""
         if self._given:
             self._setter(values[: self._given])
         for name, get, new in list(zip(self.names, self._getters, values, strict=True))[self._given :]:
@@ -157,7 +157,7 @@ class State:
             put_back(now, copied(new))
 
     def after(self, name: str, getter: Callable[[], Any], setter: Callable[[Any], None]) -> State:
-        """The same with one more variable at the front."""
+        """Return a State with one more variable at the front."""
 
         def put(values: Sequence[Any]) -> None:
             setter(values[0])
@@ -168,13 +168,13 @@ class State:
 
 
 def stand_in(nest: Any) -> Any:
-    """A nest like another, to stand where nothing reads it: 0 for what is known only when the function runs."""
+    """Return a placeholder for a nest that nothing reads, with 0 for each Tensor."""
     structure = Structure.of(nest)
     return structure.filled([0 if is_value(leaf) else leaf for leaf in structure.leaves])
 
 
 def frozen(nest: Any) -> Any:
-    """A nest whose traced Tensors keep the values of now when they are changed in place."""
+    """Return a nest whose traced Tensors keep their current values when the originals are changed in place."""
     structure = Structure.of(nest)
     if not any(isinstance(leaf, TracedVariable) for leaf in structure.leaves):
         return nest
@@ -182,7 +182,7 @@ def frozen(nest: Any) -> Any:
 
 
 def copied(nest: Any) -> Any:
-    """A nest with lists and dicts of its own, so that what is put into it is not put into the other."""
+    """Copy the lists and dicts of a nest."""
     if type(nest) is list:
         return [copied(v) for v in nest]
     if type(nest) is dict:
@@ -191,7 +191,7 @@ def copied(nest: Any) -> Any:
 
 
 def put_back(old: Any, new: Any) -> Any:
-    """A changed nest in the very lists and dicts that it was: others may know them, too."""
+    """Return the new nest in the lists and dicts of the old one, which other variables may hold."""
     if type(old) is list and type(new) is list and old is not new:
         known = dict(enumerate(old))
         old[:] = [put_back(known.get(place), item) for place, item in enumerate(new)]
@@ -218,5 +218,5 @@ def same(a: Any, b: Any) -> bool:
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
     try:
         return bool(a == b)
-    except Exception:  # what a user's == does, or an array's
+    except Exception:  # raised by a user's ==, or an array's
         return False
