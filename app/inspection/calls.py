@@ -56,7 +56,7 @@ def inspect(
     if stage is not None and stage not in (*NAMES, ALL):
         raise ConfigError(f"there is no stage {stage!r}; there are {', '.join(NAMES)} and {ALL}")
     if what is not None and settings:
-        raise ConfigError(f"{', '.join(settings)} belong to the network of a configuration, and {what} is shown")
+        raise ConfigError(f"{', '.join(settings)}: settings of a configuration's network cannot be used with {what}")
     if what is None:
         subject = _of_settings(config, settings)
     elif isinstance(what, Program):

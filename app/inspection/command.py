@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rank", type=int, default=0, help="which of them (%(default)s)")
     parser.add_argument(
-        "--svg", metavar="FILE", help="draw the Program of the stage, or the main one; print nothing else"
+        "--svg", metavar="FILE", help="draw the Program of the stage, or the main one, instead of printing stages"
     )
     add_trust_arguments(parser)
 
@@ -66,7 +66,7 @@ def _subject(options: argparse.Namespace) -> Subject:
         return of_configuration(path, settings, options.ranks, options.rank, options.custom_op)
     if options.config or settings or len(others) > 1:
         more = ["--config", *settings] if options.config else settings or others[1:]
-        raise ConfigError(f"one network at a time: {others[0]} goes together with neither {' nor '.join(more)}")
+        raise ConfigError(f"one network at a time: {others[0]} cannot be combined with {', '.join(more)}")
     return _of_word(others[0], options)
 
 

@@ -61,9 +61,9 @@ class Captured:
     of_gradient: bool = False
 
     @property
-    def holder(self) -> Tensor:
+    def holder(self) -> Any:
         """The Tensor that currently holds the value."""
-        return self.tensor.grad if self.of_gradient else self.tensor  # type: ignore[return-value]
+        return self.tensor.grad if self.of_gradient else self.tensor
 
 
 class Kind(NamedTuple):
@@ -341,7 +341,7 @@ class Tracer:
             raise ProgramError("backward() in a branch or a loop that depends on a Tensor; call it after that")
         self.went_back = True
         block = self.program.global_block()
-        given = [v for v in block.vars.values() if v.is_data and not v.stop_gradient]
+        given: list[Any] = [v for v in block.vars.values() if v.is_data and not v.stop_gradient]
         known = [c for c in self.captured.values() if not (c.of_gradient or c.variable.stop_gradient)]
         wanted = [*given, *(c.variable for c in known)]
         if not wanted:
@@ -349,7 +349,7 @@ class Tracer:
         found = self._gradients(outputs, wanted, starts)
         for variable, new in zip(given, found, strict=False):
             if new is not None:
-                variable.grad = new if variable.grad is None else variable.grad + new  # type: ignore[attr-defined]
+                variable.grad = new if variable.grad is None else variable.grad + new
         for captured, new in zip(known, found[len(given) :], strict=True):
             if new is not None:
                 before = self.gradient_of(captured.tensor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,18 +11,18 @@ from app.custom.operator import CustomOperator
 from app.errors import AppError, ExportError
 from app.graph.program import Block, Body, Operator
 from app.listed import as_list
-from app.onnx.flow import FlowNodes
 from app.onnx.library import DOMAIN, Library
-from app.onnx.nodes import Value
-from app.onnx.types import OPSET, package
-from app.ops.spec import Spec
+from app.onnx.nodes import Nodes, Value
+from app.onnx.types import OPSET, number_of, package
+from app.ops.spec import UNKNOWN, Spec
 from app.reading import parameters_of
 
 Values = MutableMapping[str, Value]
 """The values of a Program's variables, by name."""
+Makes = Callable[[], list[Value]]
 
 
-class GraphNodes(FlowNodes):
+class GraphNodes(Nodes):
     """The nodes of a Program's operators. Operators that cannot be exported are collected for one error message."""
 
     def __init__(self, library: Library):
@@ -43,6 +43,44 @@ class GraphNodes(FlowNodes):
             inside[name] = value.with_shape(body.block.var(name).spec.shape)
         self.append_block(body.block, inside)
         return [inside[name] for name in body.outputs if name is not None]
+
+    # Control flow as nodes with subgraphs, which can use the values outside
+
+    def either(self, condition: Value, then: Makes, otherwise: Makes) -> list[Value]:
+        """The results of one function if a condition holds, else those of the other."""
+        (first, results), (second, _) = self._graph("then", [], then), self._graph("otherwise", [], otherwise)
+        names = self.node("If", [condition.name], len(results), {"then_branch": first, "else_branch": second})
+        return [Value(self, name, v.dtype) for name, v in zip(names, results, strict=True)]
+
+    def repeated(
+        self,
+        carried: Sequence[Value],
+        says: Callable[[Sequence[Value]], Value],
+        makes: Callable[[Sequence[Value]], list[Value]],
+    ) -> list[Value]:
+        """While `says` is true of the carried values, replace them by `makes` of them."""
+        given = [Value(self, self.fresh("number"), "int64", ()), Value(self, self.fresh("goes_on"), "bool", ())]
+        inside = [Value(self, self.fresh(v.name), v.dtype, [UNKNOWN] * v.rank) for v in carried]
+
+        def once() -> list[Value]:
+            made = [m.with_shape(v.shape) for m, v in zip(makes(inside), inside, strict=True)]
+            return [says(made).with_shape([]), *made]
+
+        body, _ = self._graph("iteration", [*given, *inside], once)
+        names = self.node("Loop", ["", says(carried).name, *(v.name for v in carried)], len(carried), {"body": body})
+        return [Value(self, name, v.dtype) for name, v in zip(names, carried, strict=True)]
+
+    def _graph(self, name: str, inputs: Sequence[Value], function: Makes) -> tuple[Any, list[Value]]:
+        """What a function appends as a graph, and copies of its results, which may be values from outside."""
+        outside, self.made = self.made, []
+        try:
+            outputs = [self.Identity(value).with_shape(value.shape) for value in function()]
+            ends = [[described(v.name, v.dtype, sizes_of(v.shape)) for v in values] for values in (inputs, outputs)]
+            return package().helper.make_graph(self.made, name, *ends), outputs
+        finally:
+            self.made = outside
+
+    # Operators
 
     def append_operator(self, operator: Operator, block: Block, values: Values) -> None:
         """Append one operator's nodes, with results named after its variables."""
@@ -146,6 +184,16 @@ class GraphNodes(FlowNodes):
                         names[place] = new
             for attribute in node.attribute:
                 _rename_inside(attribute.g, old, new)
+
+
+def sizes_of(shape: Sequence[Any]) -> list[Any]:
+    """The sizes of axes, None for an open one."""
+    return [None if size == UNKNOWN else size for size in shape]
+
+
+def described(name: str, dtype: str, sizes: Sequence[Any]) -> Any:
+    """The type and shape of a value, as a graph's inputs and outputs are declared."""
+    return package().helper.make_tensor_value_info(name, number_of(dtype), list(sizes))
 
 
 def _rename_inside(graph: Any, old: str, new: str) -> None:

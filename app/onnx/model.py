@@ -8,10 +8,10 @@ from typing import Any
 from app.errors import ExportError
 from app.graph.program import Block, Operator
 from app.graph.variable import Variable
-from app.onnx.graph import GraphNodes, Values
+from app.onnx.graph import GraphNodes, Values, described, sizes_of
 from app.onnx.library import DOMAIN, Library
 from app.onnx.nodes import Value
-from app.onnx.types import IR_VERSION, OPSET, number_of, package
+from app.onnx.types import IR_VERSION, OPSET, package
 from app.ops.spec import UNKNOWN
 from app.static.model_file import SavedModel
 
@@ -42,8 +42,8 @@ def model_of(network: SavedModel, output_names: Sequence[str] = ()) -> tuple[Any
     graph = make.make_graph(
         nodes.made,
         "main_graph",
-        [_described(v.name, v.dtype, _named_sizes(v, alone)) for v in inputs],
-        [_described(name, v.dtype, _sizes(v)) for name, v in zip(names, outputs, strict=True)],
+        [described(v.name, v.dtype, _named_sizes(v, alone)) for v in inputs],
+        [described(name, v.dtype, sizes_of(v.shape)) for name, v in zip(names, outputs, strict=True)],
         [package().numpy_helper.from_array(network.values[v.name], values[v.name].name) for v in weights],
         value_info=list(_of_own_operators(nodes, operators, block, values)),
     )
@@ -79,11 +79,7 @@ def _of_own_operators(nodes: GraphNodes, operators: Sequence[Operator], block: B
     own = {name for node in nodes.made if node.op_type in nodes.library.own for name in node.output}
     for variable in (block.var(name) for op in operators for name in op.outputs):
         if variable.name in values and values[variable.name].name in own:
-            yield _described(values[variable.name].name, variable.dtype, _sizes(variable))
-
-
-def _sizes(variable: Variable) -> list[Any]:
-    return [None if size == UNKNOWN else size for size in variable.shape]
+            yield described(values[variable.name].name, variable.dtype, sizes_of(variable.shape))
 
 
 def _named_sizes(variable: Variable, alone: bool) -> list[Any]:
@@ -96,10 +92,6 @@ def _named_sizes(variable: Variable, alone: bool) -> list[Any]:
         size if size != UNKNOWN else batch if axis == 0 else f"{variable.name}_axis{axis}"
         for axis, size in enumerate(variable.shape)
     ]
-
-
-def _described(name: str, dtype: str, sizes: Sequence[Any]) -> Any:
-    return package().helper.make_tensor_value_info(name, number_of(dtype), list(sizes))
 
 
 def _wrapped(graph: Any, library: Library) -> Any:

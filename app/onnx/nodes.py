@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.onnx.types import OPSET, computed_in, number_of, package, schema_of, types_of
+from app.onnx.types import computed_in, number_of, package, schema_of, types_of
 from app.ops.dtype import FLOATS, canonical
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Spec
@@ -166,10 +166,6 @@ class Nodes:
             return self.constant([x.shape[axis]])
         return self.Shape(x, start=axis % x.rank, end=axis % x.rank + 1)
 
-    def counted(self, number: Value) -> Value:
-        """The integers from 0 up to the one in a list, without it."""
-        return self.Range(0, self.Squeeze(number), 1)
-
     def listed(self, *parts: Any) -> Value:
         """Lists of integers, some of them values, as one list."""
         return self.Concat(*(p if isinstance(p, Value) else self.constant(p, "int64") for p in parts), axis=0)
@@ -204,6 +200,3 @@ def _attribute(name: str, value: Any) -> Any:
     elif isinstance(value, (list, tuple)) and not value:
         kind = package().AttributeProto.INTS  # only lists of integers can be empty
     return make(name, value, attr_type=kind)
-
-
-__all__ = ["OPSET", "Nodes", "Value"]

@@ -250,7 +250,7 @@ def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
         (["nets.py:nothing"], 1, "nets.py:nothing returned NoneType, expected the loss or the outputs.*"),
         (["nets.py:broken"], 1, "nets.py:broken raised ZeroDivisionError: division by zero"),
         (["nets.py:misshapen"], 1, r"nets.py:misshapen: operator matmul of .*"),
-        (["nets.py:network", "seed=1"], 2, "one network at a time: nets.py:network goes together with .*seed=1"),
+        (["nets.py:network", "seed=1"], 2, "one network at a time: nets.py:network cannot be combined with seed=1"),
         (["nets.py:network", "nets.py:program"], 2, "one network at a time: .*"),
         (["--config", "no.yaml"], 2, ".*no.yaml.*"),
     ],

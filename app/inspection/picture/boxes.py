@@ -27,10 +27,6 @@ class Row:
     text: str
     more: str = ""
 
-    @property
-    def length(self) -> int:
-        return len(self.text) + (1 + len(self.more) if self.more else 0)
-
 
 @dataclass(eq=False)
 class Box:

@@ -102,19 +102,19 @@ NOTHING = State((), (), None)
 RESULT = "the returned value"
 
 
-def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
+def if_(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State, where: str = "") -> None:
     """Python's `if`, or the operator."""
     if not is_value(test):
         (then if test else otherwise)()
     else:
-        _Choice(test, then, otherwise, state).make()
+        _Choice(test, then, otherwise, state, where or place_of(then)).make()
 
 
 def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """Return the result of one of two functions: chosen by Python or by the operator."""
     if not is_value(test):
         return then() if test else otherwise()
-    return _Choice(test, then, otherwise, NOTHING).make()
+    return _Choice(test, then, otherwise, NOTHING, place_of(then)).make()
 
 
 @dataclass
@@ -134,9 +134,9 @@ class _Branch:
 class _Choice:
     """An `if` over a Tensor."""
 
-    def __init__(self, test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State):
-        self.where = place_of(then)
-        self.test = as_condition(test, self.where)
+    def __init__(self, test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State, where: str):
+        self.where = where
+        self.test = as_condition(test, where)
         self.functions, self.state = (then, otherwise), state
         self.before = state.read()
 

@@ -56,6 +56,7 @@ class _Filler(ast.NodeTransformer):
 
 def _old(node: Any) -> Any:
     """Mark nodes of the user's source, which keep their lines."""
+    inner: Any
     for inner in ast.walk(node):
-        inner.old = True  # type: ignore[attr-defined]
+        inner.old = True
     return node

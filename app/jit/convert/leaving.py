@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.jit.convert.build import name, statements
 from app.jit.convert.names import INNER, contains
@@ -87,8 +87,8 @@ class _Flags:
 
 def _set(flag: str, value: bool, at: ast.AST) -> list[ast.stmt]:
     """Set a flag; the statement is removed if the flag is never read."""
-    made = statements(f"flag = {value}", at, flag=flag)
-    made[0].sets = flag  # type: ignore[attr-defined]
+    made: list[Any] = statements(f"flag = {value}", at, flag=flag)
+    made[0].sets = flag
     return made
 
 
@@ -166,7 +166,7 @@ class _Jumps:
             inner[:] = [self._unless(flags, inner, loop)] if flags and inner is after else self.block(inner, loop)
         return [statement]
 
-    def _loop(self, node: ast.While | ast.For, around: _Loop | None) -> list[ast.stmt]:
+    def _loop(self, node: Any, around: _Loop | None) -> list[ast.stmt]:
         if isinstance(node, ast.While) and contains([node.test], (ast.NamedExpr,)):
             _test_inside(node)
         loop, otherwise = self.flags.new_loop(), node.orelse
@@ -177,7 +177,7 @@ class _Jumps:
             node.body = [*_set(loop.skipped, False, node), *node.body]
         if not stops:
             return [node, *self.block(otherwise, around)]
-        node.stop = self.flags.any(stops, node)  # type: ignore[union-attr]
+        node.stop = self.flags.any(stops, node)
         after = [self._unless(stops, otherwise, around)] if otherwise else []
         return [*(_set(loop.broke, False, node) if loop.broke in stops else []), node, *after]
 

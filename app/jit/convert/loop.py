@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from app.errors import ProgramError
@@ -140,7 +141,7 @@ def for_(
         stopped = stop() if stop is not None else False
         if is_value(stopped):
             for other in iterator:
-                if_(not_(stop()), lambda other=other: body(other), lambda: None, state)  # type: ignore[misc]
+                if_(not_(stop()), partial(body, other), lambda: None, state, place_of(body))
             return
         if stopped:
             return

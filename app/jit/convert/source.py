@@ -102,8 +102,8 @@ def _compiled(source: _Source) -> CodeType | None:
     free = [MEANING, *code.co_freevars]
     arguments = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
     result = ast.Return(ast.Name(node.name, ast.Load()))
-    factory = ast.FunctionDef("factory", arguments, [node, result], [])
-    factory.type_params = []  # type: ignore[attr-defined]  # Python 3.12 wants it
+    factory: Any = ast.FunctionDef("factory", arguments, [node, result], [])
+    factory.type_params = []  # Python 3.12 wants it
     found: dict[str, Any] = {}
     try:
         module = ast.fix_missing_locations(ast.Module([factory], []))
