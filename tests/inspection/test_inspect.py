@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -82,12 +81,9 @@ def headings(printed: str) -> list[str]:
     return re.findall(r"^== (.*)", printed, re.MULTILINE)
 
 
-@pytest.mark.slow
-def test_from_the_shell_the_usual_stages_of_the_reference_network_are_printed():
-    words = [sys.executable, "-m", "app", "inspect", *SEED]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert headings(done.stdout) == [
+def test_the_usual_stages_of_the_reference_network_are_printed(inspect: Inspect):
+    printed = inspect(*SEED)
+    assert headings(printed) == [
         "The startup Program, run once",
         "The main Program, run for every batch",
         "What each pass did, in a batch of 256",
@@ -96,9 +92,9 @@ def test_from_the_shell_the_usual_stages_of_the_reference_network_are_printed():
         "The memory of values, in a batch of 256",
         "The source that is generated",
     ]
-    assert "py_func.relu_forward_0 = py_func.relu_forward(add.out_1)  // relu.py:" in done.stdout
-    assert "byte_product(image, linear_0.w_0" in done.stdout
-    assert "def train(" in done.stdout
+    assert "py_func.relu_forward_0 = py_func.relu_forward(add.out_1)  // relu.py:" in printed
+    assert "byte_product(image, linear_0.w_0" in printed
+    assert "def train(" in printed
 
 
 def test_all_stages_are_shown_with_the_program_after_each_pass(inspect: Inspect):

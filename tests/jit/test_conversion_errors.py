@@ -1,4 +1,4 @@
-"""What cannot be converted is told with the line, and how to write it."""
+"""What cannot be traced is refused with the line, and with another way to write it."""
 
 from __future__ import annotations
 
@@ -10,126 +10,204 @@ from app.data import Batches
 from app.errors import AppError, ProgramError
 from app.jit import not_to_static, to_static
 
-X = app.to_tensor(np.ones((3, 2), "float32"))
+HERE = r"test_conversion_errors\.py:\d+"
+SCHEDULE = app.optimizer.lr.StepDecay(0.1, 2)
+BATCHES = Batches(np.ones((6, 2), "float32"), np.zeros(6, "int64"), None, 2)
 
 
-def run(function):
-    return to_static(function, backend="reference")(X)
+def branches_of_two_kinds(x):
+    if x.sum() > 0:
+        return x, x
+    return x
 
 
-def test_a_lambda_is_traced_without_conversion():
-    assert float(run(lambda x: x.sum() * 2)) == 12
-    with pytest.raises(ProgramError, match=r"app.where"):
-        run(lambda x: x if x.sum() > 0 else -x)
+def variable_of_one_branch(x):
+    if x.sum() > 0:
+        y = x
+    return y * 2
 
 
-def test_a_function_that_is_left_alone_is_not_converted():
-    @not_to_static
-    def inner(x):
-        return x if x.sum() > 0 else -x
-
-    def outer(x):
-        return inner(x)
-
-    with pytest.raises(ProgramError, match=r"test_conversion_errors.py:\d+: return x if"):
-        run(outer)
+def variable_of_a_loop_that_may_end(x):
+    for k in [1, 2, 3]:
+        name = [x] * k
+        if x.sum() * k > 5:
+            break
+    return name[0]
 
 
-def test_branches_that_return_different_kinds_are_told():
-    def function(x):
-        if x.sum() > 0:
-            return x, x
-        return x
-
-    with pytest.raises(ProgramError, match=r"test_conversion_errors.py:\d+: return values of the same kind"):
-        run(function)
+def list_that_grows(x):
+    out, i = [], x.sum() * 0
+    while i < 3:
+        out.append(x)
+        i = i + 1
+    return out
 
 
-def test_a_variable_of_one_branch_is_told_when_it_is_used():
-    def function(x):
-        if x.sum() > 0:
-            y = x
-        return y * 2
-
-    with pytest.raises(
-        ProgramError, match=r"y has no value here: it has a value in only one branch .* give it one before"
-    ):
-        run(function)
+def text_that_changes(x):
+    name, i = "a", x.sum() * 0
+    while i < 3:
+        name = name + "b"
+        i = i + 1
+    return x, name
 
 
-def test_a_list_that_grows_in_a_loop_is_told():
-    def function(x):
-        out = []
-        i = x.sum() * 0
-        while i < 3:
-            out.append(x)
-            i = i + 1
-        return out
-
-    with pytest.raises(ProgramError, match=r"out changes .* out\[i\] = x"):
-        run(function)
+def none_before_a_loop(x):
+    best = None
+    for i in range(2):
+        best = x[i].sum() if best is None else app.maximum(best, x[i].sum())
+        if best > 2:
+            break
+    return best
 
 
-def test_a_text_that_changes_in_a_loop_is_told():
-    def function(x):
-        name, i = "a", x.sum() * 0
-        while i < 3:
-            name = name + "b"
-            i = i + 1
-        return x, name
-
-    with pytest.raises(ProgramError, match=r"name changes from 'a' to 'ab' .* only Tensors and numbers"):
-        run(function)
+def numbers(x):
+    return x * np.asarray(x.sum())
 
 
-def test_numbers_of_values_are_told_with_the_line():
-    def function(x):
-        return x * np.asarray(x.sum())
-
-    with pytest.raises(AppError, match=r"no value yet(.|\n)*np.asarray\(x.sum\(\)\)"):
-        run(function)
+def item_in_a_condition(x):
+    return x * 2 if x.sum().item() > 3 else x
 
 
-def test_a_condition_of_many_elements_is_told():
-    def function(x):
-        if x > 0:
-            x = -x
-        return x
-
-    with pytest.raises(ProgramError, match=r"neither true nor false; use app.any or app.all"):
-        run(function)
+def condition_of_many_elements(x):
+    if x > 0:
+        x = -x
+    return x
 
 
-def test_a_layer_made_inside_is_told():
-    def function(x):
-        return app.nn.Linear(2, 2)(x)
-
-    with pytest.raises(ProgramError, match=r"creates a parameter"):
-        run(function)
+def chained(x):
+    return x * 2 if 0 < x.sum() < 3 else x
 
 
-def test_a_schedule_cannot_be_traced():
-    schedule = app.optimizer.lr.StepDecay(0.1, 2)
-
-    def function(x):
-        schedule.step()
-        return x * 2
-
-    with pytest.raises(AppError, match=r"outside"):
-        run(function)
+def greatest(x):
+    return max(x.sum(), 3)
 
 
-def test_an_unknown_backend_is_told():
+def float_of_a_large_integer(x):
+    return x.astype("float64") * float(x.astype("int64").sum())
+
+
+def layer_made_inside(x):
+    return app.nn.Linear(2, 2)(x)
+
+
+def schedule(x):
+    SCHEDULE.step()
+    return x * 2
+
+
+def batches(x):
+    for rows, _ in BATCHES:
+        x = x + app.to_tensor(rows).sum()
+    return x
+
+
+@not_to_static
+def left_alone(x):
+    return x if x.sum() > 0 else -x
+
+
+def calls_what_is_left_alone(x):
+    return left_alone(x)
+
+
+CHOICES = {"sign": lambda x: x if x.sum() > 0 else -x}
+
+
+def calls_a_lambda_from_outside(x):
+    return CHOICES["sign"](x)
+
+
+REFUSED = {
+    branches_of_two_kinds: rf"{HERE}: return values of the same kind",
+    variable_of_one_branch: rf"y has no value here: it has a value in only one branch .*{HERE}; give it one before",
+    variable_of_a_loop_that_may_end: rf"name has no value here: .* of the `if` over a Tensor at {HERE}",
+    list_that_grows: r"out changes .* out\[i\] = x",
+    text_that_changes: r"name changes from 'a' to 'ab' .* only Tensors and numbers",
+    none_before_a_loop: "best changes from None to a Tensor",
+    numbers: rf"no value yet(.|\n)*{HERE}: return x \* np.asarray\(x.sum\(\)\)",
+    item_in_a_condition: rf"`if x > 1`, not `if x.item(.|\n)*{HERE}",
+    condition_of_many_elements: rf"{HERE}: .* is neither true nor false; use app.any or app.all",
+    chained: rf"`a < b and b < c` instead(.|\n)*{HERE}",
+    greatest: rf"app.maximum instead of max(.|\n)*{HERE}",
+    float_of_a_large_integer: rf"write .astype\('float64'\)(.|\n)*{HERE}",
+    layer_made_inside: "creates a parameter",
+    schedule: "outside",
+    batches: rf"{HERE}: a loop over batches .*train_from_dataset",
+    calls_what_is_left_alone: rf"{HERE}: return x if",
+    calls_a_lambda_from_outside: "app.where",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
+def test_what_cannot_be_traced_is_refused_with_its_line_and_another_way(function):
+    with pytest.raises(AppError, match=REFUSED[function]):
+        to_static(function, backend="reference")(app.ones([3, 2]))
+
+
+def test_an_unknown_backend_is_refused():
     with pytest.raises(ProgramError, match=r"there are compiled, reference"):
         to_static(lambda x: x, backend="fast")
 
 
-def test_a_loop_over_batches_is_told():
-    batches = Batches(np.ones((6, 2), "float32"), np.zeros(6, "int64"), None, 2)
+# Changes in place that others would not see
 
-    def epoch(rows):
-        for x, _ in rows:
-            print(x)
 
-    with pytest.raises(ProgramError, match=r"test_conversion_errors.py:\d+: a loop over batches .*train_from_dataset"):
-        to_static(epoch, backend="reference")(batches)
+def changes_a_leaf(x, w):
+    w += x
+    return w
+
+
+def reads_a_stale_view(x, w):
+    y = x * 1
+    first = y.reshape([2, 1]).transpose([1, 0])
+    y += 1
+    return first
+
+
+def changes_a_transposed_view(x, w):
+    y = x.clone().reshape([1, 2])
+    y.transpose([1, 0]).fill_(2.0)
+    return y
+
+
+def changes_in_a_function_of_cond(x, w):
+    y = x * 1
+    return app.static.nn.cond(x.sum() > 0, lambda: y.add_(1.0), lambda: y)
+
+
+def takes_another_shape(x, w):
+    y = x * 1
+    y.add_(app.ones([2, 2]))
+    return y
+
+
+def takes_another_type(x, w):
+    y = x.astype("int64")
+    y.add_(x)
+    return y
+
+
+def view_from_before_a_branch(x, w):
+    y = x * 1
+    first = y[:1]
+    if x.sum() > 0:
+        y.add_(1.0)
+    return first * 2
+
+
+REFUSED_IN_PLACE = {
+    view_from_before_a_branch: "take it again after the change",
+    changes_a_leaf: "leaf Tensor with stop_gradient=False",
+    reads_a_stale_view: "take it again after the change",
+    changes_a_transposed_view: "take it again after the change",
+    changes_in_a_function_of_cond: "given to cond or while_loop",
+    takes_another_shape: "cannot be changed in place to",
+    takes_another_type: "use .astype",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED_IN_PLACE, ids=lambda f: f.__name__)
+def test_a_change_that_others_would_not_see_is_refused(function):
+    w = app.to_tensor([1.0, 1.0], stop_gradient=False)
+    with pytest.raises(AppError, match=REFUSED_IN_PLACE[function]):
+        to_static(function, backend="reference")(app.to_tensor([1.0, 2.0]), w)

@@ -38,7 +38,7 @@ class Net(nn.Layer):
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile nothing, which takes long and changes no fact; a small function is compiled below."""
+    """Compile nothing, which takes long and changes no fact."""
     monkeypatch.setattr("app.jit.running.BACKENDS", ("reference", "compiled"))
 
 
@@ -138,7 +138,7 @@ def shifted(x: Any, y: Any) -> Any:
     return x * 2.0 + y, y
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
 def test_functions_are_saved_too_and_tensors_describe_their_inputs(x: Any, tmp_path: Path):
     jit.save(shifted, str(tmp_path / "f"), [x, static.InputSpec([None, 1])])
     back = jit.load(str(tmp_path / "f"))

@@ -80,47 +80,6 @@ def test_numbers_of_what_the_function_changes_are_refused():
         static(function)(app.ones([2]))
 
 
-def item_in_a_condition(x):
-    return x * 2 if x.sum().item() > 3 else x
-
-
-def chained(x):
-    return x * 2 if 0 < x.sum() < 3 else x
-
-
-def greatest(x):
-    return max(x.sum(), 3)
-
-
-def none_before_a_loop(x):
-    best = None
-    for i in range(2):
-        best = x[i] if best is None else app.maximum(best, x[i])
-        if best > 2:
-            break
-    return best
-
-
-def of_a_large_integer(x):
-    return x.astype("float64") * float(x.sum())
-
-
-REFUSED = {
-    item_in_a_condition: "`if x > 1`, not `if x.item",
-    chained: "`a < b and b < c` instead",
-    greatest: "app.maximum instead of max",
-    none_before_a_loop: "best changes from None to a Tensor",
-    of_a_large_integer: r"write .astype\('float64'\)",
-}
-
-
-@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
-def test_what_is_not_converted_is_refused_with_its_line_and_another_way(function):
-    with pytest.raises(AppError, match=REFUSED[function]) as caught:
-        static(function)(app.ones([2], "int64"))
-    assert "test_numbers_when_traced.py:" in str(caught.value)
-
-
 def test_float_keeps_every_digit():
     numbers, small = app.to_tensor([2.0**40 + 1, 0.1], "float64"), app.to_tensor(3, "uint8")
 

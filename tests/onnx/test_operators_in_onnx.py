@@ -67,7 +67,7 @@ def assert_exported_alike(name: str, call: Call, free: bool) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # float16 overflows
 @pytest.mark.parametrize("name", sorted(name for name in CALLS if REGISTRY[name].onnx is not None))
 def test_an_exported_operator_gives_the_same(name: str):
-    @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(call=CALLS[name], free=st.booleans())
     def check(call: Call, free: bool) -> None:
         assert_exported_alike(name, call, free)

@@ -138,7 +138,9 @@ def for_(
     iterator = iter(items)
     for item in iterator:
         body(item)
-        stopped = stop() if stop is not None else False
+        if stop is None:
+            continue
+        stopped = stop()
         if is_value(stopped):
             for other in iterator:
                 if_(not_(stop()), partial(body, other), lambda: None, state, place_of(body))
