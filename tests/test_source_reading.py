@@ -384,5 +384,5 @@ def test_a_cell_of_a_notebook_is_named_as_people_see_it(monkeypatch: pytest.Monk
     assert "root (Cell In[3], line 2)" in cell["root"].label
     with pytest.raises(OperatorError, match=r"no attribute 'nothing' \(Cell In\[3\], line 4\)"):
         cell["root"](app.ones([2]))
-    with pytest.raises(AppError, match=r"(?s)Cell In\[3\], line 7: both .*sign \(Cell In\[3\], line 6\)"):
+    with pytest.raises(AppError, match=r"(?s)Cell In\[3\], line 7: return .*sign \(Cell In\[3\], line 6\)"):
         to_static(cell["sign"])(app.ones([2]))
