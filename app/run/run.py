@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,14 +39,13 @@ from app.run.learners import make_learner
 from app.run.loop import Start, TrainingLoop
 from app.run.metrics import Metrics, start_event
 from app.run.network import Activation, model_for_use
-from app.run.profiles import Profile, profile
 from app.run.profiles import keep as keep_profiles
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
 from app.run.resume import check_sources, sources_of
 from app.run.statistics import Difference, Outcome, as_data, differences
 from app.run.steps import warm_up, warnings_off
 from app.run.summary import comparison, introduction, outcome, plain, summary, verdicts
-from app.run.training import Job, Trained, scores_of, test_at_end, train_one, trained
+from app.run.training import Job, Trained, test_at_end, train_one, trained
 from app.run.workers import OpenExecutor, died, run_all
 
 ReportWriter = Callable[[Path], Path]
@@ -368,14 +367,8 @@ class Run:
                 text += f"\nGo on with: {_resume_words(folder.path, self._activations)}"
             self._console.conclude(text, data, str(folder.path))
         if not at_once:
-            report_run(
-                folder.path,
-                self._dataset,
-                lambda: self._all_scores(entered),
-                self._console,
-                self._writer(),
-                lambda: self._profiles(entered),
-            )
+            write = self._write_report if self._config.report else None
+            report_run(folder.path, self._dataset, lambda: self._results(entered), self._console, write)
         for note in notes:
             self._console.warn(note)
 
@@ -430,23 +423,12 @@ class Run:
         found = self._trained.get(self._seeds[0], {})
         return {a.name: found[a.name] for a in self._activations if a.name in found}
 
-    def _all_scores(self, entered: Sequence[Contestant]) -> dict[str, np.ndarray]:
-        """What the networks of the first seed answer to the images that they were tested on."""
-        of_first = self._of_first_seed().items()
-        found = {operator: result.scores for operator, result in of_first if result.scores is not None}
-        if len(found) == len(entered) or self._workers is not None:
-            return found
-        return {c.operator: scores_of(c, self._dataset, self._config) for c in entered}
-
-    def _profiles(self, entered: Sequence[Contestant]) -> list[Profile]:
-        """What is known of the operators, by the networks of the first seed."""
+    def _results(self, entered: Sequence[Contestant]) -> list[Trained]:
+        """The results of the networks of the first seed, for the report."""
         of_first = self._of_first_seed()
         if len(of_first) < len(entered) and self._workers is None:
-            return [one for contestant in entered if (one := profile(contestant, self._dataset)) is not None]
-        return [trained.profile for trained in of_first.values() if trained.profile is not None]
-
-    def _writer(self) -> ReportWriter | None:
-        return self._write_report if self._config.report else None
+            return [trained(contestant, self._dataset, self._config, keep=True) for contestant in entered]
+        return list(of_first.values())
 
     def _result(self, entered: Sequence[Contestant], folder: RunFolder | None, interrupted: bool) -> Result:
         text, data = self._told(entered, None)
@@ -475,10 +457,9 @@ def _tested_once(entered: Sequence[Contestant]) -> dict[str, list[float]]:
 def report_run(
     folder: Path,
     dataset: Dataset,
-    scores: Callable[[], Mapping[str, np.ndarray]],
+    results: Callable[[], Sequence[Trained]],
     console: Console,
     write: ReportWriter | None,
-    profiles: Callable[[], list[Profile]] = list,
 ) -> None:
     """Keep the networks' answers to the test images, what is known of the operators and the hashes of all files, and
     write the report.
@@ -492,10 +473,11 @@ def report_run(
         with console.busy("Writing the report"):
             try:
                 with warnings_off():
-                    if found := scores():
-                        keep(answers(dataset, found), folder)
-                    if known := profiles():
-                        keep_profiles(known, folder)
+                    found = results()
+                    if scores := {one.operator: one.scores for one in found if one.scores is not None}:
+                        keep(answers(dataset, scores), folder)
+                    if profiles := [one.profile for one in found if one.profile is not None]:
+                        keep_profiles(profiles, folder)
             finally:
                 write_sums(folder)
             page = write(folder)
