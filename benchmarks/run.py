@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import calls, growth, machine, paired, report, rounds
+from benchmarks import calls, growth, lenet, machine, paired, report, rounds
 from benchmarks.process import ROOT
 from benchmarks.work import Data, Work
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with _data() as (folder, is_sample):
         about = {"machine": machine.describe(), "sample": is_sample}
         print(report.machine_text(**about), flush=True)
-        alone = options.growth or options.edit
+        alone = options.growth or options.edit or options.lenet
         if not alone:
             results["contenders"] = {**about, **_contenders(folder, options, titles)}
         if options.edit or not (alone or partly):
@@ -34,6 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows = rounds.first_runs(folder, 1 if options.quick else options.rounds)
             results["first runs"] = {**about, "rows": rows}
             print(report.first_runs_table(rows))
+        if options.lenet or not (alone or partly):
+            print("LeNet ...", flush=True)
+            rows = lenet.measure(folder, 1 if options.quick else options.rounds)
+            results["lenet"] = {**about, "rows": rows}
+            print(lenet.table(rows))
         if options.growth or not (alone or partly):
             print("Growth ...")
             names = [name for name in growth.CONTENDERS if name in (options.only or titles)]
@@ -51,6 +56,7 @@ def _parser(titles: dict[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, help="how often each contender is run (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="one round of few epochs: does everything run?")
     parser.add_argument("--edit", action="store_true", help="only the first run after an operator was edited")
+    parser.add_argument("--lenet", action="store_true", help="only a network of convolutions")
     parser.add_argument("--growth", action="store_true", help="only how time grows with width, batch and depth")
     return parser
 
@@ -96,6 +102,9 @@ def write(results: dict[str, Any]) -> None:
     if part := results.get("first runs"):
         about = report.machine_text(part["machine"], part["sample"])
         texts["benchmarks: first runs"] = f"{about}\n\n{report.first_runs_table(part['rows'])}"
+    if part := results.get("lenet"):
+        about = report.machine_text(part["machine"], part["sample"])
+        texts["benchmarks: lenet"] = f"{about}\n\n{lenet.table(part['rows'])}"
     if part := results.get("growth"):
         about = report.machine_text(part["machine"], part["sample"])
         texts["benchmarks: growth"] = f"{about}\n\n{report.growth_table(part['points'], growth.CONTENDERS)}"

@@ -31,7 +31,7 @@ from app.ops.windows import (
     taps_along,
 )
 
-UNFOLDED = 1 << 20
+UNFOLDED = 1 << 22
 """The most bytes that the unfolded windows of a tile of images may take."""
 
 

@@ -23,8 +23,8 @@ from app.engine.compiled.vector_functions import linked
 from app.engine.compiled.vectors import FLOAT, INT, POINTER, Code, Operand, Value, Variable, lanes_of_machine
 
 FLOAT_BYTES = 4
-MOST_ROOM = 1 << 20
-"""A larger tile does not fit into the L2 cache; such sizes use matrix products."""
+MOST_ROOM = 4 << 20
+"""The most scratch memory, which lies on a thread's stack; larger tiles use matrix products."""
 
 Pair = tuple[int, int]
 

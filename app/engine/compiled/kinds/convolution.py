@@ -135,7 +135,7 @@ def _require_single_precision(op: Operator, lowered: Lowered) -> None:
 
 def _require_room(kind: str, windows: Windows, weight: Weight | None) -> None:
     if convolutions.room_of(kind, windows, weight, lanes_of_machine()) > MOST_ROOM:
-        raise NotNativeError(f"{lanes_of_machine()} of its images do not fit into the second-level cache")
+        raise NotNativeError(f"{lanes_of_machine()} of its images take more than {MOST_ROOM >> 20} MiB")
 
 
 def _known(lowered: Lowered, name: str) -> Sequence[int]:
