@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import ProgramError
@@ -38,7 +38,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
-@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
 @given(values)
 def test_a_value_comes_back(value: Any):
     assert same(through_json(value), value)

@@ -150,3 +150,23 @@ def test_the_gradient_of_a_leaf_shares_memory_with_nothing_and_grows_in_place():
     (x * 3.0).backward()
     assert (same.tolist(), y.grad.tolist(), start.tolist()) == ([4.0], [1.0], [1.0])
     assert x.grad is same
+
+
+def test_detach_shares_numbers_and_clone_lets_gradients_through():
+    x = leaf(2.0)
+    detached, cloned = (x * x).detach(), x.clone()
+    assert (detached.tolist(), detached.stop_gradient, detached.is_leaf) == ([4.0], True, True)
+    (x * detached + cloned).backward()
+    assert x.grad.tolist() == [5.0]
+    with app.no_grad():
+        x -= 0.5
+        x[0] += 7.0
+    assert (x.tolist(), cloned.tolist(), x.is_leaf, x.stop_gradient) == ([8.5], [2.0], True, False)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_constant_that_takes_a_value_with_a_gradient_has_one_and_keeps_its_type(dtype: str):
+    x, total = leaf(2.0), to_tensor([1.0], dtype)
+    total += x * x
+    total.backward()
+    assert (total.dtype, x.grad.tolist(), x.grad.dtype) == (dtype, [4.0], "float64")
