@@ -17,7 +17,6 @@ from app.graph import names
 from app.graph.build import (
     as_variable,
     check_readable,
-    keep_old_value,
     notify_watchers,
     prepare_write,
     replace_name,
@@ -252,14 +251,6 @@ class Block:
             for variable in into:
                 variable.changed()
         return list(into)
-
-    def add_op(self, operator: Operator) -> None:
-        """Append an existing operator on variables of this block."""
-        for name in operator.outputs:
-            if name in self.vars and not self.vars[name].persistable and any(name in op.outputs for op in self.ops):
-                old = keep_old_value(self, self.vars[name])
-                operator.inputs = tuple(old if given == name else given for given in operator.inputs)
-        self.ops.append(operator)
 
     def copied_into(self, program: Program, parent_index: int = -1, for_test: bool = False) -> Block:
         """A copy appended to another Program; with `for_test`, without the backward pass and the update."""

@@ -67,13 +67,23 @@ def program_from_data(data: Json, operator_of: Callable[[int], OpDef] = _no_oper
             for variable in stored["variables"]:
                 _add_variable(block, **variable)
         for block, stored in zip(program.blocks, data["blocks"], strict=True):
-            for op in stored["operators"]:
-                block.add_op(_operator_from_data(block, op, operator_of))
+            block.ops = [_operator_from_data(block, op, operator_of) for op in stored["operators"]]
+            _check_writers(block)
     except AppError as error:
         raise ProgramError(f"this is not a Program: {error}") from error
     except DAMAGE_ERRORS as error:
         raise ProgramError(f"this is not a Program: {type(error).__name__} {error}") from error
     return program
+
+
+def _check_writers(block: Block) -> None:
+    """Raise an error if operators of a block write to a variable twice, as no Program does."""
+    written: set[str] = set()
+    for op in block.ops:
+        for name in op.outputs:
+            if name in written and name in block.vars and not block.vars[name].persistable:
+                raise ValueError(f"two operators write to {name}")
+            written.add(name)
 
 
 def _variable_to_data(variable: Variable) -> dict[str, Json]:

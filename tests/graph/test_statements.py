@@ -18,25 +18,45 @@ def added(statement: Any) -> tuple[list[str], list[str]]:
     return tuple([line[9:] for line in part.lines("")] for part in (statement.startup, statement.main))
 
 
-def test_data_a_layer_the_loss_and_the_optimiser_each_add_what_they_need():
+def test_the_four_lines_of_the_framework_document_each_add_what_they_need_and_no_more():
     with static.watch() as watched:
-        x = static.data("x", [None, 1])
-        y = static.nn.fc(x, size=10)
-        loss = app.mean(y)
+        data = static.data("X", shape=[None, 1], dtype="float32")
+        hidden = static.nn.fc(data, size=10)
+        loss = app.mean(hidden)
         app.optimizer.SGD(learning_rate=0.01).minimize(loss)
-    data, layer, mean, minimize = watched.statements
-    assert data.text == 'x = static.data("x", [None, 1])'
-    assert added(data) == ([], ["var x : float32[-1, 1] data stop_gradient"])
-    assert [len(part) for part in added(layer)] == [4, 6]
-    assert added(layer)[0][0] == "var fc_0.w_0 : float32[1, 10] persistable"
-    assert added(layer)[1][4:] == ["matmul.out_0 = matmul(x, fc_0.w_0)", "add.out_0 = add(matmul.out_0, fc_0.b_0)"]
+    first, layer, mean, minimize = watched.statements
+    assert first.text == 'data = static.data("X", shape=[None, 1], dtype="float32")'
+    assert added(first) == ([], ["var X : float32[-1, 1] data stop_gradient"])
+    startup, main = added(layer)
+    assert startup[:2] == ["var fc_0.w_0 : float32[1, 10] persistable", "var fc_0.b_0 : float32[10] persistable"]
+    assert startup[2].startswith("fc_0.w_0 = uniform_random(shape=(1, 10), min=-0.738")
+    assert startup[3] == "fc_0.b_0 = fill_constant(shape=(10,), value=0.0)"
+    assert main == [
+        "param fc_0.w_0 : float32[1, 10] persistable",
+        "var matmul.out_0 : float32[-1, 10]",
+        "param fc_0.b_0 : float32[10] persistable",
+        "var add.out_0 : float32[-1, 10]",
+        "matmul.out_0 = matmul(X, fc_0.w_0)",
+        "add.out_0 = add(matmul.out_0, fc_0.b_0)",
+    ]
     assert added(mean) == ([], ["var mean.out_0 : float32[]", "mean.out_0 = mean(add.out_0)"])
     assert minimize.text == "app.optimizer.SGD(learning_rate=0.01).minimize(loss)"
-    assert added(minimize)[0] == [
-        "var learning_rate_0 : float32[] persistable",
-        "learning_rate_0 = fill_constant(shape=(), value=0.01)",
-    ]
-    assert "fc_0.w_0 = sgd(fc_0.w_0, fc_0.w_0@GRAD, learning_rate_0)" in added(minimize)[1]
+    assert added(minimize) == (
+        ["var learning_rate_0 : float32[] persistable", "learning_rate_0 = fill_constant(shape=(), value=0.01)"],
+        [
+            "var mean.out_0@GRAD : float32[] stop_gradient",
+            "var add.out_0@GRAD : float32[-1, 10]",
+            "var fc_0.b_0@GRAD : float32[10]",
+            "var fc_0.w_0@GRAD : float32[1, 10]",
+            "var learning_rate_0 : float32[] persistable stop_gradient",
+            "mean.out_0@GRAD = full_like(mean.out_0, fill_value=1)",
+            "add.out_0@GRAD = spread(mean.out_0@GRAD, add.out_0, share=True)",
+            "fc_0.b_0@GRAD = sum_to(add.out_0@GRAD, shape=(10,))",
+            "fc_0.w_0@GRAD = matmul(X, add.out_0@GRAD, transpose_x=True)",
+            "fc_0.w_0 = sgd(fc_0.w_0, fc_0.w_0@GRAD, learning_rate_0)",
+            "fc_0.b_0 = sgd(fc_0.b_0, fc_0.b_0@GRAD, learning_rate_0)",
+        ],
+    )
     assert watched.startup is static.default_startup_program()
 
 
