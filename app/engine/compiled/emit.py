@@ -1,6 +1,6 @@
 """The loop language as machine code: each node becomes LLVM instructions, with Numba's implementation of each
 operation. All types are known, so Numba's bytecode analysis and type inference, which take most of its time, are
-skipped. Functions of operators and of the runtime are compiled by Numba and linked (`linkable.py`).
+skipped. Functions of operators and of the runtime are compiled by Numba (`linkable.py`).
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from itertools import count
+from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import typeof, types
 
 from app.engine.compiled import language as loops
 from app.engine.compiled.language import COUNT, INDEX
-from app.engine.compiled.linkable import Linkable, dispatcher_of, linkable
+from app.engine.compiled.linkable import ENVIRONMENT, Linkable, dispatcher_of, linkable
 from app.engine.compiled.numba_api import (
     Environment,
     FunctionDescriptor,
@@ -40,6 +41,7 @@ _INFIX = {
     "<": operator.lt,
     "==": operator.eq,
 }
+_INT = ir.IntType(64)
 
 
 @dataclass
@@ -59,121 +61,144 @@ class _Slot:
 
 
 @dataclass
-class Native:
-    """A compiled function: its description and its code library."""
+class _Array:
+    """A row-major array: the address of its elements, their Numba type, and its shape as LLVM values."""
 
+    data: Any
+    dtype: Any
+    shape: list[Any]
+
+
+class Objects(NamedTuple):
+    """The machine code of a source and of what it calls."""
+
+    code: list[bytes]
+    needs: list[str]
+    """The symbols that it refers to."""
+    environments: list[str]
+    """The variables in it that have to be given the address of an object (see `environment`)."""
+    can_be_kept: bool
+    """Whether the code is valid in another process: it contains no addresses of this one."""
+
+
+@dataclass
+class _Declared:
+    """A function of the source, as others call it."""
+
+    body: Any
     description: FunctionDescriptor
-    library: Any
-    environment: Any
-    alive: list[Any] = field(default_factory=list)
-    """The objects that the code refers to by address."""
-
-    @property
-    def can_be_kept(self) -> bool:
-        """Return whether the code is valid in another process: it contains no addresses of this one."""
-        found = map(lookup_environment, self._environments)
-        return not self.library.has_dynamic_globals and not any(each.consts for each in found if each is not None)
-
-    @property
-    def _environments(self) -> list[str]:
-        """The names through which functions in the code refer to Python objects."""
-        return [v.name for v in self.library._final_module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
-
-    def kept(self) -> tuple[bytes, list[str]]:
-        """Return the data for `restored`."""
-        return self.library._get_compiled_object(), self._environments
+    parameters: Sequence[loops.Parameter]
 
 
 @global_compiler_lock
-def native(
-    function: loops.Function,
-    arguments: Sequence[Any],
-    name: str,
-    functions: Mapping[str, Any],
-    others: Callable[[str, tuple[Any, ...]], Native | None],
-) -> Native:
-    """Compile a function for arguments of these types. `others` gives the other functions of the source by name."""
-    kinds, names = tuple(arguments), list(function.arguments)
-    description = _description(function, kinds, name)
+def compiled(
+    functions: Mapping[str, loops.Function], called: Mapping[str, Any], symbol: Callable[[str], str]
+) -> Objects:
+    """Compile the functions of a source; those that Python calls get a `symbol`. `called` has all others by name."""
     cpu_target.typing_context.refresh()
     target = cpu_target.target_context
     target.refresh()
-    environment = Environment.from_fndesc(description)
-    context = target.subtarget(
-        error_model=callconv.create_error_model("numpy", target), enable_nrt=True,
-        environment=environment, fndesc=description,
-    )  # fmt: skip
-    library = context.codegen().create_library(name)
-    library.enable_object_caching()
-    _optimise_once(library, {description.llvm_func_name, description.llvm_cpython_wrapper_name})
-    module = library.create_ir_module(name)
-    with context.push_code_library(library):
-        body = context.declare_function(module, description)
-        builder = ir.IRBuilder(body.append_basic_block("entry"))
-        helper = context.call_conv.init_call_helper(builder)
-        packer = context.get_arg_packer(kinds)
-        values = packer.from_arguments(builder, context.call_conv.get_arguments(body))
-        known: dict[str, Typed | _Slot] = {n: Typed(v, t) for n, v, t in zip(names, values, kinds, strict=True)}
-        _Emitter(context, builder, known, functions, others).function(function)
-        context.post_lowering(module, library)
-        library.add_ir_module(module)
-        if function.is_called_by_python:
-            context.create_cpython_wrapper(library, description, environment, helper, release_gil=True)
-    library.finalize()
-    return Native(description, library, environment)
+    library = target.codegen().create_library(symbol("source"))
+    library._optimize_functions = lambda module: None  # the module is optimised once, as a whole
+    module = library.create_ir_module(symbol("source"))
+    declared: dict[str, _Declared] = {}
+    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = {}
+    for name, function in functions.items():
+        description = _description(function, symbol(f"{name}.body"))
+        context = target.subtarget(
+            error_model=callconv.create_error_model("numpy", target), enable_nrt=True,
+            environment=Environment.from_fndesc(description), fndesc=description,
+        )  # fmt: skip
+        with context.push_code_library(library):
+            body = context.declare_function(module, description)
+            if not function.is_called_by_python:
+                body.attributes.add("noinline")  # it would only make the caller slower to compile
+            declared[name] = _Declared(body, description, function.parameters)
+            builder = ir.IRBuilder(body.append_basic_block("entry"))
+            context.call_conv.init_call_helper(builder)
+            arguments = context.get_arg_packer(description.argtypes).from_arguments(
+                builder, context.call_conv.get_arguments(body)
+            )
+            emitter = _Emitter(context, builder, {}, called, declared, linked)
+            emitter.function(function, arguments)
+            if function.is_called_by_python:
+                _add_entry(context, module, symbol(name), declared[name])
+            context.post_lowering(module, library)
+    library.add_ir_module(module)
+    return _objects(library, {symbol(name) for name in functions}, linked)
 
 
-def _optimise_once(library: Any, names: set[str]) -> None:
-    """Optimise a library once, as a whole, with only these functions visible from outside.
-
-    Numba numbers functions per process, so code from disk could otherwise call a loaded function with the same name and
-    number.
-    """
-    optimise = library._optimize_final_module
-
-    def hide_and_optimise() -> None:
-        for function in library._final_module.functions:
-            if not function.is_declaration and function.name not in names:
-                function.linkage = "internal"
-        optimise()
-
-    library._optimize_final_module = hide_and_optimise
-    library._optimize_functions = lambda module: None
-
-
-def _description(function: loops.Function, kinds: tuple[Any, ...], name: str) -> FunctionDescriptor:
+def _description(function: loops.Function, name: str) -> FunctionDescriptor:
+    kinds: list[Any] = []
+    if function.is_called_by_python:
+        kinds = [types.int64, types.int64, types.voidptr]
+    else:
+        for parameter in function.parameters:
+            kinds += _parts(parameter)
     return FunctionDescriptor(
         native=True, modname=__name__, qualname=name, unique_name=name, doc="", typemap={}, restype=types.boolean,
-        calltypes={}, args=list(function.arguments), kws=(), argtypes=kinds, global_dict={},
+        calltypes={}, args=[f"argument_{place}" for place in range(len(kinds))], kws=(), argtypes=tuple(kinds),
+        global_dict={},
     )  # fmt: skip
 
 
-@global_compiler_lock
-def restored(
-    name: str, function: loops.Function, kinds: tuple[Any, ...], code: bytes, environments: Sequence[str]
-) -> Native:
-    """Return a function from cached code for arguments of these types."""
-    cpu_target.target_context.refresh()
-    description = _description(function, kinds, name)
-    names = description.llvm_func_name, description.llvm_cpython_wrapper_name
-    symbols = "\n".join(f'define void @"{each}"() {{ ret void }}' for each in names)  # Numba requires it
-    state = name, "object", (code, llvm.parse_assembly(symbols).as_bitcode())
-    library = cpu_target.target_context.codegen().unserialize_library(state)
-    made = Native(description, library, Environment.from_fndesc(description))
-    for each in environments:
-        environment = lookup_environment(each)
-        if environment is None:
-            environment = Environment._memo[each] = Environment({})
-            environment.env_name = each
-        library.codegen.set_env(each, environment)
-        made.alive.append(environment)
-    return made
+def _parts(parameter: loops.Parameter) -> list[Any]:
+    """The Numba types in which a parameter is passed: a number, or an address and the sizes that are not declared."""
+    if parameter.shape is None:
+        return [_type(parameter.dtype)]
+    return [types.CPointer(_type(parameter.dtype)), *[types.int64] * parameter.shape.count(None)]
 
 
-@global_compiler_lock
-def callable_from_python(made: Native) -> Any:
-    """Wrap the compiled function for Python. It releases the GIL while it runs."""
-    return cpu_target.target_context.get_executable(made.library, made.description, made.environment)
+def _add_entry(context: Any, module: Any, name: str, declared: _Declared) -> None:
+    """Add the function that Python calls with the thread's number, the number of threads, and a table of the other
+    arguments. It releases the GIL meanwhile."""
+    table = context.get_value_type(types.voidptr)
+    entry = ir.Function(module, ir.FunctionType(_INT, [_INT, _INT, table]), name)
+    builder = ir.IRBuilder(entry.append_basic_block("entry"))
+    python = context.get_python_api(builder)
+    thread = python.save_thread()
+    status, gave_up = context.call_conv.call_function(
+        builder, declared.body, types.boolean, declared.description.argtypes, entry.args
+    )
+    python.restore_thread(thread)
+    with builder.if_then(status.is_ok, likely=True):
+        builder.ret(builder.zext(gave_up, _INT))
+    context.call_conv.raise_error(builder, python, status)
+    builder.ret(_INT(0))
+
+
+def _objects(library: Any, shown: set[str], linked: Mapping[Any, Linkable | None]) -> Objects:
+    """The machine code of a library, with only some functions visible from outside, and that of what it calls."""
+    module = library._final_module
+    for other in dict.fromkeys(library._linking_libraries):
+        module.link_in(other._get_module_for_linking(), preserve=True)
+    for function in module.functions:
+        if not function.is_declaration and function.name not in shown:
+            function.linkage = "internal"
+    library._optimize_final_module()
+    module.verify()
+    variables = [variable.name for variable in module.global_variables]
+    environments = [name for name in variables if name.startswith(ENVIRONMENT)]
+    found = [lookup_environment(name) for name in environments]
+    of_this_process = any(name.startswith("numba.dynamic.globals") for name in variables)
+    called = {each.name: each for each in linked.values() if each is not None and not each.is_inlined}
+    needs = {name for each in called.values() for name in each.needs}
+    needs.update(f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
+    return Objects(
+        [library.codegen._tm.emit_object(module), *(each.code for each in called.values())],
+        sorted(needs - called.keys()),
+        environments,
+        can_be_kept=not of_this_process and not any(each.consts for each in found if each is not None),
+    )
+
+
+def environment(name: str) -> Environment:
+    """Return the object through which compiled code refers to Python objects; a new one in another process."""
+    found = lookup_environment(name)
+    if found is None:
+        found = Environment._memo[name] = Environment({})
+        found.env_name = name
+    return found
 
 
 @dataclass
@@ -182,21 +207,40 @@ class _Emitter:
 
     context: Any
     builder: Any
-    known: dict[str, Typed | _Slot]
-    functions: Mapping[str, Any]
-    others: Callable[[str, tuple[Any, ...]], Native | None]
+    known: dict[str, Typed | _Slot | _Array]
+    called: Mapping[str, Any]
+    declared: Mapping[str, _Declared]
+    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None]
+    """The functions that the source called so far, by name and types."""
     slots: dict[tuple[str, Any], _Slot] = field(default_factory=dict)
     owned: list[list[Typed]] = field(default_factory=lambda: [[]])
     """For each open block, the arrays that it frees at its end."""
     ends: list[tuple[Any, int]] = field(default_factory=list)
     """For each open loop, the target of `Break` and the number of blocks open there."""
-    linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = field(default_factory=dict)
-    """The functions that were called so far, by name and types."""
 
-    def function(self, function: loops.Function) -> None:
+    def function(self, function: loops.Function, arguments: Sequence[Any]) -> None:
+        """Emit a function. Python gives a table of its arguments: numbers, and addresses followed by sizes."""
+        values = iter(arguments)
+        for place, parameter in enumerate(function.parameters):
+            if place == 2 and function.is_called_by_python:
+                values = self._table(arguments[2])
+            self.known[parameter.name] = self._parameter(parameter, values)
         self.statements(function.body)
         if not self.builder.block.is_terminated:
             self._return(False)
+
+    def _parameter(self, parameter: loops.Parameter, values: Iterator[Any]) -> Typed | _Array:
+        kind = _type(parameter.dtype)
+        if parameter.shape is None:
+            return Typed(next(values), kind)
+        data, pointer = next(values), self.context.get_data_type(kind).as_pointer()
+        data = self.builder.inttoptr(data, pointer) if data.type == _INT else data
+        return _Array(data, kind, [next(values) if size is None else _INT(size) for size in parameter.shape])
+
+    def _table(self, table: Any) -> Iterator[Any]:
+        numbers = self.builder.bitcast(table, _INT.as_pointer())
+        for place in count():
+            yield self.builder.load(self.builder.gep(numbers, [_INT(place)]))
 
     # Statements
 
@@ -225,24 +269,27 @@ class _Emitter:
     def assign(self, statement: loops.Assign) -> None:
         values = [self.operand(value) for value in statement.values]
         if len(values) < len(statement.targets):
-            (several,) = values
+            several = self.typed(values[0])
             parts = cgutils.unpack_tuple(self.builder, several.value, len(several.type.types))
             values = [Typed(value, kind) for value, kind in zip(parts, several.type.types, strict=True)]
         are_parts = len(statement.values) < len(statement.targets)
         for target, value in zip(statement.targets, values, strict=True):
             self._assign(target, value, are_parts)
 
-    def _assign(self, target: loops.Local | loops.Element | loops.Array, value: Typed, are_parts: bool) -> None:
+    def _assign(
+        self, target: loops.Local | loops.Element | loops.Array, value: Typed | _Array, are_parts: bool
+    ) -> None:
         if isinstance(target, loops.Element):
-            array = self._named(target.array)
-            pointer = self._pointer(array, target.index)
-            if isinstance(value.type, types.Array):
-                self._copy(value, pointer)
+            array = self._array(target.array)
+            pointer = self._place(array, [self.number_of(index) for index in target.index])
+            if isinstance(value, _Array):
+                size = self.context.get_abi_sizeof(self.context.get_data_type(value.dtype))
+                cgutils.raw_memcpy(self.builder, pointer, value.data, self._product(value.shape), _INT(size))
                 return
-            self.context.pack_value(self.builder, array.type.dtype, self.cast(value, array.type.dtype).value, pointer)
+            self.context.pack_value(self.builder, array.dtype, self.cast(value, array.dtype).value, pointer)
         elif isinstance(target, loops.Array):
-            self.known[target.name] = value
-        else:
+            self.known[target.name] = self._as_array(value)
+        elif isinstance(value, Typed):
             kind = value.type if are_parts or target.dtype == loops.ANY else _type(target.dtype)
             slot = self.slots.get((target.name, kind))
             if slot is None:
@@ -251,12 +298,8 @@ class _Emitter:
             self.known[target.name] = slot
             self.builder.store(self.cast(value, kind).value, slot.pointer)
 
-    def _copy(self, row: Typed, pointer: Any) -> None:
-        data, count, size = (self._field(row, name) for name in ("data", "nitems", "itemsize"))
-        cgutils.raw_memcpy(self.builder, pointer, data, count, size)
-
     def loop(self, statement: loops.For) -> None:
-        high = self.operand(statement.high)
+        high = self.typed(self.operand(statement.high))
         low = Typed(self.context.get_constant(high.type, 0), high.type)
         if statement.low is not None:
             low = self.cast(self.operand(statement.low), high.type)
@@ -347,19 +390,23 @@ class _Emitter:
 
     # Values
 
-    def operand(self, operand: loops.Operand) -> Typed:
+    def operand(self, operand: loops.Operand) -> Typed | _Array:
         return _OPERANDS[type(operand)](self, operand)
 
-    def cast(self, value: Typed, kind: Any) -> Typed:
+    def number_of(self, value: loops.Value) -> Any:
+        return self.typed(self.operand(value)).value
+
+    def cast(self, operand: Typed | _Array, kind: Any) -> Typed:
+        value = self.typed(operand)
         if value.type == kind:
             return value
         return Typed(self.context.cast(self.builder, value.value, value.type, kind), kind)
 
     def _truth(self, value: loops.Value) -> Any:
-        found = self.operand(value)
+        found = self.typed(self.operand(value))
         return self.context.is_true(self.builder, found.type, found.value)
 
-    def _named(self, name: str) -> Typed:
+    def _named(self, name: str) -> Typed | _Array:
         found = self.known[name]
         return Typed(self.builder.load(found.pointer), found.type) if isinstance(found, _Slot) else found
 
@@ -376,45 +423,37 @@ class _Emitter:
 
     def _size(self, size: AnySize) -> Any:
         if not isinstance(size, Size):
-            return ir.Constant(ir.IntType(64), int(size))
-        named = {name: _Whole(self.builder, self._named(name).value) for name in size.names}
+            return ir.Constant(_INT, int(size))
+        named = {name: _Whole(self.builder, self.typed(self._named(name)).value) for name in size.names}
         found = on_numbers(size, named, _WHOLE)
         return found.value
 
-    def local(self, local: loops.Local) -> Typed:
+    def local(self, local: loops.Local) -> Typed | _Array:
         return self._named(local.name)
 
-    def element(self, element: loops.Element) -> Typed:
-        array = self._named(element.array)
-        pointer = self._pointer(array, element.index)
-        if len(element.index) < array.type.ndim and element.index:
-            return self._at(pointer, array.type.dtype, self._shape(array)[len(element.index) :])
-        return Typed(self.context.unpack_value(self.builder, array.type.dtype, pointer), array.type.dtype)
+    def element(self, element: loops.Element) -> Typed | _Array:
+        array = self._array(element.array)
+        pointer = self._place(array, [self.number_of(index) for index in element.index])
+        if 0 < len(element.index) < len(array.shape):
+            return _Array(pointer, array.dtype, array.shape[len(element.index) :])
+        return Typed(self.context.unpack_value(self.builder, array.dtype, pointer), array.dtype)
 
-    def _pointer(self, array: Typed, index: Sequence[loops.Value]) -> Any:
-        return self._place(array, [self.operand(i).value for i in index])
-
-    def _place(self, array: Typed, index: Sequence[Any]) -> Any:
-        """The address of an element of an array in row-major order; its last indices are 0 where they are not given."""
-        builder, shape = self.builder, self._shape(array)
-        place: Any = ir.Constant(ir.IntType(64), 0)
-        for axis, size in enumerate(shape):
+    def _place(self, array: _Array, index: Sequence[Any]) -> Any:
+        """The address of an element of an array; its last indices are 0 where they are not given."""
+        builder = self.builder
+        place: Any = _INT(0)
+        for axis, size in enumerate(array.shape):
             place = builder.mul(place, size) if axis else place
             place = builder.add(place, index[axis]) if axis < len(index) else place
-        return builder.gep(self._field(array, "data"), [place])
+        return builder.gep(array.data, [place])
 
-    def _field(self, array: Typed, name: str) -> Any:
-        model = self.context.data_model_manager[array.type]
-        return self.builder.extract_value(array.value, model.get_field_position(name))
-
-    def _shape(self, array: Typed) -> list[Any]:
-        shape = self._field(array, "shape")
-        return [self.builder.extract_value(shape, axis) for axis in range(array.type.ndim)]
+    def _product(self, sizes: Sequence[Any]) -> Any:
+        return reduce(self.builder.mul, sizes, _INT(1))
 
     def infix(self, infix: loops.Infix) -> Typed:
         if infix.operator == "and":
             return self._both(infix)
-        left, right = self.operand(infix.left), self.operand(infix.right)
+        left, right = (self.typed(self.operand(each)) for each in (infix.left, infix.right))
         return self._apply(_INFIX[infix.operator], [left, right])
 
     def _both(self, infix: loops.Infix) -> Typed:
@@ -432,13 +471,13 @@ class _Emitter:
         return Typed(both, types.boolean)
 
     def negative(self, negative: loops.Negative) -> Typed:
-        return self._apply(operator.neg, [self.operand(negative.value)])
+        return self._apply(operator.neg, [self.typed(self.operand(negative.value))])
 
     def no(self, no: loops.Not) -> Typed:
         return Typed(self.builder.not_(self._truth(no.condition)), types.boolean)
 
     def other_shape(self, pair: loops.OtherShape) -> Typed:
-        shapes = [self._shape(self.operand(array)) for array in (pair.one, pair.other)]
+        shapes = [self.array(array).shape for array in (pair.one, pair.other)]
         differs: Any = ir.Constant(ir.IntType(1), int(len(shapes[0]) != len(shapes[1])))
         for one, other in zip(*shapes, strict=False):
             differs = self.builder.or_(differs, self.builder.icmp_signed("!=", one, other))
@@ -454,22 +493,29 @@ class _Emitter:
         if call.function == "min":
             one, other = (self.cast(value, types.int64).value for value in given)
             return Typed(self.builder.select(self.builder.icmp_signed("<", one, other), one, other), types.int64)
-        kinds = tuple(value.type for value in given)
-        other = self.others(call.function, kinds)
-        if other is not None:
-            self.context.add_linking_libs([other.library])
-            sig = signature(types.boolean, *kinds)
-            values = [value.value for value in given]
-            found = self.context.call_internal(self.builder, other.description, sig, values)
-            return Typed(found, types.boolean)
-        function = self.functions[call.function]
+        if call.function in self.declared:
+            return self._call_declared(self.declared[call.function], given)
+        values = [self.typed(value) for value in given]
+        function, kinds = self.called[call.function], tuple(value.type for value in values)
         if (call.function, kinds) not in self.linked:
             self.linked[call.function, kinds] = linkable(function, kinds)
         linked = self.linked[call.function, kinds]
         if linked is None:
-            return self._apply(dispatcher_of(function), given)
-        value = linked.call(self.context, self.builder, [each.value for each in given])
+            return self._apply(dispatcher_of(function), values)
+        value = linked.call(self.context, self.builder, [each.value for each in values])
         return self._owned(Typed(value, linked.returns))
+
+    def _call_declared(self, function: _Declared, given: Sequence[Typed | _Array]) -> Typed:
+        """Call another function of the source."""
+        values: list[Any] = []
+        for parameter, value in zip(function.parameters, given, strict=True):
+            if isinstance(value, _Array):
+                sizes = zip(value.shape, parameter.shape or (), strict=True)
+                values += [value.data, *(size for size, declared in sizes if declared is None)]
+            else:
+                values.append(self.cast(value, _type(parameter.dtype)).value)
+        sig = signature(types.boolean, *function.description.argtypes)
+        return Typed(self.context.call_internal(self.builder, function.description, sig, values), types.boolean)
 
     def _apply(self, function: Any, given: Sequence[Typed]) -> Typed:
         """Call a function that Numba supports with values of these types."""
@@ -488,47 +534,59 @@ class _Emitter:
 
     # Arrays
 
-    def array(self, array: loops.Array) -> Typed:
-        found = self._named(array.name)
+    def _array(self, name: str) -> _Array:
+        return self._as_array(self._named(name))
+
+    def array(self, array: loops.Array) -> _Array:
+        found = self._array(array.name)
         if array.rows is None:
             return found
         low, high = (self.cast(self.operand(bound), types.int64).value for bound in array.rows)
-        shape = [self.builder.sub(high, low), *self._shape(found)[1:]]
-        return self._at(self._place(found, [low]), found.type.dtype, shape)
+        return _Array(self._place(found, [low]), found.dtype, [self.builder.sub(high, low), *found.shape[1:]])
 
-    def view(self, view: loops.View) -> Typed:
-        memory = self._named(view.memory)
-        return self._at(self._field(memory, "data"), memory.type.dtype, [self._size(size) for size in view.shape])
+    def view(self, view: loops.View) -> _Array:
+        memory = self._array(view.memory)
+        return _Array(memory.data, memory.dtype, [self._size(size) for size in view.shape])
 
-    def flat(self, flat: loops.Flat) -> Typed:
-        array = self._named(flat.array)
-        return self._at(self._field(array, "data"), array.type.dtype, [self._field(array, "nitems")])
+    def flat(self, flat: loops.Flat) -> _Array:
+        array = self._array(flat.array)
+        return _Array(array.data, array.dtype, [self._product(array.shape)])
 
     def length(self, length: loops.Length) -> Typed:
-        array = self._named(length.array)
-        return Typed(self._field(array, "nitems"), types.int64)
+        return Typed(self._product(self._array(length.array).shape), types.int64)
 
-    def _at(self, data: Any, dtype: Any, shape: Sequence[Any]) -> Typed:
-        """A row-major array over memory owned elsewhere."""
-        kind = types.Array(dtype, len(shape), "C")
-        made = self.context.get_value_type(kind)
-        item = self.context.get_constant(types.intp, self.context.get_abi_sizeof(self.context.get_data_type(dtype)))
-        count = ir.Constant(ir.IntType(64), 1)
-        steps = [item]
-        for size in reversed(shape):
-            count, steps = self.builder.mul(count, size), [self.builder.mul(steps[0], size), *steps]
+    def _as_array(self, value: Typed | _Array) -> _Array:
+        """An array of Numba's."""
+        if isinstance(value, _Array):
+            return value
+        place = self.context.data_model_manager[value.type].get_field_position
+        shape = self.builder.extract_value(value.value, place("shape"))
+        sizes = [self.builder.extract_value(shape, axis) for axis in range(value.type.ndim)]
+        return _Array(self.builder.extract_value(value.value, place("data")), value.type.dtype, sizes)
+
+    def typed(self, value: Typed | _Array) -> Typed:
+        """A value as Numba's functions take it: of an array, a structure that does not own its memory."""
+        if isinstance(value, Typed):
+            return value
+        kind = types.Array(value.dtype, len(value.shape), "C")
+        item = self.context.get_constant(
+            types.intp, self.context.get_abi_sizeof(self.context.get_data_type(value.dtype))
+        )
+        elements, strides = _INT(1), [item]
+        for size in reversed(value.shape):
+            elements, strides = self.builder.mul(elements, size), [self.builder.mul(strides[0], size), *strides]
         place = self.context.data_model_manager[kind].get_field_position
         fields: list[tuple[list[int], Any]] = [
-            ([place("data")], data),
-            ([place("nitems")], count),
+            ([place("data")], value.data),
+            ([place("nitems")], elements),
             ([place("itemsize")], item),
-            *(([place("shape"), axis], size) for axis, size in enumerate(shape)),
-            *(([place("strides"), axis], size) for axis, size in enumerate(steps[1:])),
+            *(([place("shape"), axis], size) for axis, size in enumerate(value.shape)),
+            *(([place("strides"), axis], size) for axis, size in enumerate(strides[1:])),
         ]
-        value: Any = ir.Constant(made, None)
+        found: Any = ir.Constant(self.context.get_value_type(kind), None)
         for path, part in fields:
-            value = self.builder.insert_value(value, part, path)
-        return Typed(value, kind)
+            found = self.builder.insert_value(found, part, path)
+        return Typed(found, kind)
 
 
 class _Whole:
@@ -538,7 +596,7 @@ class _Whole:
         self.builder, self.value = builder, value
 
     def _with(self, other: _Whole | int) -> Any:
-        return other.value if isinstance(other, _Whole) else ir.Constant(ir.IntType(64), other)
+        return other.value if isinstance(other, _Whole) else ir.Constant(_INT, other)
 
     def __add__(self, other: _Whole | int) -> _Whole:
         return _Whole(self.builder, self.builder.add(self.value, self._with(other)))
@@ -562,7 +620,7 @@ def _quotient(one: Any, other: Any) -> Any:
     some = one if isinstance(one, _Whole) else other
     builder, left, right = some.builder, some._with(one), some._with(other)
     whole, rest = builder.sdiv(left, right), builder.srem(left, right)
-    zero = ir.Constant(ir.IntType(64), 0)
+    zero = ir.Constant(_INT, 0)
     is_rounded_up = builder.and_(
         builder.icmp_signed("!=", rest, zero), builder.icmp_signed("<", builder.xor(rest, right), zero)
     )
@@ -592,7 +650,7 @@ _STATEMENTS: dict[type, Callable[[_Emitter, Any], None]] = {
     loops.Return: _Emitter.give_up,
     loops.AnyOf: _Emitter.any_of,
 }
-_OPERANDS: dict[type, Callable[[_Emitter, Any], Typed]] = {
+_OPERANDS: dict[type, Callable[[_Emitter, Any], Typed | _Array]] = {
     loops.Number: _Emitter.number,
     loops.Extent: _Emitter.extent,
     loops.Length: _Emitter.length,

@@ -298,12 +298,27 @@ class AnyOf:
 Statement = Comment | Blank | Assign | For | If | Forever | Break | Do | Return | AnyOf
 
 
-@dataclass
-class Function:
-    """A function of the source."""
+@dataclass(frozen=True)
+class Parameter:
+    """A number or a row-major array that a function takes. Sizes of an array that are not declared are None."""
 
     name: str
-    arguments: Sequence[str]
+    dtype: str = COUNT
+    shape: tuple[int | None, ...] | None = None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return self.name
+        sizes = ", ".join(":" if size is None else str(size) for size in self.shape)
+        return f"{self.name}: {self.dtype}[{sizes}]"
+
+
+@dataclass
+class Function:
+    """A function of the source. One that Python calls begins with the thread's number and the number of threads."""
+
+    name: str
+    parameters: Sequence[Parameter]
     body: list[Statement]
     is_called_by_python: bool = True
     """Whether Python calls it; other functions are called from generated code."""
@@ -316,11 +331,11 @@ def printed(function: Function) -> Iterator[str]:
     """The lines of a function."""
     yield f"def {function.name}("
     line = ""
-    for argument in function.arguments:
-        if len(line) + len(argument) > WIDTH:
+    for parameter in map(str, function.parameters):
+        if len(line) + len(parameter) > WIDTH:
             yield INDENT + line.rstrip()
             line = ""
-        line += argument + ", "
+        line += parameter + ", "
     yield INDENT + line.rstrip()
     yield "):"
     yield from _block(function.body, 1)

@@ -1,8 +1,9 @@
-"""Functions that Numba compiled, as LLVM code on disk, which is linked into the loops that call them.
+"""Functions that Numba compiled, kept on disk for the loops that call them.
 
 Numba by itself compiles called functions again in every process. Here each function is compiled once per combination of
-argument types, and then linked from disk. The file and the function in it are named by a hash of everything that the
-function depends on, because Numba's own names contain numbers that differ between processes.
+argument types. A function of numbers is kept as LLVM code and inlined, so that the loop around it can be vectorised; a
+function of arrays is kept as machine code and called. The file and the function in it are named by a hash of everything
+that the function depends on, because Numba's own names contain numbers that differ between processes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
+from numba import types
 
 from app.engine.compiled import cache
 from app.engine.compiled.fingerprint import fingerprint
@@ -34,15 +36,21 @@ class Linkable:
 
     _reload_init: frozenset[str] = frozenset()
 
-    def __init__(self, name: str, takes: tuple[Any, ...], returns: Any, only_reads: bool, code: bytes):
-        self.name, self.takes, self.returns, self._code = name, takes, returns, code
+    def __init__(
+        self, name: str, takes: tuple[Any, ...], returns: Any, only_reads: bool, code: bytes, needs: Sequence[str]
+    ):
+        self.name, self.takes, self.returns, self.code = name, takes, returns, code
         self.only_reads = only_reads
         """Whether it provably does not modify its array arguments."""
+        self.needs = needs
+        """The symbols that its machine code refers to."""
+        self.is_inlined = _is_inlined(takes)
         self._module: Any = None
 
     def call(self, context: Any, builder: Any, values: Sequence[Any]) -> Any:
         """Emit a call with values of its argument types."""
-        context.add_linking_libs([self])
+        if self.is_inlined:
+            context.add_linking_libs([self])
         description = ExternalFunctionDescriptor(self.name, self.returns, self.takes)
         return context.call_internal(builder, description, signature(self.returns, *self.takes), values)
 
@@ -51,7 +59,7 @@ class Linkable:
 
     def _get_module_for_linking(self) -> Any:
         if self._module is None:
-            self._module = llvm.parse_bitcode(self._code)
+            self._module = llvm.parse_bitcode(self.code)
         return self._module
 
 
@@ -104,32 +112,39 @@ def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) ->
         return None
     if getattr(made.library, "_reload_init", None):  # which older releases of Numba do not have
         return None
-    code = _alone(made.library, made.fndesc.llvm_func_name, _symbol(key))
+    code = _alone(made.library, made.fndesc.llvm_func_name, _symbol(key), _is_inlined(kinds))
     if code is None:
         return None
-    kept = kinds, made.signature.return_type, only_reads(dispatcher, kinds), code
+    kept = kinds, made.signature.return_type, only_reads(dispatcher, kinds), *code
     cache.keep(_file(key), pickle.dumps(kept))
     return Linkable(_symbol(key), *kept)
 
 
-def _alone(library: Any, entry: str, symbol: str) -> bytes | None:
-    """Return the code of a function with its callees as private functions; None if it refers to objects."""
+def _is_inlined(kinds: Sequence[Any]) -> bool:
+    return not any(isinstance(kind, types.Array) for kind in kinds)
+
+
+def _alone(library: Any, entry: str, symbol: str, is_inlined: bool) -> tuple[bytes, list[str]] | None:
+    """Return the code of a function with its callees as private functions, and the symbols that it refers to; None if
+    it refers to objects."""
     module = library._get_module_for_linking().clone()
     for function in module.functions:
         if function.name == entry:
             function.name = symbol
             function.linkage = "external"
-        elif not (function.is_declaration or function.name.startswith(_SHARED)):
+        elif not (function.is_declaration or (is_inlined and function.name.startswith(_SHARED))):
             function.linkage = "internal"
     for variable in module.global_variables:
-        if variable.name.startswith(_ENVIRONMENT):
+        if variable.name.startswith(ENVIRONMENT):
             variable.linkage = "internal"
     _remove_unused(module, library.codegen._tm)
-    if any(each.name.startswith(_ENVIRONMENT) for each in module.global_variables):
+    if any(each.name.startswith(ENVIRONMENT) for each in module.global_variables):
         return None
-    module.get_function(symbol).linkage = "linkonce_odr"
-    code: bytes = module.as_bitcode()
-    return code
+    if is_inlined:
+        module.get_function(symbol).linkage = "linkonce_odr"
+        return module.as_bitcode(), []
+    needs = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    return library.codegen._tm.emit_object(module), needs
 
 
 def _remove_unused(module: Any, machine: Any) -> None:
@@ -146,7 +161,7 @@ def _remove_unused(module: Any, machine: Any) -> None:
 
 _SHARED = "NRT_"
 """Numba's memory functions, which are the same in each process and recognised by name in its passes."""
-_ENVIRONMENT = "_ZN08NumbaEnv"
+ENVIRONMENT = "_ZN08NumbaEnv"
 
 
 def _file(key: str) -> str:

@@ -35,7 +35,7 @@ class Names:
 
 
 RESERVED = (
-    "np", "begin", "call_python", "cut", "cut_tiles", "fetch_ahead", "meet", "note", "report", "stay_apart",
+    "np", "begin", "call_python", "cut", "cut_tiles", "fetch_ahead", "meet", "note", "report",
     "product32", "product64", "shard", "shards", "shared", "step", "order", "rows", "first", "last", "batch", "n",
     "lo", "hi", "iteration", "result", "train", "min", "range", "row", "folded", "forget", "keep", "kept_rows", "u",
     "i", "inf", "nan", "tile", "copied", "read_only", "lost", "add_exactly", "given_back",

@@ -7,18 +7,21 @@ network is not recompiled.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import inspect
 import pickle
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numba
+import numpy as np
 
 from app.engine.compiled import cache, emit, linkable, runtime
 from app.engine.compiled.fingerprint import fingerprint
-from app.engine.compiled.language import Function
-from app.engine.compiled.numba_api import compute_fingerprint
+from app.engine.compiled.language import Function, Parameter
+from app.engine.compiled.numba_api import add_symbols_of_numba
+from app.engine.compiled.vector_functions import engine_of
 
 _loaded: dict[str, NativeCode] = {}
 """The code loaded in this process, by key."""
@@ -46,67 +49,88 @@ def _written_by() -> str:
 
 
 class NativeCode:
-    """The functions of one source, by name."""
+    """The functions of one source that Python calls, by name. They are compiled when the first is asked for."""
 
     def __init__(self, key: str, functions: Mapping[str, Function], called: Mapping[str, Callable[..., Any]]):
         self.key = key
-        self._functions = functions
-        self._called = {**_RUNTIME, **called}
-        self._made: dict[tuple[str, tuple[Any, ...]], emit.Native] = {}
-        self._entries = {name: Entry(self, name) for name in functions}
+        self._functions, self._called = functions, {**_RUNTIME, **called}
+        self._entries: dict[str, Entry] = {}
+        self._alive: list[Any] = []
+        """What the code refers to by address, and what holds it."""
+        self._lock = threading.Lock()
+        self.came_from_disk = False
 
     def __getitem__(self, name: str) -> Entry:
+        with self._lock:
+            if not self._entries:
+                self._make()
         return self._entries[name]
 
-    def native(self, name: str, kinds: tuple[Any, ...]) -> emit.Native | None:
-        """Return a function compiled for arguments of these types; None if the source has no function of that name."""
-        if name not in self._functions:
-            return None
-        if (name, kinds) not in self._made:
-            unique = f"{name}_{self.key}"
-            self._made[name, kinds] = emit.native(self._functions[name], kinds, unique, self._called, self.native)
-        return self._made[name, kinds]
+    def _symbol(self, name: str) -> str:
+        return f"{name}_{self.key}"
 
-    def kept(self, name: str, kinds: tuple[Any, ...]) -> tuple[emit.Native, bool]:
-        """Return a function for Python, and whether its code came from disk."""
-        where = f"program_{self.key}_{fingerprint(name, repr(kinds))[:16]}.bin"
+    def _make(self) -> None:
+        where = f"program_{self.key}.bin"
         data = cache.read(where)
         if data is not None:
             with contextlib.suppress(Exception):  # pickle fails in many ways
-                return emit.restored(f"{name}_{self.key}", self._functions[name], kinds, *pickle.loads(data)), True
+                self._load(emit.Objects(*pickle.loads(data)))
+                self.came_from_disk = True
+                return
         with cache.memory_given_back():
-            made = self.native(name, kinds)
-            assert made is not None
-            if made.can_be_kept:
-                cache.keep(where, pickle.dumps(made.kept()))
-        return made, False
+            objects = emit.compiled(self._functions, self._called, self._symbol)
+        if objects.can_be_kept:
+            cache.keep(where, pickle.dumps(tuple(objects)))
+        self._load(objects)
+
+    def _load(self, objects: emit.Objects) -> None:
+        if any(name.startswith(("NRT_", "numba_")) for name in objects.needs):
+            add_symbols_of_numba()
+        engine = engine_of(objects.code)
+        for name in objects.environments:
+            environment = emit.environment(name)
+            ctypes.c_void_p.from_address(engine.get_global_value_address(name)).value = id(environment)
+            self._alive.append(environment)
+        self._alive.append(engine)
+        for name, function in self._functions.items():
+            if function.is_called_by_python:
+                self._entries[name] = Entry(engine.get_function_address(self._symbol(name)), function.parameters)
 
 
 class Entry:
-    """A function for Python. It is compiled for each combination of argument types."""
+    """A function that Python calls."""
 
-    def __init__(self, code: NativeCode, name: str):
-        self._code, self._name = code, name
-        self._callables: dict[bytes, Any] = {}
-        self.compiled: list[emit.Native] = []
-        self.from_disk = 0
-        """The number of type combinations whose code came from disk."""
+    def __init__(self, address: int, parameters: Sequence[Parameter]):
+        self._function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(address)
+        self._parameters = parameters[2:]
 
-    def __call__(self, *arguments: Any) -> bool:
-        """Run it; True means that it aborted."""
-        return bool(self.ready(arguments)(*arguments))
+    def bound(self, arguments: Sequence[Any]) -> Callable[[int, int], bool]:
+        """Return the function with all arguments but the thread's number and the number of threads.
 
-    def ready(self, arguments: Sequence[Any]) -> Any:
-        """Return the function for arguments of these types, compiling it if necessary."""
-        types = compute_fingerprint(tuple(arguments))
-        found = self._callables.get(types)
-        if found is None:
-            made, came_from_disk = self._code.kept(self._name, tuple(map(numba.typeof, arguments)))
-            self.compiled.append(made)
-            self.from_disk += came_from_disk
-            found = self._callables[types] = emit.callable_from_python(made)
-        return found
+        It returns True if it was aborted.
+        """
+        numbers: list[int] = []
+        for parameter, argument in zip(self._parameters, arguments, strict=True):
+            numbers += _passed(parameter, argument)
+        table = np.array(numbers, np.int64)
+        address = table.ctypes.data
+
+        def call(shard: int, shards: int, _alive: Any = (arguments, table)) -> bool:
+            return bool(self._function(shard, shards, address))
+
+        return call
 
 
-_FUNCTIONS: list[Any] = [*runtime.CALLED, runtime.read_only, runtime.stay_apart]
+def _passed(parameter: Parameter, argument: Any) -> list[int]:
+    """Return a number, or the address of an array and its sizes that are not declared."""
+    if parameter.shape is None:
+        return [int(argument)]
+    declared = zip(parameter.shape, argument.shape, strict=True)
+    fits = argument.dtype == parameter.dtype and all(size in (None, found) for size, found in declared)
+    if not (fits and argument.flags.c_contiguous and argument.flags.aligned):
+        raise TypeError(f"{parameter} is no array of {argument.dtype} with shape {argument.shape}")
+    return [argument.ctypes.data, *(n for n, size in zip(argument.shape, parameter.shape, strict=True) if size is None)]
+
+
+_FUNCTIONS: list[Any] = [*runtime.CALLED, runtime.read_only]
 _RUNTIME = {function.__name__: function for function in _FUNCTIONS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 
 from app.errors import AppError
@@ -30,6 +31,7 @@ try:
     from numba.core.imputils import impl_ret_borrowed
     from numba.core.lowering import Environment
     from numba.core.registry import cpu_target
+    from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
     from numba.core.typing import signature
     from numba.core.typing.templates import AbstractTemplate, infer_global
     from numba.core.utils import INPLACE_BINOPS_TO_OPERATORS
@@ -39,12 +41,7 @@ except ImportError as error:
     raise _missing(error) from error
 
 _USED: dict[Any, tuple[str, ...]] = {
-    CPUCodeLibrary: (
-        "_optimize_functions",
-        "_optimize_final_module",
-        "_get_module_for_linking",
-        "_get_compiled_object",
-    ),
+    CPUCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_get_module_for_linking"),
     Dispatcher: ("get_call_template",),
     Environment: ("_memo", "from_fndesc"),
 }
@@ -53,6 +50,15 @@ for _owner, _names in _USED.items():
         if not hasattr(_owner, _name):
             raise _missing(f"{_owner.__name__} has no {_name}")
 
+
+def add_symbols_of_numba() -> None:
+    """Let LLVM know the C functions that compiled code calls. Numba itself does when it begins to compile, together
+    with much that takes a tenth of a second."""
+    assert cpu_target.target_context  # it adds most of them when it is made
+    for name, address in _nrt_python.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
 __all__ = [
     "INPLACE_BINOPS_TO_OPERATORS",
     "AbstractTemplate",
@@ -60,6 +66,7 @@ __all__ = [
     "Environment",
     "ExternalFunctionDescriptor",
     "FunctionDescriptor",
+    "add_symbols_of_numba",
     "callconv",
     "cgutils",
     "compute_fingerprint",

@@ -69,7 +69,7 @@ class PiecewiseRun:
             elif part is not None:
                 self._run_part(part)
                 function, arguments, _ = self._call_of(part)
-                made.append(partial(function, 0, 1, runtime.sharing(1), *arguments))
+                made.append(partial(function.bound((runtime.sharing(1), *arguments)), 0, 1))
         return made
 
     def _steps(self) -> Iterator[tuple[Step, Part | None]]:

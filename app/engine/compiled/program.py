@@ -95,7 +95,7 @@ class CompiledProgram:
         workspace: Workspace,
     ) -> None:
         arrays = [
-            *(np.ascontiguousarray(data[name]) for name in self.source.data),
+            *(self._rows(data[name], name) for name in self.source.data),
             *(persistable(name, self.lowered, scope) for name in self.source.persistables),
             *workspace.buffers,
             *workspace.kept.arguments,
@@ -108,6 +108,11 @@ class CompiledProgram:
         threads = threads_worth(self.lowered.steps, min(batch, order.size), blas.threads())
         arguments = (np.ascontiguousarray(order, np.int64), first, last, batch, *arrays)
         run_on_threads(threads, self.code["train"], arguments, self.lowered, array)
+
+    def _rows(self, array: np.ndarray, name: str) -> np.ndarray:
+        """Return fed data as generated code reads it; it may have more rows than a batch."""
+        shape = self.lowered.shape_at(name, len(array) if array.ndim else 1)
+        return np.require(array, requirements=["C", "A"]).reshape(shape or 1)
 
     def _alone_in(self, scope: Scope) -> AbstractContextManager[Any]:
         """Exclude other threads that modify the scope, if this Program modifies it."""

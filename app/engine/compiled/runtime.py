@@ -100,17 +100,6 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 @_intrinsic
-def stay_apart(typing_context: Any) -> Any:
-    """Mark the calling function as not to be inlined, where inlining only costs compile time."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-@_intrinsic
 def _prefetch(typing_context: Any, address: Any) -> Any:
     """Prefetch the cache line of an address."""
 
@@ -197,7 +186,6 @@ def note(shared: Any, shard: int, step: int) -> None:
 @njit(nogil=True)
 def write_down(results: Any, row: int, value: Any) -> None:
     """Store the value of a fetched variable for this iteration."""
-    stay_apart()
     for i in range(value.size):
         results[row, i] = value[i]
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from app.engine.compiled.buffers import Plan
@@ -26,14 +27,18 @@ from app.engine.compiled.language import (
     Local,
     Number,
     Operand,
+    Parameter,
     Return,
     printed,
 )
 from app.engine.compiled.parts import Part, parts_of, pattern
 from app.engine.compiled.steps import LAST, WHOLE, Lowered
 from app.engine.compiled.writer import HIGH, LOW, SHARD, SHARDS, SHARED, Writer, after
+from app.ops.size import Size
 
 HEAD = '''"""Generated for a Program: a comment before each step names the operator that it computes."""
+
+from __future__ import annotations
 
 import numpy as np
 from numpy import inf, nan  # as Python prints these numbers
@@ -45,10 +50,11 @@ u = np.uintp  # indices that cannot be negative: LLVM then vectorises the loops 
 
 ALWAYS = (
     "begin", "cut", "fetch_ahead", "meet", "note", "product32", "product64", "report", "add_exactly", "given_back",
-    "stay_apart", "write_down",
+    "write_down",
 )  # fmt: skip
 """The functions of the runtime that every source imports."""
 
+THREAD = (Parameter("shard"), Parameter("shards"), Parameter("shared", "int64", (None,)))
 ROWS = Array("rows")
 """Which rows of the data are the batch."""
 KEPT = ("forget", "keep", "kept_rows")
@@ -126,13 +132,11 @@ class _Generator:
         out, lowered = self.out, self.lowered
         touched = dict.fromkeys(name for _, step in part.steps for name in step.touched)
         part.arguments = [name for name in touched if name not in lowered.constants]
-        arguments = [self._handed(name, out.flat) for name in part.arguments]
-        function = Function(
-            part.name, ["shard", "shards", "shared", "step", "rows", "n", *arguments], [], is_called_by_python
-        )
+        arguments = [self._parameter(name, self._handed(name, out.flat)) for name in part.arguments]
+        numbers = [Parameter("step"), Parameter("rows", "int64", (None,)), Parameter("n")]
+        function = Function(part.name, [*THREAD, *numbers, *arguments], [], is_called_by_python)
         with out.function(function):
-            out.do("stay_apart")
-            out.do("begin", SHARED, SHARD, Local("step", INDEX))
+            out.do("begin", SHARED, SHARD, Local("step", COUNT))
             flat = [name for name in part.arguments if lowered.comes_flat(name)]
             self._views(flat, out.flat, are_planned=not is_called_by_python)
             self._steps(part.steps, part.first)
@@ -166,7 +170,7 @@ class _Generator:
 
     def _step(self, step: NativeStep, number: int) -> None:
         if step.users or step.calls_function:
-            self.out.do("note", SHARED, SHARD, Call("u", (Number(number, COUNT),), INDEX))
+            self.out.do("note", SHARED, SHARD, Number(number, COUNT))
         step.write(self.out)
 
     def _views(self, names: Sequence[str], memory: Callable[[str], str], are_planned: bool) -> None:
@@ -183,15 +187,39 @@ class _Generator:
         """What stands for a variable where a part is called, or declared; `flat` names the memory that it lies in."""
         return flat(name) if self.lowered.comes_flat(name) else self.out.array_name(name)
 
+    def _given(self, name: str) -> Operand:
+        """A variable as an argument of a part."""
+        is_view = self.lowered.comes_flat(name) and self.lowered.persists(self.lowered.root(name))
+        memory = self._handed(name, self.out.memory)
+        return Flat(memory) if is_view else Array(memory)
+
+    def _parameter(self, name: str, called: str) -> Parameter:
+        """A variable as a parameter of a part."""
+        lowered = self.lowered
+        if name in lowered.kept:
+            return Parameter(called, "int64", (3,))
+        if lowered.comes_flat(name):
+            return Parameter(called, lowered.dtype(name), (None,))
+        return self._array(name, called)
+
+    def _array(self, name: str, called: str) -> Parameter:
+        """Data or a persistable variable as a parameter; known sizes are part of the code."""
+        sizes = [None if isinstance(size, Size) else size for size in self.lowered.shapes[name]]
+        return Parameter(called, self.lowered.dtype(name), tuple(sizes) or (1,))
+
     # The function of many batches
 
     def _train(self, parts: Sequence[Part], data: list[str], persistables: list[str]) -> Function:
         lowered, out = self.lowered, self.out
-        buffers = [out.buffer(number) for number in range(len(self.plan.buffers))]
+        buffers = [Parameter(out.buffer(i), b.dtype, (None,)) for i, b in enumerate(self.plan.buffers)]
         results = {name: self._fetched(name) for name in self.fetch} if lowered.has_fixed_shapes(self.fetch) else {}
-        arrays = [*map(out.raw, data), *map(out.name, persistables), *buffers]
-        arrays += [*map(out.name, sorted(lowered.kept)), *results.values()]
-        function = Function("train", ["shard", "shards", "shared", "order", "first", "last", "batch", *arrays], [])
+        arrays = [self._array(name, out.raw(name)) for name in data]
+        arrays += [*(self._array(name, out.name(name)) for name in persistables), *buffers]
+        arrays += [self._parameter(name, out.name(name)) for name in sorted(lowered.kept)]
+        for name, result in results.items():
+            arrays.append(Parameter(result, lowered.dtype(name), (None, prod(lowered.shape_at(name, 0)))))
+        numbers = [Parameter("order", "int64", (None,)), *map(Parameter, ("first", "last", "batch"))]
+        function = Function("train", [*THREAD, *numbers, *arrays], [])
         with out.function(function):
             with out.loop("iteration", Local("first", COUNT), Local("last", COUNT)):
                 self._begin_batch([name for name in results if len(parts) > 1], are_parts=len(parts) > 1)
@@ -228,8 +256,8 @@ class _Generator:
         calls = []
         for part in parts:
             comments = [text for _, step in part.steps for text in step.comment]
-            arrays: list[Operand] = [Array(self._handed(name, out.memory)) for name in part.arguments]
-            first = Call("u", (Number(part.first, COUNT),), INDEX)
+            arrays = [self._given(name) for name in part.arguments]
+            first = Number(part.first, COUNT)
             call = Call(part.name, (SHARD, SHARDS, SHARED, first, ROWS, Local("n", COUNT), *arrays))
             calls.append((comments, call))
         out.add(AnyOf(calls))

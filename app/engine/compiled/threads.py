@@ -70,14 +70,14 @@ def _run(
 
     def work(number: int) -> None:
         try:
-            if run(number, threads, shared, *arguments):
+            if run(number, threads):
                 shared[runtime.ABORTED] = 1
         except BaseException as error:
             raised.append((number, error))
             shared[runtime.ABORTED] = 1
 
     with blas.single():
-        run = function.ready((0, threads, shared, *arguments))
+        run = function.bound((shared, *arguments))
         with helping(work, threads - 1):
             work(0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -48,13 +48,19 @@ def compiled(text: str, target: Any) -> bytes:
     return code
 
 
+def engine_of(objects: Sequence[bytes], target: Any = None) -> Any:
+    """Load machine code. It stays as long as the engine that is returned, which knows its addresses."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target or machine())
+    for code in objects:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
 def loaded(code: bytes, name: str, target: Any) -> int:
     """The address of a function of machine code, which stays."""
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    _loaded.append(engine)
-    address: int = engine.get_function_address(name)
+    _loaded.append(engine_of([code], target))
+    address: int = _loaded[-1].get_function_address(name)
     return address
 
 

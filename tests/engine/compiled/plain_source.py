@@ -63,11 +63,8 @@ class Plain:
     def __init__(self, function: Any):
         self._function = function
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
-
-    def ready(self, arguments: Any) -> Any:
-        return self._function
+    def bound(self, arguments: Any) -> Any:
+        return lambda shard, shards: self._function(shard, shards, *arguments)
 
 
 def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
@@ -79,7 +76,7 @@ def left_plain(native: CompiledProgram, shards: int) -> CompiledProgram:
     names.update(product32=_product, product64=_product, meet=_Meeting(shards))
     names.update(keep=_keep, kept_rows=_kept_rows, write_down=_write_down)
     names.update(read_only=lambda array: array, copied=np.copy)
-    names.update(stay_apart=lambda: None, fetch_ahead=lambda data, rows, i: None)
+    names.update(fetch_ahead=lambda data, rows, i: None)
     return native
 
 

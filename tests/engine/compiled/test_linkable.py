@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,17 @@ def test_functions_of_one_name_have_symbols_of_their_own_and_show_nothing_else()
         functions = each._get_module_for_linking().functions
         shown = {f.name for f in functions if not f.is_declaration and f.linkage.name != "internal"}
         assert shown == {each.name}
+
+
+def test_functions_of_numbers_are_inlined_and_those_of_arrays_are_called(kept: Path):
+    @njit
+    def first(x):
+        return x[0]
+
+    one = linkable.linkable(first, (types.Array(types.float32, 1, "C"),))
+    assert one is not None
+    assert not one.is_inlined
+    assert one.code[:4] == b"\x7fELF" or sys.platform != "linux"
 
 
 def test_code_that_holds_an_address_of_this_process_is_not_kept(kept: Path):
