@@ -109,8 +109,11 @@ def run(hook: str, function: Callable[..., Any], engine: str, seed: int) -> list
     return [np.array(a) for a in static.Executor(engine=engine).run(feed=feed, fetch_list=fetched)]
 
 
-def check(seed: int) -> None:
-    """One function under one hook: eagerly and with either engine; one of Numba's, which takes long, in one way."""
+def check(seed: int) -> int:
+    """One function under one hook: eagerly and with either engine; one of Numba's, which takes long, in one way.
+
+    Gives how often it was refused or was right.
+    """
     chosen = random.Random(-seed - 1)
     plain, text = function_of(seed)
     native = chosen.random() < 0.6
@@ -118,8 +121,9 @@ def check(seed: int) -> None:
     hook = chosen.choice(HOOKS)
     wanted = expected(function, seed)
     if wanted is None or wanted.shape != SHAPE:
-        return
-    for engine in chosen.sample(ENGINES, 1) if native else ENGINES:
+        return 0
+    engines = chosen.sample(ENGINES, 1) if native else ENGINES
+    for engine in engines:
         with static.program_guard(static.Program(), static.Program()):
             (app.enable_static if engine else app.disable_static)()
             try:
@@ -132,8 +136,8 @@ def check(seed: int) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=f"{hook}, {engine or 'eager'}:\n{text}")
         for array, given in zip((x, y), inputs(seed), strict=True):
             np.testing.assert_array_equal(array, given, err_msg=f"{hook}, {engine or 'eager'}:\n{text}")
+    return len(engines)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_no_function_changes_what_it_is_given(seed: int):
-    check(seed)
+def test_no_function_changes_what_it_is_given():
+    assert sum(check(seed) for seed in SEEDS) > len(SEEDS)

@@ -59,7 +59,7 @@ def test_a_file_is_short_and_says_which_way_it_shows_and_when_to_choose_it(name:
     assert len(told.splitlines()) >= 3
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOWEST.get(name, ())) for name in SHIPPED])
 def test_a_file_of_the_shelf_works_where_a_user_copies_it_to(name: str, tmp_path: Path):
     copy = tmp_path / f"my_{name}.py"
     copy.write_text((FOLDER / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8")
