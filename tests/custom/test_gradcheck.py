@@ -1,17 +1,19 @@
-"""`gradcheck` itself: it passes what is right, finds what is wrong, and refuses what it cannot judge."""
+"""`gradcheck` and `gradgradcheck` pass what is right, find what is wrong, and refuse what they cannot judge."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from layers import data
+from layers import data, layer
 
 import app
 from app import custom_op
-from app.autograd import gradcheck
-from app.errors import OperatorError
+from app.autograd import Function, PyLayer, gradcheck, gradgradcheck
+from app.custom.gradcheck import JUMP, KINK, SMOOTH, kind_at
+from app.errors import GradcheckError, GradientError, OperatorError
 
 
 def wrong(backward: Any, forward: Any = lambda x: x * x, **options: Any) -> Any:
@@ -20,10 +22,67 @@ def wrong(backward: Any, forward: Any = lambda x: x * x, **options: Any) -> Any:
     return operator
 
 
-def test_right_gradients_pass():
-    assert gradcheck(lambda x, y: app.tanh(x @ y), [data([0.5, -1.0], [2.0, 0.1]), data([0.3], [0.4])]) is True
-    assert gradcheck(app.exp, data(1.0, 2.0))
-    assert gradcheck(lambda x: [app.sin(x), app.cos(x)], [data(0.5)])
+def saving(ctx: Any, x: Any) -> Any:
+    ctx.save_for_backward(x)
+    return x * x
+
+
+def slope(ctx: Any, dy: Any) -> Any:
+    return 2.0 * ctx.saved_tensor()[0] * dy
+
+
+# --- What is right ---
+
+RIGHT = [
+    (lambda x, y: app.tanh(x @ y), [data([0.5, -1.0], [2.0, 0.1]), data([0.3], [0.4])]),
+    (app.exp, data(1.0, 2.0)),
+    (lambda x: [app.sin(x), app.cos(x)], [data(0.5)]),
+    (lambda a, b: a * b, [data(2.0)] * 2),
+    (lambda x, n, none: x**n, [data(0.5, 2.0), 3, None]),
+    (lambda x, xs: x * xs[1], [data(0.5), [1.0, 2.0]]),
+    (wrong(lambda x, w, dy: (dy * w, w * 99), lambda x, w: x * w), [data(2.0), data(3.0, stop_gradient=True)]),
+    (lambda x, index: app.gather(x, index), [data(2.0, 3.0), app.to_tensor([1, 1, 0])]),
+    (lambda x, s: x * s, [data(2.0), data(3.0, dtype="float32", stop_gradient=True)]),
+]
+
+
+@pytest.mark.parametrize(("function", "inputs"), RIGHT)
+def test_right_gradients_pass(function: Any, inputs: Any):
+    assert gradcheck(function, inputs) is True
+
+
+SECOND = [
+    *((function, data(0.3, -1.2)) for function in (app.tanh, app.square, layer(saving, slope).apply)),
+    (lambda x, y: (x * y, app.sin(x @ y)), [data([0.5, 2.0], [1.0, 0.1]), data([1.0, 0.3], [2, 1])]),
+    (lambda x, n: x**n, [data(0.5, 2.0), 3]),
+    (lambda x, y: x * x, [data(0.5), data(2.0)]),
+]
+
+
+@pytest.mark.parametrize(("function", "inputs"), SECOND)
+def test_right_second_derivatives_pass(function: Any, inputs: Any):
+    assert gradgradcheck(function, inputs) is True
+
+
+def test_second_derivatives_can_start_from_given_gradients():
+    seen: list[Any] = []
+    function = layer(lambda ctx, x: x * 2.0, lambda ctx, dy: (seen.append(dy.tolist()), dy * 2.0)[1]).apply
+    assert gradgradcheck(function, data(1.0, 2.0), data(0.5, 4.0))
+    assert [0.5, 4.0] in seen
+
+
+def test_tolerances_and_steps_can_be_chosen():
+    slightly = wrong(lambda x, dy: 2 * x * dy * 1.001)
+    assert gradcheck(slightly, [data(1.0)], rtol=1e-2)
+    assert not gradcheck(slightly, [data(1.0)], rtol=1e-5, raise_exception=False)
+    assert gradcheck(slightly, [data(1.0)], rtol=0, atol=1e-2)
+    x = data(0.5, -1.0, dtype="float32")
+    with pytest.raises(OperatorError, match=r"input 0 is float32 \(which takes an eps of 3e-04 or more"):
+        gradcheck(app.tanh, x)
+    assert gradcheck(app.tanh, x, eps=1e-2, atol=1e-3, rtol=1e-2)
+
+
+# --- What is wrong ---
 
 
 def test_the_worst_element_is_named_with_both_values():
@@ -38,63 +97,96 @@ def test_the_worst_element_is_named_with_both_values():
     assert float(backward) == pytest.approx(float(numeric) * 5 / 2, rel=1e-5)
 
 
-def test_the_input_that_is_wrong_is_named():
-    operator = wrong(lambda x, w, dy: (dy * w, dy * w), lambda x, w: x * w)
-    with pytest.raises(OperatorError, match="the gradient of input 1 is wrong in 1 of 1 elements"):
-        gradcheck(operator, [data(2.0), data(3.0)])
+WRONG = [
+    (
+        wrong(lambda x, w, dy: (dy * w, dy * w), lambda x, w: x * w),
+        [data(2.0), data(3.0)],
+        "gradient of input 1 is wrong",
+    ),
+    (
+        wrong(lambda x, da, db: 2 * da + 3 * db, lambda x: (3 * x, 2 * x), outputs=("a", "b")),
+        data(1.0, 2.0),
+        "wrong in",
+    ),
+    (custom_op(lambda x: x * x, name="opaque"), data(2.0), "backward gives 0"),
+    (lambda x: (x * x).detach() + x * 0.0, data(2.0), "backward gives 0"),
+    (wrong(lambda x, dy: dy * np.where(x > 1.5, np.nan, 2 * x)), data(1.0, 2.0), r"worst at \[1\]: backward gives nan"),
+    (wrong(lambda x, dy: dy * np.where(x > 1.5, np.inf, 2 * x)), data(1.0, 2.0), r"worst at \[1\]: backward gives inf"),
+    (wrong(lambda x, dy: dy, lambda x: x * np.where(x > 1.5, np.nan, 1.0)), data(1.0, 2.0), "differences give nan"),
+]
 
 
-def test_false_is_returned_where_no_exception_is_wanted():
-    assert gradcheck(wrong(lambda x, dy: dy), [data(2.0)], raise_exception=False) is False
-    assert gradcheck(app.square, [data(2.0)], raise_exception=False) is True
+@pytest.mark.parametrize(("function", "inputs", "message"), WRONG)
+def test_a_wrong_gradient_is_found(function: Any, inputs: Any, message: str):
+    with pytest.raises(GradcheckError, match=message):
+        gradcheck(function, inputs)
+    assert gradcheck(function, inputs, raise_exception=False) is False
 
 
-def test_gradients_that_are_exchanged_between_outputs_are_found():
-    operator = wrong(lambda x, da, db: 2 * da + 3 * db, lambda x: (3 * x, 2 * x), outputs=("a", "b"))
-    with pytest.raises(OperatorError, match="wrong in"):
-        gradcheck(operator, [data(1.0, 2.0)])
+def test_a_second_derivative_that_is_left_out_is_found():
+    function = layer(saving, lambda ctx, dy: app.to_tensor(2.0 * ctx.saved_tensor()[0].numpy()) * dy).apply
+    assert gradcheck(function, data(0.3, -1.2))
+    with pytest.raises(GradcheckError, match="the gradient of input 0 is wrong in 2 of 2 elements"):
+        gradgradcheck(function, data(0.3, -1.2))
+    assert gradgradcheck(function, data(0.3, -1.2), raise_exception=False) is False
 
 
-def test_a_missing_gradient_is_found():
-    with pytest.raises(OperatorError, match="backward gives 0"):
-        gradcheck(custom_op(lambda x: x * x, name="opaque"), [data(2.0)])
-    with pytest.raises(OperatorError, match="backward gives 0"):
-        gradcheck(lambda x: (x * x).detach() + x * 0.0, [data(2.0)])
+def without_zeros(ctx: Any, x: Any) -> Any:
+    ctx.set_materialize_grads(False)
+    return x * 2.0, x * 3.0
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_a_gradient_that_is_no_number_is_found(number: float):
-    with pytest.raises(OperatorError, match=r"wrong in 1 of 2 elements; worst at \[1\]: backward gives (nan|inf)"):
-        gradcheck(wrong(lambda x, dy: dy * np.where(x > 1.5, number, 2 * x)), [data(1.0, 2.0)])
+def test_each_output_is_derived_alone_too():
+    def backward(ctx, first, second):
+        return None if second is None or first is None else first * 2.0 + second * 3.0
+
+    function = layer(without_zeros, backward, Function).apply
+    message = "input 0, with one output used at a time and no gradient for the others, is wrong in 1 of 1"
+    with pytest.raises(GradcheckError, match=message):
+        gradcheck(function, data(1.0))
+    assert gradcheck(function, data(1.0), check_undefined_grad=False)
 
 
-def test_a_function_that_is_no_number_is_found():
-    operator = wrong(lambda x, dy: dy, lambda x: x * np.where(x > 1.5, np.nan, 1.0))
-    with pytest.raises(OperatorError, match=r"finite differences give nan"):
-        gradcheck(operator, [data(1.0, 2.0)])
+def test_a_backward_that_cannot_do_with_one_gradient_shows_its_own_error():
+    function = layer(without_zeros, lambda ctx, a, b: a * 2.0 + b * 3.0).apply
+    with pytest.raises(TypeError):
+        gradcheck(function, data(1.0))
 
 
-def test_float32_is_refused():
-    with pytest.raises(
-        OperatorError, match="gradcheck needs float64 to tell rounding from mistakes; input 1 is float32"
-    ):
-        gradcheck(lambda x, y: x, [data(1.0), data(1.0, dtype="float32")])
+def test_a_backward_pass_must_give_the_same_again():
+    random = np.random.default_rng(0)
+    function = layer(lambda ctx, x: x * 1.0, lambda ctx, dy: dy * (1.0 + 1e-6 * random.random())).apply
+    with pytest.raises(GradcheckError, match=r"is not reproducible \(Backward is not reentrant\)"):
+        gradcheck(function, data(1.0))
+    assert gradcheck(function, data(1.0), nondet_tol=1e-5)
 
 
-def test_inputs_with_stop_gradient_are_not_checked():
-    operator = wrong(lambda x, w, dy: (dy * w, np.full_like(w, 99)), lambda x, w: x * w)
-    assert gradcheck(operator, [data(2.0), data(3.0, stop_gradient=True)])
-    assert gradcheck(lambda x, index: app.gather(x, index), [data(2.0, 3.0), app.to_tensor([1, 1, 0])])
-    assert gradcheck(lambda x, s: x * s, [data(2.0), data(3.0, dtype="float32", stop_gradient=True)])
+# --- What cannot be judged ---
+
+NOTHING = "gradcheck needs an input with stop_gradient=False"
+FLOATS = "needs a function that returns Tensors of floats"
 
 
-def test_there_must_be_something_to_check():
-    with pytest.raises(OperatorError, match="gradcheck needs an input with stop_gradient=False"):
-        gradcheck(app.exp, [data(1.0, stop_gradient=True)])
-    with pytest.raises(OperatorError, match="needs a function that returns Tensors of floats, found int"):
-        gradcheck(lambda x: 3, [data(1.0)])
-    with pytest.raises(OperatorError, match="needs a function that returns Tensors of floats"):
-        gradcheck(app.argmax, [data(1.0)])
+@pytest.mark.parametrize(
+    ("function", "inputs", "kind", "message"),
+    [
+        *(
+            (app.exp, data(1.0, stop_gradient=True), kind, NOTHING)
+            for kind in (ValueError, RuntimeError, GradientError)
+        ),
+        (lambda x: 3, data(1.0), OperatorError, FLOATS + ", found int"),
+        (app.argmax, data(1.0), OperatorError, FLOATS),
+        (
+            lambda x, y: x,
+            [data(1.0), data(1.0, dtype="float32")],
+            OperatorError,
+            "gradcheck needs float64 to tell rounding from mistakes; input 1 is float32",
+        ),
+    ],
+)
+def test_what_cannot_be_judged_is_an_error_in_any_case(function: Any, inputs: Any, kind: type[Exception], message: str):
+    with pytest.raises(kind, match=message):
+        gradcheck(function, inputs, raise_exception=False)
 
 
 def test_inputs_are_as_before_even_after_an_exception():
@@ -109,19 +201,54 @@ def test_inputs_are_as_before_even_after_an_exception():
 
     with pytest.raises(KeyError):
         gradcheck(fails_later, [x])
-    np.testing.assert_array_equal(x.numpy(), [1, 2])
+    assert x.tolist() == [1, 2]
     assert gradcheck(app.square, [x])
-    np.testing.assert_array_equal(x.numpy(), [1, 2])
+    assert gradgradcheck(app.square, [x])
+    assert x.tolist() == [1, 2]
     assert x.grad is None
 
 
-def test_tolerances_can_be_chosen():
-    slightly = wrong(lambda x, dy: 2 * x * dy * 1.001)
-    assert gradcheck(slightly, [data(1.0)], rtol=1e-2)
-    assert not gradcheck(slightly, [data(1.0)], rtol=1e-5, raise_exception=False)
-    assert gradcheck(slightly, [data(1.0)], rtol=0, atol=1e-2)
+# --- Kinks and jumps ---
 
 
-def test_one_tensor_used_as_two_inputs():
-    x = data(2.0)
-    assert gradcheck(lambda a, b: a * b, [x, x])
+def relu(x: float) -> float:
+    return max(x, 0.0)
+
+
+RANDOM = np.random.default_rng(0)
+KINDS: list[tuple[Callable[[float], float], float, float, str]] = [
+    *((relu, 0.0, between, KINK) for between in (0.0, 0.3, 1.0)),
+    *((relu, 0.0, outside, SMOOTH) for outside in (-0.1, 1.1, 5.0, np.nan)),
+    (relu, 5e-7, 1.0, KINK),  # within the step
+    (relu, 5e-7, 0.5, SMOOTH),
+    (np.floor, 2.0, 0.0, JUMP),
+    *((curve, 0.5, 123.0, SMOOTH) for curve in (np.exp, np.sin, lambda x: 1e4 * x * x)),
+    (lambda x: RANDOM.random(), 0.0, 0.0, SMOOTH),
+]
+
+
+@pytest.mark.parametrize(("function", "at", "gradient", "kind"), KINDS)
+def test_between_the_slopes_of_a_kink_any_gradient_is_right_and_at_a_jump_every_one(
+    function: Callable[[float], float], at: float, gradient: float, kind: str
+):
+    assert kind_at(lambda step: float(function(at + step)), gradient, 1e-6, 1e-6, 1e-5) == kind
+
+
+class Relu(PyLayer):
+    @staticmethod
+    def forward(ctx, x, slope):
+        ctx.slope = slope
+        ctx.save_for_backward(x)
+        return app.nn.functional.relu(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensor()
+        return dy * ((x > 0).astype("float64") + (x == 0).astype("float64") * ctx.slope)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.5, 1.0])
+def test_gradcheck_takes_any_slope_at_the_kink_and_none_outside(slope: float):
+    assert gradcheck(lambda x: Relu.apply(x, slope), data(0.0, 1.0, -1.0))
+    with pytest.raises(GradcheckError, match=r"wrong in 1 of 3 elements; worst at \[0\]: backward gives .*"):
+        gradcheck(lambda x: Relu.apply(x, 5.0 + slope), data(0.0, 1.0, -1.0))
