@@ -92,15 +92,6 @@ def test_a_key_changes_nothing_but_itself(file: Path):
     assert changed.model == Config().model
 
 
-@pytest.mark.parametrize(
-    ("written", "number"), [("1e-3", 0.001), ("1E5", 1e5), ("2", 2.0), (".5", 0.5), ("+1.5e+1", 15)]
-)
-def test_numbers_are_those_of_yaml_1_2(file: Path, written: str, number: float):
-    rate = load(file, f"train: {{learning_rate: {written}}}").train.learning_rate
-    assert rate == number
-    assert isinstance(rate, float)
-
-
 @pytest.mark.parametrize("form", ["relu", "custom.relu", "my_ops.py:swish", "/a b/ö.py:swish", "C:\\x.py:f"])
 def test_an_operator_may_be_named_in_three_ways(file: Path, form: str):
     assert load(file, "", f"model.activation='{form}'", f"baseline='{form}'").model.activation == form

@@ -17,27 +17,27 @@ from app.run.loop import Start
 Train = Callable[..., Any]
 
 
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        ("seed=4", "seed was 0 and is 4"),
-        ("model.hidden=[7]", "model.hidden was [5] and is [7]"),
-        ("train.epochs=2", "train.epochs was 3 and is 2"),
-        ("--no-baseline", 'baseline was "relu" and is null'),
-        ("output=elsewhere", 'output was "{here}/run" and is "{here}/elsewhere"'),
-    ],
-)
-def test_settings_that_give_other_results_are_refused(interrupted: Any, resume: Any, word: str, told: str):
+REFUSED = {
+    "seed=4": "seed was 0 and is 4",
+    "model.hidden=[7]": "model.hidden was [5] and is [7]",
+    "train.epochs=2": "train.epochs was 3 and is 2",
+    "--no-baseline": 'baseline was "relu" and is null',
+    "output=elsewhere": 'output was "{here}/run" and is "{here}/elsewhere"',
+}
+
+
+def test_settings_that_give_other_results_are_refused(interrupted: Any, resume: Any):
     run = interrupted()
     before = sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
-    status, out, err = resume(word)
-    told = told.format(here=run.folder.parent)
-    assert (status, out) == (2, "")
-    assert err == (
-        f"error: a run goes on with the settings that it was begun with, but {told}. Only check, data.folder, "
-        "data.sources, train.checkpoint_every may change, and train.epochs may grow; for others, begin a run anew\n"
-    )
-    assert before == sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
+    for word, told in REFUSED.items():
+        status, out, err = resume(word)
+        assert (status, out) == (2, "")
+        assert err == (
+            "error: a run goes on with the settings that it was begun with, but "
+            f"{told.format(here=run.folder.parent)}. Only check, data.folder, data.sources, train.checkpoint_every may "
+            "change, and train.epochs may grow; for others, begin a run anew\n"
+        )
+        assert before == sorted((file, file.read_bytes()) for file in run.folder.rglob("*") if file.is_file())
 
 
 def test_the_number_of_epochs_is_refused_where_the_schedule_depends_on_it(interrupted: Any, resume: Any):
@@ -122,30 +122,30 @@ def test_other_images_are_refused(interrupted: Any, resume: Any, images: Path):
     assert (status, err[:60]) == (1, "error: the images differ from those at the start of the run;")
 
 
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [
-        ("start", Start(0, 2)),
-        ("start", Start(0, 0, -1)),
-        ("learners", {}),
-        ("learners", {"custom.relu": {}, "relu": {}}),
-        ("metrics", np.frombuffer(b"\xff", np.uint8)),
-        ("metrics", np.frombuffer(b"[", np.uint8)),
-        ("metrics", np.frombuffer(b"[1]", np.uint8)),
-        ("metrics", np.frombuffer(b'{"event": "epoch", "operator": "relu"}', np.uint8)),
-        ("random_state", {}),
-        ("config", {}),
-        ("config", {"more": 1}),
-    ],
-)
-def test_a_checkpoint_that_is_whole_and_does_not_fit_its_run_is_refused(
-    interrupted: Any, resume: Any, field: str, wrong: Any
-):
+WRONG = [
+    ("start", Start(0, 2)),
+    ("start", Start(0, 0, -1)),
+    ("learners", {}),
+    ("learners", {"custom.relu": {}, "relu": {}}),
+    ("metrics", np.frombuffer(b"\xff", np.uint8)),
+    ("metrics", np.frombuffer(b"[", np.uint8)),
+    ("metrics", np.frombuffer(b"[1]", np.uint8)),
+    ("metrics", np.frombuffer(b'{"event": "epoch", "operator": "relu"}', np.uint8)),
+    ("random_state", {}),
+    ("config", {}),
+    ("config", {"more": 1}),
+]
+
+
+def test_a_checkpoint_that_is_whole_and_does_not_fit_its_run_is_refused(interrupted: Any, resume: Any):
     *_, last = sorted((interrupted().folder / "checkpoints").iterdir())
-    found = read_checkpoint(last)
-    setattr(found, field, wrong)
-    write_checkpoint(last, found)
-    status, _, err = resume()
-    assert status in (1, 2)
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
+    whole = last.read_bytes()
+    for field, wrong in WRONG:
+        found = read_checkpoint(last)
+        setattr(found, field, wrong)
+        write_checkpoint(last, found)
+        status, _, err = resume()
+        assert status in (1, 2), field
+        assert err.startswith("error: ")
+        assert err.count("\n") == 1
+        last.write_bytes(whole)
