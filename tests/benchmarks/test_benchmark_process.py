@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import process, rounds, worker
+from benchmarks import lenet, process, rounds, worker
 from benchmarks.work import PIXELS, Data, Work
 
 pytestmark = pytest.mark.slow
@@ -50,6 +50,15 @@ def test_a_contender_whose_library_is_not_installed_is_missing(monkeypatch, caps
     monkeypatch.delitem(sys.modules, "benchmarks.contenders.torch_eager", raising=False)
     worker.main("torch_eager", str(folder), "{}")
     assert json.loads(capsys.readouterr().out) == {"missing": "torch"}
+    lenet.main("torch_eager", str(folder), "64")
+    assert json.loads(capsys.readouterr().out) == {"missing": "torch"}
+
+
+def test_a_contender_trains_lenet(capsys, folder: Path):
+    lenet.main("ours", str(folder), "64")
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(found) == lenet.EPOCHS
+    assert all(0 <= line["accuracy"] <= 1 and line["seconds"] > 0 for line in found)
 
 
 def test_what_is_missing_is_not_tried_in_every_round(monkeypatch, folder: Path):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import calls, growth, report, run
+from benchmarks import calls, growth, lenet, report, run
 from benchmarks.process import Run
 from benchmarks.rounds import summary
 
@@ -39,6 +39,18 @@ def test_the_table_has_the_fastest_first_and_says_what_is_missing(rows):
     assert lines[0] == "| Ours | 0.0900 | 0.1150 | 1.00 | 3.00 | 210 | 0.3000 |"
     assert lines[1].startswith("| Slow | 0.3000 | 0.3150 | 3.33 | 5.00 | 600 |")
     assert lines[2] == "| PyTorch | missing: torch | | | | | |"
+
+
+def test_the_table_of_lenet_compares_the_best_epochs_with_ours():
+    rows = [
+        {"name": "ours", "title": "Ours", "problem": "", "seconds": {"64": [2.0, 1.0], "256": [0.5]}, "accuracy": 0.5},
+        {"name": "slow", "title": "Slow", "problem": "", "seconds": {"64": [3.0], "256": [4.0]}, "accuracy": 0.25},
+        {"name": "torch_eager", "title": "PyTorch", "problem": "missing: torch", "seconds": {}},
+    ]
+    ours, slow, missing = lenet.table(rows).splitlines()[2:]
+    assert ours == "| Ours | 1.00 s | 1.00 | 0.50 s | 1.00 | 50.00% |"
+    assert slow == "| Slow | 3.00 s | 3.00 | 4.00 s | 8.00 | 25.00% |"
+    assert missing == "| PyTorch | missing: torch | | | | |"
 
 
 def test_the_table_of_growth_marks_what_was_extrapolated():
@@ -92,7 +104,7 @@ def test_results_are_kept_and_shown_on_the_page(monkeypatch, tmp_path: Path, row
 
 def test_the_page_has_a_place_for_everything():
     text = run.PAGE.read_text(encoding="utf-8")
-    for part in ("machine", "table", "first runs", "paired", "calls", "growth"):
+    for part in ("machine", "table", "first runs", "paired", "calls", "lenet", "growth"):
         assert f"<!-- benchmarks: {part} -->" in text
 
 
