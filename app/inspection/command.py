@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="WHAT",
         help="key=value changes a setting of the configuration; instead of one: the path of a saved model or of a "
-        "run's folder; or module:function or file.py:function, which builds a network and returns its loss or outputs",
+        "run's folder; or file.py:function, which builds a network and returns its loss or outputs",
     )
     parser.add_argument("--stage", help=f"show only this: {', '.join(NAMES)}; or {ALL}")
     parser.add_argument("--batch", type=int, help="the size of the batch that memory is counted for")
@@ -75,11 +75,11 @@ def _of_word(word: str, options: argparse.Namespace) -> Subject:
     if Path(word).is_dir() or paths_of(word)[0].is_file():
         options.model = word
         return of_model(*read_named_model(options))
-    if ":" in word:
+    if ".py:" in word:
         return of_function(word)
     raise ConfigError(
         f"{word}: there is no saved model {paths_of(word)[0]}; "
-        "expected one, a run's folder, or a function that builds a network: module:function or file.py:function"
+        "expected one, a run's folder, or a function that builds a network: file.py:function"
     )
 
 

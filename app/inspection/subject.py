@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from app import static, working_folder
+from app import static
 from app.custom.lookup import find_operator
 from app.errors import AppError, ConfigError
 from app.graph import Program, Variable, names, static_mode
@@ -91,8 +90,8 @@ def of_model(model: SavedModel, name: str) -> Subject:
 
 
 def of_function(word: str, function: Callable[..., Any] | None = None) -> Subject:
-    """The Programs that the function `module:function` or `file.py:function` builds, or one that is given as it is."""
-    function = function or _find(word)
+    """The Programs that a function builds; without one, the function `file.py:function` of a word."""
+    function = function or find_operator(word)
     startup, main = Program(), Program()
     code = getattr(inspect.unwrap(function), "__code__", None)
     watched = static.watch(code.co_filename if code is not None else "")
@@ -113,28 +112,6 @@ def of_function(word: str, function: Callable[..., Any] | None = None) -> Subjec
             f"{word} returned {type(result).__name__}, expected the loss or the outputs of the network, or its Program"
         )
     return Subject(word, watched.startup or startup, outputs[0].program, [v.name for v in outputs], watched)
-
-
-def _find(word: str) -> Callable[..., Any]:
-    where, _, name = word.rpartition(":")
-    if where.endswith(".py"):
-        return find_operator(word)
-    working_folder.search()
-    try:
-        module = importlib.import_module(where)
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{word}: {error}; a file is named with its ending, as in path/to/{where}.py:{name}"
-        ) from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise AppError(f"{word}: importing {where} raised {type(error).__name__}: {error}") from error
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise ConfigError(f"{word}: module {where} has no function {name!r}")
-    function: Callable[..., Any] = found
-    return function
 
 
 def _variables(value: Any) -> list[Variable]:

@@ -70,16 +70,6 @@ class ConcreteProgram:
         """The name of the function in messages."""
         return f"function {self.name} ({self.where})"
 
-    @property
-    def main_program(self) -> Program:
-        """The Program."""
-        return self.program
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        """The captured Tensors that it reads."""
-        return [c.tensor for c in self.captured if not c.of_gradient]
-
     def _check_fetch(self) -> None:
         block = self.program.global_block()
         for name in self.fetch:

@@ -16,10 +16,9 @@ from app.graph.passes.rewrite import is_pure, with_operators
 from app.graph.program import BACKWARD, Operator, Program
 from app.graph.scope import Scope
 from app.jit.running import Runner
-from app.ops.definition import OpDef, apply
+from app.ops.definition import OpDef
 from app.ops.rules import Reads
 from app.ops.spec import Spec
-from app.tensor import Tensor, grad
 from app.tensor.modes import modes
 
 if TYPE_CHECKING:
@@ -128,7 +127,12 @@ class TracedOperator(OpDef):
 
     def differentiate(self, call: Any, douts: Sequence[Any]) -> list[Any]:
         gradients: list[Any] = [None] * len(call.needs)
-        found = self._replayed(call, douts) if modes().on else self.of_gradient.run(self._fed(call, douts))
+        if modes().on:
+            raise OperatorError(
+                f"{self.label} cannot be differentiated twice from outside; take the first derivative in the function "
+                "(app.grad(..., create_graph=True)), or run it eagerly (app.jit.enable_to_static(False))"
+            )
+        found = self.of_gradient.run(self._fed(call, douts))
         for place, gradient in zip(self.of_gradient.wanted, found, strict=True):
             gradients[place] = gradient
         return gradients
@@ -144,30 +148,3 @@ class TracedOperator(OpDef):
             else:
                 values[name] = call.output(self.names.index(name))
         return values
-
-    def _replayed(self, call: Any, douts: Sequence[Any]) -> list[Any]:
-        """Compute differentiable gradients by running the function's operators eagerly on the tape. Random values are
-        taken from the saved ones.
-        """
-        inputs = [call.input(i) for i in range(len(self.concrete.inputs))]
-        values: dict[str, Any] = dict(zip(self.concrete.inputs, inputs, strict=True))
-        for op in self.concrete.program.global_block().ops:
-            if op.definition.random:
-                values.update((name, self._as_drawn(call, op, name)) for name in op.outputs)
-            elif not any(name in self.concrete.inputs for name in op.outputs):
-                results = apply(op.definition, [None if n is None else values[n] for n in op.inputs], op.attributes)
-                listed = results if isinstance(results, tuple) else (results,)
-                for name, result in zip(op.outputs, listed, strict=False):
-                    values[name] = result if isinstance(result, Tensor) else Tensor(np.asarray(result))
-        pairs = [(values[n], d) for n, d in zip(self.names, douts, strict=False) if d is not None]
-        wanted = [inputs[i] for i in self.of_gradient.wanted]
-        outs, starts = [list(each) for each in zip(*pairs, strict=True)]
-        return grad(outs, wanted, starts, create_graph=True, allow_unused=True, no_grad_vars=wanted)
-
-    def _as_drawn(self, call: Any, op: Operator, name: str) -> Any:
-        if name not in self.names:
-            raise OperatorError(
-                f"{self.label} cannot be differentiated twice: what its operator {op.type} drew was not kept; "
-                "run the function eagerly (app.jit.enable_to_static(False)) for this"
-            )
-        return Tensor(np.asarray(call.output(self.names.index(name))))
