@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from app.custom.lookup import SHIPPED, on_the_shelf
 from app.custom.pylayer import PyLayer
 from app.errors import ConfigError
 from app.experiment import api
@@ -57,7 +58,7 @@ def train(
     activations = [first, *([other] if other is not None and other.name != first.name else [])]
     model = msgspec.structs.replace(found.model, activation=first.name)
     found = msgspec.structs.replace(found, model=model, baseline=None if other is None else other.name)
-    found = with_settings(found, settings, "app.train")
+    found = with_settings(found, _with_names(settings), "app.train")
     return api.train(
         found,
         config_name(config),
@@ -98,7 +99,7 @@ def compare(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
         )
-    found = with_settings(found, {**settings, "operators": list(names), "seeds": seeds}, "app.compare")
+    found = with_settings(found, {**_with_names(settings), "operators": list(names), "seeds": seeds}, "app.compare")
     return api.compare(
         found,
         config_name(config),
@@ -148,6 +149,28 @@ def activation_of(operator: Operator) -> Activation:
     if home:
         return Activation(f"{home}:{name}", apply, home)
     return Activation(name if name not in REGISTRY else f"own_{name}", apply)
+
+
+def _with_names(settings: dict[str, Any]) -> dict[str, Any]:
+    """Replace the operators in `layers` by their names: a layer's own operator is a built-in or a shipped one."""
+    layers = settings.get("layers")
+    if not isinstance(layers, (list, tuple)):
+        return settings
+    return {**settings, "layers": [_with_name(layer) if isinstance(layer, dict) else layer for layer in layers]}
+
+
+def _with_name(layer: dict[str, Any]) -> dict[str, Any]:
+    operator = layer.get("activation")
+    if not callable(operator):
+        return layer
+    shipped = [f"custom.{name}" for name in SHIPPED if on_the_shelf(f"custom.{name}") is operator]
+    name = shipped[0] if shipped else activation_of(operator).name
+    if not shipped and REGISTRY.get(name) is not operator:
+        raise ConfigError(
+            f"{name} cannot be the activation of one layer, which is a built-in operator or a shipped one; call "
+            f"app.train({name}, layers=[...]), and name the activations of the other layers"
+        )
+    return {**layer, "activation": name}
 
 
 def _home(operator: Callable[..., Any], name: str) -> str:

@@ -96,8 +96,9 @@ class TrainedOperator:
             self._activation = find_activation(self.operator, Trust([self.home] if self.home else []))
         if self._activation is None:
             raise OperatorError(
-                f"{self.operator} was defined in a session that has ended, such as a notebook's. Define it again "
-                f"(`source` has its text), and pass it on: result[{self.operator!r}].use({self.operator})"
+                f"{self.operator} cannot be imported, because it was defined in a notebook's cell or similar, and a "
+                f"pickle holds its source alone. Define it again (`source` has its text), and pass it on: "
+                f"result[{self.operator!r}].use({self.operator})"
             )
         return self._activation
 

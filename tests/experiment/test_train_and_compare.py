@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import app
+from app.custom.lookup import on_the_shelf
 from app.errors import ConfigError
 
 QUICK: dict[str, Any] = {
@@ -69,6 +70,17 @@ def test_every_kind_of_operator_is_compared():
     assert names[3] == "custom.relu"
     assert [name.rpartition(":")[2] for name in names[1:3]] == ["relu", "Rectified"]
     assert [difference.identical for difference in result.differences] == [True, True, True]
+
+
+def test_a_layer_takes_its_own_operator_as_an_object():
+    layers = [{"type": "dense", "units": 4, "activation": own} for own in (app.tanh, on_the_shelf("custom.relu"))]
+    settings = {**QUICK, "layers": [*layers, {"type": "dense", "units": 4}]}
+    run = app.train(relu, None, **settings)
+    assert [getattr(layer, "activation", "") for layer in run.config.model.all_layers] == ["tanh", "custom.relu", True]
+    assert run.metrics["test_accuracy"] > 0.1
+    settings["layers"][0]["activation"] = Rectified
+    with pytest.raises(ConfigError, match=r"Rectified cannot be the activation of one layer, which is a built-in"):
+        app.train(relu, None, **settings)
 
 
 def test_settings_are_checked_as_those_of_a_file():
