@@ -146,14 +146,11 @@ def _operator(operator: OpDef) -> Element | None:
         return None
     source, derived = Activation(operator.name, operator).source, getattr(operator, "gradient_source", "")
     chart = _plot(operator)
-    plot = None if chart is None else draw_chart(chart)
-    if plot is not None:
-        plot.remove(plot[-1])  # the values as a table
     return _box(
         tag("p", tag("b", operator.name), f" {found(operator, operator.name).kind}", class_="about"),
         tag("pre", source) if source else None,
         tag("details", tag("summary", "The derived gradient"), tag("pre", derived), open="open") if derived else None,
-        plot,
+        None if chart is None else draw_chart(chart),
     )
 
 

@@ -232,8 +232,8 @@ def _key(line: Line) -> Element:
     )
 
 
-def _table(chart: Chart) -> Element:
-    """Return a table of the values of all curves that are not faint, by x."""
+def _table(chart: Chart) -> Element | None:
+    """Return a table of the values of all curves that are not faint, by x; None if there are too many."""
     shown = [line for line in chart.lines if not line.faint and len(line.points) <= FEW]
     columns = [{point[0]: point[1] for point in line.points} for line in shown]
     x, y = axes(chart)
@@ -247,7 +247,7 @@ def _table(chart: Chart) -> Element:
         for at in sorted({at for column in columns for at in column})
     ]
     if not rows:
-        return tag("p", "There are too many values for a table; the files of the run have them all.", class_="note")
+        return None
     table = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex="0")
     return tag("details", tag("summary", "Values as a table"), table)
 

@@ -21,6 +21,8 @@ from app.run.layers import told
 ASSETS = Path(__file__).parent / "assets"
 SECTIONS = (failures, curves, operators, costs, mistakes, units, settings)
 """The sections after the verdict, in order; each decides whether it has content."""
+_HINT = "Drag over a chart to enlarge a part; a double click shows all again. A click on a name shows its curves alone."
+"""Shown by the script, and not printed."""
 
 
 def page(record: Record) -> str:
@@ -31,6 +33,7 @@ def page(record: Record) -> str:
     charts = {f"chart-{chart.name}": data(chart) for section in sections for chart in section.charts}
     heading = [tag("h1", title), tag("p", _about(record), class_="about")]
     heading.append(tag("nav", tag("ul", links), aria_label="Sections"))
+    heading.append(tag("p", _HINT, class_="about hint", hidden=""))
     content = [markers(), result.section(record), *(section.drawn() for section in sections)]
     return whole_page(f"{title} – a run of opsmith", heading, content, "report.js", charts)
 

@@ -201,7 +201,7 @@ def test_epochs_have_whole_marks_when_one_zooms_too(visitor: Visitor, address: s
 
 def test_on_paper_there_is_nothing_to_drag_and_no_section_is_kept_on_one_page(visitor: Visitor, address: str):
     page = visitor.open(address, color_scheme="dark")
-    assert page.locator("#training .hint").is_visible()
+    assert page.locator(".hint").is_visible()
     page.emulate_media(media="print")
     assert not page.locator(".hint:visible, nav:visible, details:visible").count()
     assert page.evaluate("getComputedStyle(document.querySelector('section')).breakInside") == "auto"

@@ -3,7 +3,7 @@
 
 const SPAN = 1000;
 const charts = JSON.parse(document.getElementById("data").textContent);
-for (const hint of document.querySelectorAll(".hint")) hint.hidden = false;
+document.querySelector(".hint").hidden = false;
 for (const [id, chart] of Object.entries(charts)) enliven(document.getElementById(id), chart);
 
 function enliven(figure, chart) {

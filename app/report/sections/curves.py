@@ -46,7 +46,7 @@ def _over_epochs(record: Record, name: str, title: str, batch: str, test: str, u
 def _spans_magnitudes(lines: Sequence[Line]) -> bool:
     """Return whether the curves need a logarithmic axis."""
     values = [point[1] for line in lines for point in line.points if 0 < point[1] < math.inf]
-    return bool(values) and max(values) > 1000 * min(values)
+    return bool(values) and max(values) > 100 * min(values)
 
 
 def _over_time(record: Record) -> Chart:

@@ -26,8 +26,8 @@ def parts(record: Record) -> list[Element]:
     if record.comparison is not None:
         figures = table(record, record.comparison)
     else:
-        cards = [_card(record, operator, number) for number, operator in enumerate(record.operators)]
-        figures = [tag("div", cards, class_="cards")]
+        cards = [_card(record, name, number) for number, name in enumerate(record.operators) if record.finished(name)]
+        figures = [tag("div", cards, class_="cards")] if cards else []
         first, others = said, []
     more = [tag("div", others, class_="verdict more")] if others else []
     return [tag("div", first, class_="verdict"), *figures, *more]

@@ -9,9 +9,6 @@ from xml.etree.ElementTree import Element
 from app.report.charts import Chart, draw
 from app.report.markup import Child, tag
 
-_HINT = "Drag over a chart to enlarge a part; a double click shows all again. A click on a name shows its curves alone."
-"""Content that is shown by the script and not printed."""
-
 
 @dataclass(frozen=True)
 class Section:
@@ -28,7 +25,4 @@ class Section:
         charts = tag("div", [draw(chart) for chart in self.charts], class_="charts") if self.charts else None
         heading = tag("h2", self.title, id=f"{self.name}-title")
         about = tag("p", self.about, class_="about") if self.about else None
-        hint = tag("p", _HINT, class_="about hint", hidden="") if self.charts else None
-        return tag(
-            "section", heading, about, hint, charts, self.content, id=self.name, aria_labelledby=f"{self.name}-title"
-        )
+        return tag("section", heading, about, charts, self.content, id=self.name, aria_labelledby=f"{self.name}-title")
