@@ -144,7 +144,7 @@ def test_a_pylayer_keeps_its_context_at_each_iteration(engine: str):
     assert found.tolist() == [24.0, 120.0]  # of 2 (x² + x)²
 
 
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("engine", ["reference", pytest.param("compiled", marks=pytest.mark.soak)])
 def test_dropout_in_a_loop_uses_the_same_numbers_backward(engine: str):
     x = static.data("x", [64], "float64")
     x.stop_gradient = False

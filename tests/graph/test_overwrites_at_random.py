@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import app
 from app import static
@@ -153,5 +154,6 @@ def test_gradients_after_overwrites_are_right_or_refused():
         check(seed)
 
 
+@pytest.mark.soak
 def test_they_are_so_in_the_compiled_engine():
     check(1, "compiled", deepest=0)
