@@ -105,7 +105,7 @@ def why_python(op: Operator, lowered: Lowered, why_not: WhyNot) -> str:
 def _leave_callbacks_to_python(lowered: Lowered) -> None:
     """If any step must run between compiled parts, run callbacks of compiled code there too."""
     if any(step.in_python for step in lowered.steps):
-        reason = "it would be called by compiled code, were all compiled"
+        reason = "compiled code could call it only if all operators were compiled"
         lowered.steps = [
             PythonStep(step.op, lowered, reason) if isinstance(step, CallbackStep) else step for step in lowered.steps
         ]

@@ -1,9 +1,8 @@
 """Checks that custom compiled functions do not write into their inputs.
 
-Numba's types say so. It refuses to compile a function that writes into an array of a read-only type, through whatever
-view or helper. A few ways it does not hold to its types: `x.flat[0] = 0`, the third argument of `np.dot`, the kernel
-of a `guvectorize`. So LLVM has to agree, which finds out of each argument, as it optimises, whether it is only read.
-A function of which LLVM cannot say so is given copies.
+Numba refuses to compile a function that writes into an array of a read-only type, also through a view or a helper. A
+few ways of writing escape its types: `x.flat[0] = 0`, the third argument of `np.dot`, the kernel of a `guvectorize`.
+Therefore a function receives the arrays themselves only if LLVM proved that it only reads them; others receive copies.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All open sizes of fed variables are assumed to be n, and shapes are inferred symbolically. A shape that inference cannot
 tell without the number leaves the Program to the reference engine.
 
-The size of what a user's function returns, or of what a mask picks, is taken to be n too, and compared when the
+The number of rows that a user's function returns or a mask selects is assumed to be n too, and compared when the
 operator has run. No pass may rely on it: see `Shapes.open`.
 """
 
@@ -210,5 +210,5 @@ class _Inference:
         ]
         for name, different in zip(op.outputs, shapes, strict=True):
             if len(different) > 1:
-                raise UnknownSizeError(f"{name} has one shape or another, as its condition says")
+                raise UnknownSizeError(f"the shape of {name} depends on its condition")
         return [next(iter(different)) for different in shapes]

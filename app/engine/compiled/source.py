@@ -58,7 +58,7 @@ THREAD = (Parameter("shard"), Parameter("shards"), Parameter("shared", "int64", 
 ROWS = Array("rows")
 """Which rows of the data are the batch."""
 KEPT = ("forget", "keep", "kept_rows")
-"""Those that a source imports where loops keep something of their iterations."""
+"""Further functions that it imports if a loop keeps values."""
 
 
 @dataclass
@@ -67,20 +67,20 @@ class Source:
 
     text: str
     pattern: str
-    """What it has in common with the source of a Program that differs in names alone."""
+    """The text with variables replaced by numbers: equal for Programs that differ only in names."""
     trees: dict[str, Function]
     functions: dict[str, Callable[..., Any]]
     parts: list[Part]
     data: list[str]
     persistables: list[str]
     kept: list[str]
-    """What loops keep of their iterations, in memory that grows."""
+    """Values that loops keep for each iteration, in growing memory."""
     is_whole: bool
-    """Whether it has `train`, which runs many batches in one call; a Python call in between prevents that."""
+    """Whether it has `train`, which runs many batches in one call. With Python calls in between, it has only parts."""
 
 
 def generate(lowered: Lowered, plan: Plan, fetch: Sequence[str], whole: bool = True) -> Source:
-    """The source of a lowered Program, which fetches some variables; in parts alone, if not `whole`."""
+    """Generate the source of a lowered Program; unless `whole`, only its parts."""
     return _Generator(lowered, plan, fetch).source(whole)
 
 
@@ -128,7 +128,7 @@ class _Generator:
     # The function of some steps
 
     def _part(self, part: Part, known: dict[str, str], is_called_by_python: bool) -> None:
-        """The function of a part, unless there is one that differs from it only in names."""
+        """Write the function of a part, unless there is one that differs from it only in names."""
         out, lowered = self.out, self.lowered
         touched = dict.fromkeys(name for _, step in part.steps for name in step.touched)
         part.arguments = [name for name in touched if name not in lowered.constants]
@@ -149,7 +149,7 @@ class _Generator:
         part.name = known.setdefault(same, part.name)
 
     def _steps(self, steps: Sequence[tuple[int, NativeStep]], first: int) -> None:
-        """Steps in order; what they are called in errors is counted from the first one."""
+        """Write steps in order. They are numbered from `first`, so that an error can name the operator."""
         out = self.out
         out.add(Assign([LOW, HIGH], out.rows))
         groups: list[list[tuple[int, NativeStep]]] = []
@@ -174,8 +174,8 @@ class _Generator:
         step.write(self.out)
 
     def _views(self, names: Sequence[str], memory: Callable[[str], str], are_planned: bool) -> None:
-        """Variables as parts of memory. Those that were planned into the same part are one array: LLVM then sees that
-        they are, and makes instructions on vectors of a loop that reads one and writes the other."""
+        """Declare variables as views of memory. Variables with the same memory and shape become one array, so that LLVM
+        vectorises a loop that reads one and writes the other."""
         first: dict[str, str] = {}
         for name in names:
             place = str(self.out.view(name, self.out.memory(name) if are_planned else memory(name)))
@@ -184,7 +184,7 @@ class _Generator:
             self.out.assign(self.out.array(name), value)
 
     def _handed(self, name: str, flat: Callable[[str], str]) -> str:
-        """What stands for a variable where a part is called, or declared; `flat` names the memory that it lies in."""
+        """Return the name for a variable in the call or declaration of a part; `flat` names its memory."""
         return flat(name) if self.lowered.comes_flat(name) else self.out.array_name(name)
 
     def _given(self, name: str) -> Operand:
@@ -232,7 +232,7 @@ class _Generator:
         return function
 
     def _begin_batch(self, results: Sequence[str], are_parts: bool) -> None:
-        """Which rows of the data the batch has, where its variables lie, and the rows that have to lie side by side."""
+        """Write the start of a batch: its rows, its variables as views of memory, and the gathering of data."""
         lowered, out = self.lowered, self.out
         iteration, size = Local("iteration", COUNT), Local("batch", COUNT)
         first, end = Infix(iteration, "*", size, COUNT), Infix(after(iteration), "*", size, COUNT)
@@ -251,7 +251,7 @@ class _Generator:
                 out.assign(out.element(name, [i]), row)
 
     def _calls(self, parts: Sequence[Part]) -> None:
-        """The calls of all parts."""
+        """Write the calls of all parts."""
         out = self.out
         calls = []
         for part in parts:
@@ -263,7 +263,7 @@ class _Generator:
         out.add(AnyOf(calls))
 
     def _write_down(self, results: dict[str, str]) -> None:
-        """Keep what is fetched of this batch."""
+        """Store the fetched values of this batch."""
         out, lowered = self.out, self.lowered
         shares = {name: lowered.unsettled.get(lowered.root(name), WHOLE) for name in results}
         if results:
@@ -287,6 +287,6 @@ class _Generator:
 
 
 def _wrapped(names: Sequence[str]) -> str:
-    """The names of an import, in lines that are not too long."""
+    """Return the names of an import, wrapped to short lines."""
     lines = textwrap.wrap(", ".join(sorted(names)), 100)
     return lines[0] if len(lines) == 1 else "(\n    " + "\n    ".join(lines) + ",\n)"

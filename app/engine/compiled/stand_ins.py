@@ -1,9 +1,8 @@
-"""What functions of single numbers call inside the engine's loops: functions that work on vectors, not the C library's.
+"""Replaces exp, log, tanh and their like in functions of single numbers by functions that LLVM vectorises.
 
-Numba has each exp, log or tanh done by the C library, one number at a time. So a function that calls them is compiled
-from a copy for which `np.exp` and `math.exp` are those of `vector_math`, wherever its names find them: in a module, by
-themselves, or in a Numba function that it calls. Only the engine compiles the copy; the user's function, and whatever
-else Numba compiles, stay as they are.
+Numba calls the C library for them, one number at a time. The engine therefore compiles a copy of a function in which
+`np.exp` and `math.exp` are those of `vector_math`, also in Numba functions that it calls. The user's function itself is
+unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _REPLACED = frozenset({"exp", "expm1", "tanh", "log", "log1p", "erf"})
 
 
 def on_vectors(function: Any) -> Any:
-    """The copy of a function of single numbers that calls stand-ins; the function itself where it needs none."""
+    """Return a copy of a function of single numbers that calls stand-ins; the function itself if it needs none."""
     return _copy(function, set())
 
 
@@ -48,7 +47,7 @@ def _copy(function: Any, seen: set[int]) -> Any:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The names that code looks up around itself, and in what it finds."""
+    """Return the global names and attributes that code uses."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -65,7 +64,7 @@ def _cell(cell: CellType, names: set[str], seen: set[int]) -> CellType:
 
 
 def _replaced(value: Any, names: set[str], seen: set[int]) -> Any:
-    """What a name stands for in a copy that looks up these names."""
+    """Return what a global value becomes in a copy that uses these names."""
     if value is np or value is math:
         return value if names.isdisjoint(_REPLACED) else _with_stand_ins(value, names)
     if isinstance(value, (np.ufunc, BuiltinFunctionType)) and value.__name__ in _REPLACED:
@@ -91,7 +90,7 @@ def _like(module: ModuleType) -> ModuleType:
 
 @lru_cache
 def _stand_in(function: Any) -> Any:
-    """What Numba compiles as a quick function for floats, and as the given one for other numbers."""
+    """Return a function that Numba compiles as the quick one for floats, and as the given one for other numbers."""
     from app.engine.compiled import vector_math  # imported late: most networks do without
 
     names = {number: f"{function.__name__}_{number.bitwidth}" for number in (types.float32, types.float64)}
@@ -102,7 +101,7 @@ def _stand_in(function: Any) -> Any:
         return function(x)
 
     class Typing(AbstractTemplate):
-        """A function of a float gives such a float; of anything else, what the given function gives."""
+        """The type of the result: the same float for floats, otherwise that of the given function."""
 
         key = stand_in
 

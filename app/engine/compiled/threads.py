@@ -20,15 +20,15 @@ from app.engine.compiled.steps import Lowered, Step
 from app.errors import AppError, OperatorError
 
 FOR_EACH = 750_000
-"""So many operations are worth a thread, which does some tens of them in a nanosecond: with two, from 9 rows on of the
-network of seed.yaml, where one and two threads were measured to take as long with 8."""
+"""The number of operations that is worth another thread: in the network of seed.yaml, 9 rows of a batch. With 8 rows,
+one and two threads took equally long."""
 
 
 def threads_worth(steps: Sequence[Step], n: int, most: int) -> int:
-    """The number of threads, up to `most`, that steps are worth in batches of n rows.
+    """Return the number of threads, up to `most`, that steps are worth in batches of n rows.
 
-    In a small batch, meeting the others takes longer than doing their share. What a function that is called costs is
-    not known: all threads are worth it.
+    In a small batch, waiting for the others takes longer than doing their share. A user's function has an unknown cost,
+    and gets all threads.
     """
     if most == 1 or any(not (step.has_known_cost or step.is_alone) for step in steps):
         return most

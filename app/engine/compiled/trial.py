@@ -20,7 +20,7 @@ from app.ops.lowering import Elementwise, Fused, Returning
 
 
 def why_not(op: Operator, lowered: Lowered) -> str:
-    """'' if the custom functions of an operator compile; else the reason in a line."""
+    """Return '' if the custom functions of an operator compile, or the reason in a line."""
     lowering = op.definition.lowering
     if isinstance(lowering, Fused):
         return "; ".join(filter(None, (why_not(member, lowered) for member in lowering.body)))
@@ -36,7 +36,7 @@ def why_not(op: Operator, lowered: Lowered) -> str:
 
 
 def only_reads_arrays(op: Operator, lowered: Lowered) -> bool:
-    """Whether the function of an operator that compiles is sure to leave its arrays as they are."""
+    """Return whether the function of an operator provably does not change its arrays."""
     return _on_arrays(op, lowered).only_reads
 
 
@@ -88,7 +88,7 @@ def _compile(function: Any, signature: tuple[Any, ...]) -> _Trial:
 
 
 def _wrong_results(op: Operator, lowered: Lowered, returned: Sequence[list[Any]]) -> str:
-    """Why what a compiled function returns cannot be used as the outputs as they are."""
+    """Return why the results of a compiled function cannot be the outputs, or ''."""
     if len(returned) != len(op.outputs):
         return f"its function returns {len(returned)} values for {len(op.outputs)} outputs"
     for (dtype, axes), name in zip(returned, op.outputs, strict=True):

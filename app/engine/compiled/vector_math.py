@@ -1,8 +1,8 @@
-"""Functions of one number, written such that LLVM makes instructions on vectors from the loops that call them.
+"""Functions of one number that LLVM vectorises in the loops that call them.
 
-Those of the C library take one number at a time. These are arithmetic alone, with choices between values in place of
-branches, and exact to two units in the last place; where single precision has no function of its own, it goes through
-double. The constants are those of Cephes and fdlibm, and of `erf_32` a fit of erf(x) / x to 2e-9.
+Those of the C library take one number at a time. These use arithmetic and selection only, no branches, and are accurate
+to two units in the last place. Single precision uses the function of double precision if it has none of its own. The
+constants are those of Cephes and fdlibm, and of `erf_32` a fit of erf(x) / x to 2e-9.
 """
 
 from __future__ import annotations

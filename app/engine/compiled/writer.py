@@ -41,7 +41,7 @@ from app.ops.size import named_size, quotient, smaller
 
 SHARD, SHARDS, SHARED = Local("shard", COUNT), Local("shards", COUNT), Array("shared")
 LOW, HIGH = Local("lo", COUNT), Local("hi", COUNT)
-"""The rows of the batch that are a thread's."""
+"""A thread's rows of the batch."""
 
 
 Ranges = dict[int, tuple[Value | None, Value]]
@@ -54,7 +54,7 @@ def index(axis: int) -> Local:
 
 
 def cut(count: Value, shard: Value, function: str = "cut") -> Call:
-    """Where the share of a thread begins among so many rows."""
+    """The first row of a thread's share of some rows."""
     return Call(function, (count, shard, SHARDS), COUNT)
 
 
@@ -128,7 +128,7 @@ class Writer:
         self.add(Do(Call(function, arguments)))
 
     def give_up_if(self, condition: Value, reported: bool = False) -> None:
-        """Leave the function if a condition holds; `reported` says that the step at hand has met a problem."""
+        """Leave the function if a condition holds; `reported`: because the current step rejected its inputs."""
         with self.when(condition):
             if reported:
                 self.do("report", SHARED, SHARD)
@@ -153,7 +153,7 @@ class Writer:
         return Local(self.names.of(("local", name), f"{self.name(name)}_one"), self.lowered.dtype(name))
 
     def raw(self, data: str) -> str:
-        """The name of a data array of which only some rows are the batch."""
+        """The name of a whole data array; the batch is some of its rows."""
         if self.lowered.shapes[data][:1] != (N,):
             return self.name(data)
         return self.names.of(("data", data), data if data not in self.lowered.gathered else f"all_{data}")
@@ -166,16 +166,16 @@ class Writer:
         return name
 
     def array_name(self, name: str) -> str:
-        """The array that stands for a variable in a loop: data whose rows are scattered comes whole."""
+        """The array that a loop reads for a variable: the whole data array if its rows are scattered."""
         return self.raw(name) if self.is_scattered(name) else self.name(name)
 
     def is_scattered(self, name: str) -> bool:
-        """Whether the rows of the batch have to be looked up one by one in a data array."""
+        """Whether the rows of the batch are looked up one by one in a data array."""
         lowered = self.lowered
         return lowered.is_data(name) and name not in lowered.gathered and lowered.shapes[name][:1] == (N,)
 
     def flat(self, name: str) -> str:
-        """The name of a variable's elements in a row."""
+        """The name of a variable as one-dimensional memory."""
         return self.names.of(("flat", name), f"{self.name(name)}_flat")
 
     def memory(self, name: str) -> str:
@@ -187,7 +187,7 @@ class Writer:
         return self.names.of(("buffer", number), f"buffer_{number}")
 
     def view(self, name: str, memory: str) -> View:
-        """A variable as the beginning of some memory."""
+        """A variable as a view of the beginning of some memory."""
         return View(memory, self.lowered.shapes[name])
 
     # Values
@@ -204,7 +204,7 @@ class Writer:
         return Element(self.name(name), tuple(place), self.lowered.dtype(name))
 
     def settings(self, op: Operator) -> list[Value]:
-        """The settings of an operator, as its functions take them."""
+        """The settings of an operator, as arguments of its functions."""
         return [Number(value, ANY) for value in op.attributes.values()]
 
     # Shares
@@ -260,7 +260,7 @@ class Writer:
         return Array(self.name(variable), rows)
 
     def is_me(self, share: Share) -> Value:
-        """Whether the thread is the one that works alone."""
+        """Whether the thread is the one that does a step alone."""
         last = Infix(SHARDS, "-", Number(1, COUNT), COUNT)
         return Infix(SHARD, "==", last if share == LAST else Number(0, COUNT), "bool")
 

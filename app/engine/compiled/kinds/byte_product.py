@@ -14,7 +14,7 @@ from app.ops.lowering import ByteProduct
 
 ROWS = Array("rows")
 SHARE_OF_BYTES = 4
-"""The estimate: one byte in so many is not 0."""
+"""Estimate: one byte in this many is nonzero."""
 
 
 class _OfBytes(NativeStep):
@@ -34,7 +34,7 @@ class _OfBytes(NativeStep):
         return rows * columns * self._added(n) // SHARE_OF_BYTES
 
     def _added(self, n: int) -> int:
-        """How many products each number of the result is the sum of."""
+        """Return how many products are added for each number of the result."""
         raise NotImplementedError
 
 

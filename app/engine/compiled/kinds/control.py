@@ -1,7 +1,7 @@
-"""Control flow: steps with steps inside, whose variables get names of the whole Program, as everything else has.
+"""Control flow: steps that contain steps. Variables inside get names that are unique in the whole Program.
 
-What a body takes is the variable itself. What it gives is written straight to its place where nothing reads the old
-value any more, and copied there at the end otherwise.
+A body reads its inputs directly. It writes an output directly into its variable if nothing reads the old value
+afterwards; otherwise the output is copied at the end.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from app.ops.lowering import Alias, Choice, Constant, Elementwise, Fused, Loop
 
 
 class ControlStep(NativeStep):
-    """Runs one of two parts, or one part again and again; the one thread that does it runs all that is inside."""
+    """Runs one of two bodies, or one body repeatedly. A single thread runs everything inside."""
 
     def __init__(self, op: Operator, lowered: Lowered, bodies: Mapping[str, list[Step]], condition: str):
         super().__init__(op, lowered, "")
         if any(size != 1 for size in lowered.shapes[condition]):
-            raise NotNativeError("only a run tells whether its condition is one truth value")
+            raise NotNativeError("its condition may have more than one element")
         self._bodies, self._condition = bodies, condition
         inside = sum(not step.bodies and not isinstance(step, ConstantStep) for step in self.everything)
         self.verdict = f"compiled: a native {self.word}, {inside} step{'s' * (inside != 1)} inside"
 
     word = ""
-    """What it is in Python."""
+    """The statement of Python that it is like."""
 
     @property
     def bodies(self) -> Mapping[str, list[Step]]:
@@ -87,7 +87,7 @@ class WhileStep(ControlStep):
 
 
 class KeepStep(NativeStep):
-    """Adds a row to what a loop keeps of its iterations, for the gradient."""
+    """Stores a value of each iteration of a loop, for the gradient."""
 
     def __init__(self, name: str, history: str, lowered: Lowered):
         super().__init__(Operator(assign, [name], [history], {}), lowered, "compiled: kept for the gradient")
@@ -149,7 +149,7 @@ def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
     inputs, states = list(map(str, op.inputs)), op.outputs[:results]
     pairs = list(zip(inputs, states, strict=False))
     for place in range(results, len(inputs)):
-        if inputs[place] in states:  # it is changed by the loop, which reads what it was before
+        if inputs[place] in states:  # the loop changes it, and reads the value from before
             inputs[place] = _temporary(inputs[place], lowered)
             pairs.append((str(op.inputs[place]), inputs[place]))
     taken = [*states, *inputs[results:]]
@@ -167,7 +167,7 @@ def _loop(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
 
 
 def _is_last_use(body: Body, results: int, place: int, inner: str) -> bool:
-    """Whether a loop's new value may be written over the old one, as nothing reads that later, or elsewhere."""
+    """Return whether a loop's new value may overwrite the old one: nothing reads the old one afterwards."""
     old, operators = body.inputs[place], body.block.ops
     if old in body.outputs[:results]:
         return False
@@ -186,18 +186,18 @@ def _is_last_use(body: Body, results: int, place: int, inner: str) -> bool:
 
 
 class _Opened:
-    """A body whose variables are getting names of the whole Program."""
+    """A body whose variables are renamed to be unique in the whole Program."""
 
     def __init__(self, op: Operator, name: str, taken: Mapping[str, str], lowered: Lowered, lower_one: LowerOne):
         self.op = op
         self.body: Body = op.bodies[name]
         self.names = dict(taken)
-        """The name in the whole for each name in the body."""
+        """The unique name for each name in the body."""
         self.lowered, self.lower_one = lowered, lower_one
         self._shapes = shapes_inside(op, lowered.shapes, name)
 
     def direct(self, targets: Mapping[int, str], fits: Callable[[int, str], bool]) -> dict[str, str]:
-        """The variables of the body that can be written where what they are handed out as lies: name and target."""
+        """Return the variables of the body that can be written directly into a target, with that target."""
         made = {
             name: op
             for op in self.body.block.ops
@@ -212,7 +212,7 @@ class _Opened:
         return found
 
     def steps(self, direct: Mapping[str, str], kept: Mapping[str, str] | None = None) -> list[Step]:
-        """The steps of the body; a row of each variable that is `kept` is put away as soon as it is known."""
+        """Return the steps of the body. A row of each `kept` variable is stored as soon as it is computed."""
         self.names.update(direct)
         kept = kept or {}
         steps: list[Step] = [
@@ -259,7 +259,7 @@ class _Opened:
 
 
 def _copies(pairs: Iterable[tuple[str, str]], lowered: Lowered, lower_one: LowerOne) -> list[Step]:
-    """Steps that copy all at once: what is both read and written is put aside first."""
+    """Return steps that copy as if at once: a variable that is both read and written is first copied elsewhere."""
     pairs = [(source, target) for source, target in pairs if source != target]
     targets = {target for _, target in pairs}
     aside = {s: _temporary(s, lowered) for s, _ in pairs if lowered.root(s) in targets}

@@ -1,4 +1,4 @@
-"""Steps that are one loop: elementwise operators, chains of them, and what a reduction gave spread out again."""
+"""Steps that are one loop: elementwise operators, fused ones, and reduced values broadcast back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.ops.size import AnySize, Shape
 
 
 class LoopStep(NativeStep):
-    """Computes each element of the outputs from the inputs' elements at the same place, in one loop."""
+    """Computes each element of the outputs from the corresponding elements of the inputs, in one loop."""
 
     def __init__(self, op: Operator, lowered: Lowered, share: Share):
         others = len(op.definition.lowering.body) - 1 if isinstance(op.definition.lowering, Fused) else 0
@@ -69,7 +69,7 @@ class LoopStep(NativeStep):
 
 
 def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], out: Writer, is_by_lanes: bool) -> Value:
-    """What one operator gives for one element. `local` holds the variables that stay inside the loop."""
+    """Return an operator's value for one element. `local` holds the variables that stay inside the loop."""
     lowering = op.definition.lowering
     if isinstance(lowering, Constant):
         return Number(lowering.value(op.attributes), out.lowered.dtype(op.outputs[0]))
@@ -85,7 +85,7 @@ def _element_of(op: Operator, shape: Shape, local: dict[str, Local | Element], o
 
 
 def _spread(op: Operator, lowering: Spread, shape: Shape, out: Writer) -> Value:
-    """The element of a reduced value that stands for an element of the whole."""
+    """Return the element of a reduced value that belongs to an element of the whole."""
     reduced = str(op.inputs[0])
     axes = lowering.axes(op.attributes, [shape])
     value = out.number(reduced)
@@ -100,7 +100,7 @@ def _spread(op: Operator, lowering: Spread, shape: Shape, out: Writer) -> Value:
 
 
 def stretched(name: str, shape: Shape, out: Writer, is_by_lanes: bool = False) -> Value:
-    """A variable's element at the place of an output's element: its axes are the output's last ones."""
+    """Return a variable's element that is broadcast to an element of the output."""
     if name in out.lowered.constants:
         return out.number(name)
     own = out.lowered.shapes[name]
@@ -115,7 +115,7 @@ def stretched(name: str, shape: Shape, out: Writer, is_by_lanes: bool = False) -
         elif size == wide:
             place.append(index(offset + axis))
         else:
-            raise UnknownSizeError(f"{name} may or may not have to be stretched: {size} against {wide}")
+            raise UnknownSizeError(f"{name} may or may not have to be broadcast: its size {size} may be {wide}")
     if not out.is_scattered(name):
         return out.element(name, place)
     if place[0] != index(0):
@@ -124,7 +124,7 @@ def stretched(name: str, shape: Shape, out: Writer, is_by_lanes: bool = False) -
 
 
 def product_of(sizes: Sequence[AnySize]) -> AnySize:
-    """The number of elements along some axes."""
+    """Return the number of elements along some axes."""
     total: AnySize = 1
     for size in sizes:
         total = total * size

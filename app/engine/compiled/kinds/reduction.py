@@ -1,4 +1,4 @@
-"""Steps that fold values along axes: sums, means, extremes."""
+"""Steps that reduce values along axes: sums, means, extremes."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class ReductionStep(NativeStep):
 
     @property
     def _axes(self) -> set[int]:
-        """The axes of the input that are folded."""
+        """The axes of the input that are reduced."""
         return set(self._form.axes(self.op.attributes, [self.lowered.shapes[str(n)] for n in self.op.inputs]))
 
     def _reads_own_rows(self, name: str) -> bool:
         return 0 not in self._axes
 
     def write(self, out: Writer) -> None:
-        """Fold the last axes, if they all go, in variables of their own; others are folded row by row.
+        """Reduce trailing axes in a scalar variable, and other axes row by row.
 
-        The sums of the former are exact to the last place or so of their type (see `_Folding`). The latter are folded
-        in the type of the result one after the other, as NumPy does where it adds row to row.
+        Sums over trailing axes are accurate to about the last place of their type (see `_Folding`). Others are added in
+        the result's type, row after row, as in NumPy.
         """
         x, result = str(self.op.inputs[0]), self.op.outputs[0]
         shape, dtype = self.lowered.shapes[x], self.lowered.dtype(result)
@@ -69,13 +69,13 @@ class ReductionStep(NativeStep):
 
 
 def _outer_axes(shape: Shape, kept: Shape, axes: set[int]) -> list[int | None]:
-    """For each axis of the result, the axis of the input that it is; None where that is folded."""
+    """Return, for each axis of the result, the corresponding axis of the input; None if that is reduced."""
     if len(kept) == len(shape) - len(axes):
         places = [a for a in range(len(shape)) if a not in axes]
     else:
         places = list(range(len(shape) - len(kept), len(shape)))
     if any(a not in axes and kept[p] != shape[a] for p, a in enumerate(places)):
-        raise UnknownSizeError("a sum to a shape may or may not have to be stretched")
+        raise UnknownSizeError("a sum to a shape may or may not have to reduce an axis")
     return [None if a in axes or shape[a] == 1 else a for a in places]
 
 

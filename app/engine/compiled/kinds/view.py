@@ -1,4 +1,4 @@
-"""Steps that compute nothing: values under another shape, numbers that stand in the source, and copies."""
+"""Steps that compute nothing: views, constants and copies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AliasStep(Step):
 
 
 class ConstantStep(Step):
-    """The output is one number everywhere, which stands in the source of those that read it."""
+    """The output is a constant, written into the source of the steps that read it."""
 
     is_free = True
 
@@ -28,7 +28,7 @@ class ConstantStep(Step):
         super().__init__(op, lowered, "inlined: a number")
 
     def as_array(self, shared: bool) -> Step:
-        """The step that fills an array with the number, where something other than a loop reads it."""
+        """Return a step that fills an array with the constant, for steps that are not loops."""
         self.lowered.constants.pop(self.op.outputs[0], None)
         step = LoopStep(self.op, self.lowered, self.lowered.share_of_rows(self.op) if shared else self.share)
         step.verdict = self.verdict
@@ -36,7 +36,7 @@ class ConstantStep(Step):
 
 
 class CopyStep(NativeStep):
-    """The output is a copy of data, or of what persists, under another shape."""
+    """The output is a reshaped copy of data or of a persistable variable."""
 
     def __init__(self, op: Operator, lowered: Lowered):
         super().__init__(op, lowered, "compiled: a copy")
@@ -51,7 +51,7 @@ class CopyStep(NativeStep):
 
 
 def lower_alias(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    """The step of an operator that gives its input another shape."""
+    """Return the step of an operator that reshapes its input."""
     source = str(op.inputs[0])
     if lowered.is_data(lowered.root(source)) or lowered.persists(lowered.root(source)) or source in lowered.constants:
         return CopyStep(op, lowered)
@@ -60,7 +60,7 @@ def lower_alias(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
 
 
 def lower_constant(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
-    """The step of an operator that gives one number everywhere."""
+    """Return the step of a constant."""
     if lowered.persists(op.outputs[0]):
         return LoopStep(op, lowered, lowered.share_of_rows(op))
     lowered.constants[op.outputs[0]] = op.definition.lowering.value(op.attributes)
