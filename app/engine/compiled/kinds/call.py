@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.engine.compiled.kinds.native import LowerOne, NativeStep, NotNativeError
-from app.engine.compiled.language import Array, Assign, Call, Infix, Not, Operand, OtherShape, Value
+from app.engine.compiled.language import COUNT, Array, Assign, Call, Infix, Local, Not, Operand, OtherShape, Value
 from app.engine.compiled.steps import OUTSIDE, ROWS, WHOLE, Lowered, Share, Step, Use, values_taken
 from app.engine.compiled.trial import only_reads_arrays
 from app.engine.compiled.writer import HIGH, LOW, SHARED, Writer
@@ -92,7 +92,7 @@ class CallbackStep(NativeStep):
         return [*super().uses, Use(OUTSIDE, True, WHOLE)]
 
     def write(self, out: Writer) -> None:
-        out.give_up_if(Call("call_python", (SHARED, Array("n"))))
+        out.give_up_if(Call("call_python", (SHARED, Local("n", COUNT))))
 
 
 def lower_filling(op: Operator, lowered: Lowered, lower_one: LowerOne) -> Step:
