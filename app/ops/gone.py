@@ -56,10 +56,24 @@ INSTEAD = {
     "Rprop": f"RMSProp is the nearest to it; {_OPTIMIZERS}",
     **dict.fromkeys(("ASGD", "AveragedSGD"), f"use SGD and average the parameters in your own loop; {_OPTIMIZERS}"),
     **dict.fromkeys(
-        ("OneCycleLR", "CyclicLR", "CosineAnnealingWarmRestarts", "SequentialLR", "ChainedScheduler"),
+        (
+            "ChainedScheduler",
+            "ConstantLR",
+            "CosineAnnealingWarmRestarts",
+            "CyclicLR",
+            "MultiplicativeLR",
+            "OneCycleLR",
+            "PolynomialLR",
+            "SequentialLR",
+        ),
         "LambdaDecay, which PyTorch calls LambdaLR, takes a function that computes the factor of each epoch",
     ),
     "heaviside": "app.where(x == 0, y, app.cast(x > 0, x.dtype)) is the same",
+    **dict.fromkeys(
+        ("jacrev", "vjp"), "torch.autograd.functional.jacobian and torch.autograd.grad compute such derivatives"
+    ),
+    "CompositeMetric": "keep the metrics in a list of your own",
+    "VarDesc": 'write the name of the element type, such as "float32"',
     # elementwise
     **dict.fromkeys(("bitwise_invert", "bitwise_left_shift", "bitwise_right_shift"), "write ~x, x * 2**y or x // 2**y"),
     "stanh": "1.7159 * app.tanh(0.67 * x) is the same",

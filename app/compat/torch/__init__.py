@@ -32,7 +32,7 @@ torch.autograd app.tensor.anomaly detect_anomaly set_detect_anomaly
 torch.autograd app.compat.torch.autograd:GRADCHECK *
 torch.autograd.function app.autograd Function once_differentiable
 torch.autograd.function app.custom.pylayer.operator FunctionCtx=PyLayerContext
-torch.autograd.functional app.compat.torch.autograd.functional *
+torch.autograd.functional app.compat.torch.autograd.functional hessian jacobian
 torch.autograd.gradcheck app.compat.torch.autograd:GRADCHECK *
 torch.autograd.gradcheck app.errors GradcheckError
 torch.autograd.variable app.compat.torch.autograd Variable
@@ -42,7 +42,7 @@ torch.backends.mps app.compat.torch._device is_available is_built=is_available
 torch.cuda app.compat.torch._device device_count is_available manual_seed manual_seed_all=manual_seed
 torch.distributed app.compat.torch.distributed *
 torch.distributed app.distributed all_gather all_gather_object barrier get_rank get_world_size is_initialized
-torch.func app.compat.torch.autograd.functional grad jacrev hessian=hessian_of
+torch.func app.compat.torch.autograd.functional grad
 torch app.compat.torch.library ops
 torch.library app.compat.torch.library CustomOpDef custom_op opcheck
 torch.linalg app.compat.torch._matrices:LINALG *

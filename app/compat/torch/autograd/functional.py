@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import app
+from app.errors import OperatorError
 from app.tensor import grad as gradients
 
 
@@ -34,38 +35,23 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) 
 
 
 def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
-    """The second derivatives of a function with one number as its value."""
-    if isinstance(inputs, tuple) and len(inputs) > 1:
-        return tuple(
-            tuple(
-                jacobian(lambda y, i=i, j=j: _gradient(func, (*inputs[:j], y, *inputs[j + 1 :]), i), inputs[j])
-                for j in range(len(inputs))
-            )
-            for i in range(len(inputs))
-        )
-    return jacobian(lambda x: _gradient(func, (x,), 0), inputs, create_graph)
+    """The second derivatives, with respect to one Tensor, of a function with one number as its value."""
+    if isinstance(inputs, tuple):
+        raise OperatorError("hessian takes one Tensor, found a tuple; use torch.autograd.grad(..., create_graph=True)")
 
+    def gradient(x: Any) -> Any:
+        return gradients(func(x), [x], create_graph=True)[0]
 
-def _gradient(func: Callable[..., Any], inputs: tuple[Any, ...], index: int) -> Any:
-    points = _points(inputs)
-    return gradients(func(*points), [points[index]], create_graph=True)[0]
-
-
-def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False) -> Any:
-    """The outputs, and the gradients of their product with `v`."""
-    points = _points(inputs)
-    outputs = func(*points)
-    found = gradients(outputs, list(points), v, create_graph=create_graph, allow_unused=True)
-    return outputs, tuple(found) if isinstance(inputs, tuple) else found[0]
+    return jacobian(gradient, inputs, create_graph)
 
 
 # torch.func: functions of functions
 
 
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that computes the gradient of `func`, whose value is one number, by the argument `argnums`.
+    """The function that computes the gradient of `func`, which returns one number, with respect to argument `argnums`.
 
-    With `has_aux`, `func` returns something more, which is returned beside the gradient.
+    With `has_aux`, `func` returns a second value, which is returned beside the gradient.
     """
     wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
@@ -88,13 +74,3 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
         return answer, more.detach() if hasattr(more, "detach") and not graph else more
 
     return gradient
-
-
-def jacrev(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
-    """The function that computes the derivatives of every output of `func` by every element of an argument."""
-    return lambda *args: jacobian(lambda x: func(*args[:argnums], x, *args[argnums + 1 :]), args[argnums])
-
-
-def hessian_of(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
-    """The function that computes the second derivatives of `func` by an argument."""
-    return lambda *args: hessian(lambda x: func(*args[:argnums], x, *args[argnums + 1 :]), args[argnums])

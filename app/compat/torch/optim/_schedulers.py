@@ -98,13 +98,6 @@ class LambdaLR(_Schedule):
         super().__init__(optimizer, lambda rate: lr.LambdaDecay(rate, next(each)), last_epoch)
 
 
-class MultiplicativeLR(_Schedule):
-    """The rate times `lr_lambda(epoch)` of every epoch so far."""
-
-    def __init__(self, optimizer: Any, lr_lambda: Callable[[int], float], last_epoch: int = -1):
-        super().__init__(optimizer, lambda rate: lr.MultiplicativeDecay(rate, lr_lambda), last_epoch)
-
-
 class StepLR(_Schedule):
     """The rate times `gamma` every `step_size` epochs."""
 
@@ -117,16 +110,6 @@ class MultiStepLR(_Schedule):
 
     def __init__(self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1):
         super().__init__(optimizer, lambda rate: lr.MultiStepDecay(rate, milestones, gamma), last_epoch)
-
-
-class ConstantLR(_Schedule):
-    """`factor` times the rate for `total_iters` epochs, then the rate itself."""
-
-    def __init__(self, optimizer: Any, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1):
-        def share(epoch: int) -> float:
-            return factor if epoch < total_iters else 1.0
-
-        super().__init__(optimizer, lambda rate: lr.LambdaDecay(rate, share), last_epoch)
 
 
 class LinearLR(_Schedule):
@@ -148,13 +131,6 @@ class ExponentialLR(_Schedule):
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1):
         super().__init__(optimizer, lambda rate: lr.ExponentialDecay(rate, gamma), last_epoch)
-
-
-class PolynomialLR(_Schedule):
-    """From the rate to zero over `total_iters` epochs along a polynomial; a line for `power` 1."""
-
-    def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
-        super().__init__(optimizer, lambda rate: lr.PolynomialDecay(rate, total_iters, 0.0, power), last_epoch)
 
 
 class CosineAnnealingLR(_Schedule):
