@@ -226,8 +226,8 @@ def test_the_version_is_one_that_has_the_names():
     ("call", "told"),
     [
         (lambda x: nn.BatchNorm2d(3)(x[0]), "BatchNorm2d: expected images of four axes, found shape [1, 4, 4]"),
-        (lambda x: nn.MaxPool2d(2, return_indices=True)(x), "max_pool2d: the places of the greatest numbers are not"),
-        (lambda x: nn.AdaptiveMaxPool2d(2, True)(x), "adaptive_max_pool2d: the places of the greatest numbers are not"),
+        (lambda x: nn.MaxPool2d(2, return_indices=True)(x), "max_pool2d: indices are not returned"),
+        (lambda x: nn.AdaptiveMaxPool2d(2, True)(x), "adaptive_max_pool2d: indices are not returned"),
         (lambda x: nn.MaxPool2d(2, dilation=2)(x), "max_pool2d: dilation must be 1 in this façade, found 2"),
         (lambda x: nn.Conv2d(1, 2, 3, padding_mode="reflect"), "padding_mode must be 'zeros', found 'reflect'"),
         (lambda x: nn.Conv2d(3, 2, 3, groups=2), "found 2 groups of 3 and 2 channels"),

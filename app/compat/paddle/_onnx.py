@@ -1,4 +1,4 @@
-"""`paddle.onnx.export`, by the framework's own."""
+"""`paddle.onnx.export`, with the framework's exporter."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """Trace a function, or a module's forward, and run it natively. A module is changed itself, and returned.
+    """Trace a function, or a module's forward, and run it natively. A module is changed and returned.
 
     `fullgraph`, `dynamic` and `mode` have no effect: there are no graph breaks (what cannot be traced is an error), the
     size of the batch is left open where the function allows it, and there is one way to compile.

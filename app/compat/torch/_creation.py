@@ -47,7 +47,7 @@ def creator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_kind(name: str) -> Callable[..., Any]:
-    """`torch.FloatTensor(...)` and its like: data are converted to that type, and sizes give an empty Tensor."""
+    """`torch.FloatTensor(...)` and similar: data are converted to that type, and sizes give an empty Tensor."""
 
     def create(*data: Any) -> Any:
         if not data or isinstance(data[0], int):

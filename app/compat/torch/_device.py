@@ -39,12 +39,12 @@ CPU = device("cpu")
 
 
 def check_device(given: Any) -> None:
-    """Refuse a device that is not there."""
+    """Raise an error for a device other than the CPU."""
     if given is not None:
         set_device(given)
 
 
-# What programs ask of accelerators
+# Accelerators
 
 
 def is_available() -> bool:
@@ -62,4 +62,4 @@ def current_accelerator(check_available: bool = False) -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Has no effect: there is no accelerator whose random numbers could start anew."""
+    """Has no effect: there is no accelerator."""

@@ -1,4 +1,4 @@
-"""`torch.float32` and its like: names of element types that print, compare and are passed as PyTorch's."""
+"""Element types such as `torch.float32`: the framework's names for them, which print as in PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.ops import dtype as types
 
 
 class dtype(str):
-    """An element type. It is the framework's own name for it, and prints as PyTorch does."""
+    """An element type: a string, the framework's name for it, which prints as in PyTorch."""
 
     def __repr__(self) -> str:
         return f"torch.{str.__str__(self)}"
@@ -60,12 +60,12 @@ def named(spelling: Any) -> dtype:
 
 
 def get_default_dtype() -> dtype:
-    """The floating type of what is made without one."""
+    """The default floating type of new Tensors."""
     return named(types.get_default_dtype())
 
 
 def set_default_dtype(d: Any) -> None:
-    """Choose the floating type of what is made without one."""
+    """Set the default floating type of new Tensors."""
     types.set_default_dtype(d)
 
 

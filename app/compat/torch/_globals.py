@@ -1,4 +1,4 @@
-"""Functions of the module `torch` that ask about Tensors, and `inference_mode`."""
+"""Functions of `torch` that answer questions about Tensors, and `inference_mode`."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ NAMES = {
     "square": "Pow",
     "subtract": "Sub",
 }
-"""PyTorch's names for operators that the framework calls otherwise."""
+"""PyTorch's names of operators, where the framework's differ."""
 
 _composed: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-"""The names of functions that are one operator in PyTorch and several here, by the last of these."""
+"""Names of functions that are one operator in PyTorch and several here, by the last of these."""
 
 
 def called(name: str, result: Any) -> Any:
-    """Name the operator that made a result after a function, which is one operator in PyTorch."""
+    """Set the name of the operator that made a result, for a function that is one operator in PyTorch."""
     node = getattr(result, "_node", None)  # a value of a function that is traced has none
     if node is not None:
         _composed[node] = name
@@ -53,7 +53,7 @@ def named_by(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 class Node:
-    """An operator of the recorded graph. It is made on demand, and equal to others of the same operator."""
+    """An operator of the recorded graph. It is made on demand; nodes of the same operator are equal."""
 
     def __init__(self, node: Any):
         self._node = node
@@ -63,11 +63,11 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """Where the gradients of the operator's inputs go, and to which output there."""
+        """The nodes that made the operator's inputs, each with the number of its output."""
         return tuple((node_of(source), source[1] if isinstance(source, tuple) else 0) for source in self._node.sources)
 
     def __getattr__(self, name: str) -> Any:
-        """What forward of a custom Function left in its ctx."""
+        """An attribute that forward of a custom Function set in its ctx."""
         context = None if name.startswith("_") else getattr(self._node, "attributes", {}).get("context")
         if not hasattr(context, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -99,7 +99,7 @@ class AccumulateGrad(Node):
 
 
 def node_of(source: Any) -> Node | None:
-    """The node of where a gradient goes: an operator, a leaf, or nowhere."""
+    """The node of an operator or of a leaf; None for other values."""
     if source is None:
         return None
     if isinstance(source, FrameworkTensor):
@@ -108,7 +108,7 @@ def node_of(source: Any) -> Node | None:
 
 
 def name_of(node: Any) -> str:
-    """The name of the operator's backward: of a custom Function without the 0 that built-in ones have."""
+    """The name of an operator's backward. It ends in a number unless it is that of a custom Function."""
     definition = node.definition
     if definition.custom:
         return f"{definition.name}Backward"
@@ -126,11 +126,11 @@ _NUMBERS: dict[str, Callable[[Any], int]] = {
     "min": lambda attributes: 1,
     "sum": lambda attributes: int(attributes["axis"] is not None),
 }
-"""The number after `Backward`, where it tells the forms of a function apart."""
+"""The number after `Backward`, for functions with several forms."""
 
 
 def _by_form(node: Any) -> str | None:
-    """The name of an operator that PyTorch splits into several, by what it was called with."""
+    """The name of an operator that has several names in PyTorch, depending on its arguments."""
     if node.definition.name == "add":
         first = node.sources[0]
         if not isinstance(first, tuple) or first[0].definition.name != "matmul":

@@ -26,7 +26,7 @@ def _of_linalg(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_of_linalg
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
-    """The size of vectors along axes, or of all elements."""
+    """The norm of vectors along axes, or of all elements."""
     return linalg.vector_norm(x, ord, tuple(dim) if isinstance(dim, list) else dim, keepdim)
 
 

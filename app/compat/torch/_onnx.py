@@ -1,4 +1,4 @@
-"""`torch.onnx.export`, by the framework's own."""
+"""`torch.onnx.export`, with the framework's exporter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WITHOUT_USE = {
     "export_params", "verbose", "training", "keep_initializers_as_inputs", "do_constant_folding", "dynamo",
     "operator_export_type",
 }  # fmt: skip
-"""Settings of PyTorch's that change nothing here."""
+"""Settings of PyTorch's that have no effect."""
 
 
 def export(
@@ -29,7 +29,7 @@ def export(
     """Write a module as it is in use as an ONNX file, for arguments like `args`.
 
     Axes that `dynamic_axes` lists take any size. The operators are those of opset `app.onnx.OPSET`, whichever is asked
-    for. `export_params`, `verbose`, `do_constant_folding` and their like are accepted and change nothing.
+    for. `export_params`, `verbose`, `do_constant_folding` and similar settings have no effect.
     """
     unknown = sorted(settings.keys() - _WITHOUT_USE)
     if unknown:

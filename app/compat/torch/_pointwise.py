@@ -1,4 +1,4 @@
-"""Functions that work element by element; each is also a method, and one that ends in `_` changes the Tensor."""
+"""Elementwise functions. Each is also a method; a method that ends in `_` changes the Tensor in place."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Choose how Tensors print; what is not named stays."""
+    """Set how Tensors print; options that are not given keep their values."""
     options = _state["options"] if profile is None else PROFILES[profile]
     given: dict[str, Any] = {
         "precision": precision,
@@ -51,7 +51,7 @@ def set_printoptions(
 
 
 def tensor_text(array: np.ndarray, prefix: str = "tensor(", about: tuple[str, ...] = ()) -> str:
-    """The text of a Tensor: its numbers, then what there is to say about it."""
+    """The text of a Tensor: its numbers, then notes such as its type."""
     options = _state["options"]
     notes = list(about)
     if array.dtype.name not in (get_default_dtype(), "int64", "bool") or (not array.size and _plain(array)):
@@ -151,6 +151,6 @@ def _edges(array: np.ndarray, items: int) -> np.ndarray:
 
 
 def returned_text(returned: Any) -> str:
-    """Several results of a function as PyTorch prints them: by its name, which is their class's, and their own."""
+    """The text of several results of a function: its name, then each result with its own name."""
     parts = ",\n".join(f"{name}={value!r}" for name, value in zip(returned._fields, returned, strict=True))
     return f"torch.return_types.{type(returned).__name__}(\n{parts})"

@@ -1,4 +1,4 @@
-"""Generators of random numbers: a default one, and those that a call names."""
+"""Generators of random numbers: the default one, and those that are passed to functions."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from app.tensor import Tensor as FrameworkTensor
 
 
 def save(obj: Any, f: Any) -> None:
-    """Write a state dict, or whatever holds Tensors, numbers and text, to a file of this framework's own format."""
+    """Write a state dict, or other containers of Tensors, numbers and text, to a file in this framework's format."""
     if isinstance(obj, Module):
         raise FileError(
             f"torch.save: a whole {type(obj).__name__} is code as well as numbers, and no file here holds code; save "
@@ -25,7 +25,7 @@ def save(obj: Any, f: Any) -> None:
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
-    """Read what `save` wrote, here or in PyTorch. `weights_only` has no effect: no code is run, whatever it says."""
+    """Read what `save` wrote, here or in PyTorch. `weights_only` has no effect: no code is ever run."""
     if not callable(map_location):
         check_device(map_location)
     try:

@@ -1,4 +1,4 @@
-"""What programs set before they begin: threads, the device, and the determinism that is always there."""
+"""Settings: threads, the device, and determinism, which is always on."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from app.compat.torch._device import CPU, check_device, device
 
 
 def set_num_threads(int: int) -> None:
-    """Choose how many threads a product of matrices uses."""
+    """Set the number of threads of matrix products."""
     threadpool_limits(int)
 
 
 def get_num_threads() -> int:
-    """How many threads a product of matrices uses."""
+    """The number of threads of matrix products."""
     return max((library["num_threads"] for library in threadpool_info()), default=1)
 
 
 def set_default_device(device: Any) -> None:
-    """Choose where Tensors are made: only on the CPU."""
+    """Set where Tensors are made; only the CPU is accepted."""
     check_device(device)
 
 

@@ -48,7 +48,7 @@ rows(
 def reshape(input: Any, *shape: Any) -> Any:
     """The same elements in another shape."""
     target = sizes(shape)
-    if 0 in target:  # here 0 is a size, and copies none
+    if 0 in target:  # 0 is a size here; the framework's reshape would copy a size
         return _to_empty(input, target)
     return app.reshape(input, shape=target)
 
@@ -171,7 +171,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
 
 @register()
 def unbind(input: Any, dim: int = 0) -> Any:
-    """The values along an axis, as a tuple."""
+    """The values along an axis as a tuple."""
     return tuple(app.unbind(input, dim))
 
 

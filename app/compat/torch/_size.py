@@ -36,5 +36,5 @@ def sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def along(value: Any, dim: int, place: Any) -> tuple[Any, ...]:
-    """The index of a place of one axis, everything of the axes before it."""
+    """The index that selects a place of one axis."""
     return (*[slice(None)] * (dim % value.ndim), place)

@@ -1,4 +1,4 @@
-"""The functions of the module `torch` and the methods of its Tensors, which the chapters of this façade register."""
+"""The functions of `torch` and the methods of its Tensors, which the modules of this façade register."""
 
 from __future__ import annotations
 

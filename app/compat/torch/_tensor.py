@@ -1,6 +1,6 @@
-"""`torch.Tensor`: the framework's Tensor with PyTorch's names, and what it says of itself in PyTorch's form.
+"""`torch.Tensor`: the framework's Tensor with PyTorch's names, which prints as in PyTorch.
 
-Operators give the class of what they work on, so the framework's own operators make such Tensors of such Tensors.
+Operators return the class of their inputs, so the framework's operators return such Tensors as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from app.tensor.tape import with_own_version
 
 
 class _Constructor(type):
-    """What `torch.Tensor(...)` does: numbers become float32, and sizes an empty Tensor. Operators go round it."""
+    """`torch.Tensor(...)`: numbers become float32, and sizes give an empty Tensor. Operators do not call it."""
 
     def __call__(cls, *data: Any, **settings: Any) -> Any:
         if cls is not Tensor:
@@ -47,12 +47,12 @@ _Base: Any = object  # what it is mixed into has many more attributes
 
 
 class TensorMethods(_Base):
-    """What Tensors and the values that stand for them in a traced function have in common."""
+    """The methods of Tensors and of the values that stand for them in a traced function."""
 
     __slots__ = ()
     stop_gradient: Any
 
-    # What it is
+    # Shape and type
 
     @property
     def shape(self) -> Any:
@@ -112,7 +112,7 @@ class TensorMethods(_Base):
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Ask, or stop asking, for gradients."""
+        """Set whether gradients are computed."""
         if requires_grad and not self.dtype.is_floating_point:
             raise RequiresGradError(f"only Tensors of floating point dtype can require gradients, this is {self.dtype}")
         if not (requires_grad or self.stop_gradient or self.is_leaf):
@@ -130,13 +130,13 @@ class TensorMethods(_Base):
 
     @property
     def data(self) -> Any:
-        """The same numbers, out of the graph."""
+        """The same numbers without the graph."""
         return self.detach()
 
     # Other types and places
 
     def type(self, dtype: Any = None) -> Any:
-        """The name of its kind, or its numbers as another element type."""
+        """The name of the Tensor's type, or the Tensor converted to another type."""
         if dtype is None:
             return f"torch.{KINDS[self.dtype]}"
         by_kind = {kind: name for name, kind in KINDS.items()}
@@ -180,7 +180,7 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
     dialect = TensorMethods
 
     def stride(self, dim: int | None = None) -> Any:
-        """How many elements further the next place along each axis is."""
+        """The number of elements from one place to the next along each axis."""
         steps = tuple(step // self._array.itemsize for step in self._array.strides)
         return steps if dim is None else steps[dim]
 
@@ -199,7 +199,7 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
 
     @property
     def grad_fn(self) -> Node | None:
-        """The operator that made it, where that is recorded."""
+        """The operator that made it, if it was recorded."""
         return None if self._node is None else node_of(self.source)
 
     def retain_grad(self) -> None:
@@ -208,7 +208,7 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
 
     @property
     def data(self) -> Any:
-        """The same numbers, out of the graph: changes of them in place go unnoticed, as no `detach()` lets them."""
+        """The same numbers without the graph. Unlike after `detach()`, changes in place go unnoticed."""
         if modes().tracer is not None:
             return self.detach()
         return type(self).result_class(with_own_version(self._array))
@@ -252,7 +252,7 @@ class Tensor(TensorMethods, FrameworkTensor, metaclass=_Constructor):  # type: i
         copied.grad = deepcopy(self.grad, memo)
         return copied
 
-    # What it says of itself
+    # Printing
 
     def __getattr__(self, name: str) -> Any:
         raise MissingNameError(lambda: _about(name))
@@ -294,7 +294,7 @@ Tensor.result_class = _ResultClass()
 
 
 class RequiresGradError(OperatorError, RuntimeError):
-    """A Tensor that asks for gradients, where that cannot be, or the other way round."""
+    """A Tensor cannot require gradients here, or cannot stop requiring them."""
 
 
 KINDS = {
@@ -308,7 +308,7 @@ KINDS = {
     "float32": "FloatTensor",
     "float64": "DoubleTensor",
 }
-"""The names of kinds of Tensors, by element type."""
+"""The names of types of Tensors, by element type."""
 
 
 def _converter(name: str) -> Any:
@@ -320,13 +320,13 @@ for _name in ("half", "float", "double", "short", "int", "long", "bool"):
 
 
 def add_methods() -> None:
-    """Give Tensors their methods, once all that tables and functions offer is known."""
+    """Give Tensors the registered methods."""
     for name, method in METHODS.items():
         setattr(TensorMethods, name, method)
 
 
 def in_torch(value: Any) -> Any:
-    """A value, a Tensor of any dialect or an array as one with PyTorch's methods."""
+    """Convert a traced value, a Tensor of any dialect or an array to one with PyTorch's methods."""
     if isinstance(value, ValueMethods) and not isinstance(value, FrameworkTensor):
         return value.in_dialect_of(Tensor)  # type: ignore[attr-defined]  # of a function that is being traced
     return Tensor.result_class(value._array if isinstance(value, FrameworkTensor) else np.asarray(value))

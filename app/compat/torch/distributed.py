@@ -10,13 +10,13 @@ from app.ranks.world import DistError
 
 
 class ReduceOp:
-    """How numbers of many ranks become one."""
+    """Reductions over ranks."""
 
     SUM, MAX, MIN, PRODUCT, AVG = "sum", "max", "min", "prod", "avg"
 
 
 class _Work:
-    """What an operation gives that was asked not to wait: it has."""
+    """The result of an operation with `async_op=True`, which has already finished."""
 
     def wait(self) -> bool:
         return True
@@ -26,7 +26,7 @@ class _Work:
 
 
 def is_available() -> bool:
-    """Whether many processes can work together."""
+    """True: MPI connects processes."""
     return True
 
 
@@ -38,9 +38,9 @@ def init_process_group(
     rank: int = -1,
     **options: Any,
 ) -> None:
-    """Meet the other processes, over MPI whatever the backend is called; mpiexec says how many there are.
+    """Connect to the other processes over MPI, whatever the backend is; mpiexec sets their number.
 
-    `timeout`, a timedelta, is how long they wait for each other.
+    `timeout`, a timedelta, limits how long processes wait for each other.
     """
     there = _below.get_world_size()
     if world_size not in (-1, there):
@@ -54,11 +54,11 @@ def init_process_group(
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """Nothing: processes part when they end."""
+    """Has no effect: processes disconnect when they end."""
 
 
 def get_backend(group: Any = None) -> str:
-    """What messages travel over."""
+    """The name of the backend, MPI."""
     return "mpi"
 
 
@@ -69,7 +69,7 @@ def all_reduce(tensor: Any, op: str = ReduceOp.SUM, group: Any = None, async_op:
 
 
 def reduce(tensor: Any, dst: int = 0, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
-    """The same, at the rank `dst` alone."""
+    """Reduce as `all_reduce` does, but only at the rank `dst`."""
     _below.reduce(tensor, dst, op)
     return _Work() if async_op else None
 

@@ -17,7 +17,7 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> None:
-    """Call a function in this process, with its number and the arguments: the others are started by mpiexec."""
+    """Call a function with the rank of this process and the arguments; mpiexec starts the other processes."""
     rank, there = distributed.get_rank(), distributed.get_world_size()
     if nprocs != there:
         raise DistError(

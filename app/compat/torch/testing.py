@@ -9,7 +9,7 @@ import numpy as np
 from app.tensor import Tensor
 
 _TOLERANCES = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-"""For each floating type, how far values may be apart: relatively, and absolutely."""
+"""The relative and the absolute tolerance of each floating type."""
 
 
 def assert_close(

@@ -1,4 +1,4 @@
-"""torchvision.models: names that programs import; the networks come with weights that would have to be fetched."""
+"""torchvision.models: names of networks, which are refused, as their weights would have to be downloaded."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from app.vision.images import to_image as image_of
 
 
 class InterpolationMode(Enum):
-    """How the pixels of an image of another size follow from those of the image."""
+    """The interpolation of pixels when an image is resized or rotated."""
 
     NEAREST = "nearest"
     BILINEAR = "bilinear"
@@ -103,7 +103,7 @@ class ConvertImageDtype(ToDtype):
 
 
 class Normalize:
-    """Each channel less a mean, over a standard deviation."""
+    """Subtracts a mean from each channel and divides it by a standard deviation."""
 
     def __init__(self, mean: Any, std: Any, inplace: bool = False):
         self.mean, self.std, self.inplace = mean, std, inplace
@@ -120,7 +120,7 @@ class Normalize:
 
 
 class Lambda:
-    """A function of one's own."""
+    """A user's function as a transform."""
 
     def __init__(self, lambd: Callable[[Any], Any]):
         if not callable(lambd):
@@ -152,7 +152,7 @@ class _OfPixels:
 
 
 def _in_its_form(img: Any, function: Callable[[Any], Any]) -> Any:
-    """What a function makes of an array of (rows, columns) or (rows, columns, channels), in the form of an image."""
+    """Apply a function of arrays (rows, columns) or (rows, columns, channels) to an image, and return the same kind."""
     if not isinstance(img, Tensor):
         if isinstance(img, np.ndarray) or not hasattr(img, "getbands"):
             raise TypeError(f"a Tensor or one of Pillow's images is expected, found {type(img).__name__}")
@@ -192,7 +192,7 @@ class CenterCrop(_OfPixels):
 
 
 class RandomCrop(_OfPixels):
-    """A random part of an image, around which a border may be put before."""
+    """A random part of an image, which can be padded first."""
 
     def __init__(self, size: Any, padding: Any = None, fill: Any = 0):
         super().__init__(below.RandomCrop(_both(size), padding, fill), size=_both(size), padding=padding)
@@ -206,14 +206,14 @@ class Pad(_OfPixels):
 
 
 class RandomHorizontalFlip(_OfPixels):
-    """An image that, with some probability, has left and right exchanged."""
+    """Flips an image left to right with probability `p`."""
 
     def __init__(self, p: float = 0.5):
         super().__init__(below.RandomHorizontalFlip(p), p=p)
 
 
 class RandomVerticalFlip(_OfPixels):
-    """An image that, with some probability, stands on its head."""
+    """Flips an image upside down with probability `p`."""
 
     def __init__(self, p: float = 0.5):
         super().__init__(below.RandomVerticalFlip(p), p=p)

@@ -109,7 +109,7 @@ def pool2d(
     exclusive: bool = True,
     data_format: str = "NCHW",
 ) -> Any:
-    """The greatest number or the mean of each window of images; `use_cudnn` has no effect."""
+    """The maximum or the mean of each window of images; `use_cudnn` has no effect."""
     _check_pool_type("pool2d", pool_type)
     if global_pooling:
         check_format("pool2d", data_format)
@@ -122,7 +122,7 @@ def pool2d(
 
 
 class Pool2D(FunctionLayer):
-    """The greatest number or the mean of each window of images; `use_cudnn` has no effect."""
+    """The maximum or the mean of each window of images; `use_cudnn` has no effect."""
 
     function = pool2d
     settings: ClassVar[Mapping[str, Any]] = {

@@ -30,7 +30,7 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `.grad` of every leaf that wants one."""
+    """Add the gradients of `tensors` to the `.grad` of every leaf that requires one."""
     run_backward(tensors, grad_tensors, create_graph if retain_graph is None else retain_graph, create_graph, inputs)
 
 
@@ -60,5 +60,5 @@ def grad(
 
 
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
-    """A Tensor over the same numbers: what was a class of its own once."""
+    """A Tensor with the same memory; once a class of its own."""
     return data.detach().requires_grad_(requires_grad)

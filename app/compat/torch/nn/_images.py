@@ -26,7 +26,7 @@ def _of_images(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refuse_indices(where: str, return_indices: bool) -> None:
     if return_indices:
-        raise OperatorError(f"{where}: the places of the greatest numbers are not given; leave return_indices out")
+        raise OperatorError(f"{where}: indices are not returned in this façade; leave return_indices out")
 
 
 @_of_images
@@ -55,7 +55,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest number of each window of images."""
+    """The maximum of each window of images."""
     if pair("max_pool2d", "dilation", dilation) != (1, 1):
         raise OperatorError(f"max_pool2d: dilation must be 1 in this façade, found {dilation}")
     _refuse_indices("max_pool2d", return_indices)
@@ -86,6 +86,6 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 
 @_of_images
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The greatest numbers of as many parts of images as `output_size` says."""
+    """The maxima of as many parts of images as `output_size` says."""
     _refuse_indices("adaptive_max_pool2d", return_indices)
     return called("AdaptiveMaxPool2D", functional.adaptive_max_pool2d(input, output_size))

@@ -24,7 +24,7 @@ class Identity(Module, below.Identity):
 
 
 class _Weighted(Module):
-    """A layer whose weight and bias begin within one over the square root of the number of inputs of a sum."""
+    """A layer whose weight and bias start with uniform numbers of at most 1 / sqrt(inputs of a sum)."""
 
     def inputs(self) -> int:
         """The number of inputs of a sum."""
@@ -277,7 +277,7 @@ class _Windows(_Function):
 
 
 class MaxPool2d(_Windows):
-    """The greatest number of each window of images."""
+    """The maximum of each window of images."""
 
     function = _images.max_pool2d
     settings: ClassVar[Mapping[str, Any]] = {

@@ -38,7 +38,7 @@ class Module(Layer):
         super().__init__()
 
     def _place(self, device: Any, dtype: Any) -> None:
-        """Choose where parameters are made, before the constructor of a layer makes them."""
+        """Set the type of parameters, before the constructor of a layer makes them."""
         check_device(device)
         self._dtype = None if dtype is None else canonical(dtype)
 

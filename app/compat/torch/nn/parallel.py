@@ -25,6 +25,6 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within the block gradients are added up at each rank alone; the next backward pass averages all of it."""
+        """Do not average gradients in the block; the next backward pass after it averages them as well."""
         with self._averaging.paused():
             yield

@@ -25,7 +25,7 @@ class OptimizerError(AppError, ValueError):
 
 
 class Optimizer(below.Optimizer):
-    """The base. A step reads the settings in `param_groups`, which programs change between steps."""
+    """The base class. A step reads the settings in `param_groups`, which programs may change between steps."""
 
     attributes: Mapping[str, str] = MappingProxyType({})
     """The setting for each attribute of the rule's operator."""

@@ -141,7 +141,7 @@ class CosineAnnealingLR(_Schedule):
 
 
 class ReduceLROnPlateau(_Schedule):
-    """Multiplies rates by `factor` once a figure has not improved for more than `patience` epochs."""
+    """Multiplies rates by `factor` once a metric has not improved for more than `patience` epochs."""
 
     def __init__(
         self,
@@ -168,11 +168,11 @@ class ReduceLROnPlateau(_Schedule):
 
     @property
     def last_epoch(self) -> int:  # type: ignore[override]
-        """How many figures were given."""
+        """The number of metrics so far."""
         return self._schedules[0].last_epoch
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Give the figure of an epoch."""
+        """Report the metric of an epoch."""
         for group, schedule in zip(self.optimizer.param_groups, self._schedules, strict=True):
             if schedule() != group["lr"]:
                 schedule.last_lr = float(group["lr"])  # something else has changed it

@@ -1,4 +1,4 @@
-"""torch.utils.tensorboard: figures of a run, in a table that any program opens"""
+"""torch.utils.tensorboard: metrics of a run in a CSV file"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.errors import OperatorError
 
 
 class SummaryWriter:
-    """Writes figures into `scalars.csv` in a folder: a line for each, with its tag, step and time.
+    """Writes numbers into `scalars.csv` in a folder: a line for each, with its tag, step and time.
 
     Pictures, histograms, text and graphs are refused. What TensorBoard's own files need, from `purge_step` on, has no
     effect.
@@ -48,7 +48,7 @@ class SummaryWriter:
             self.add_scalar(f"{main_tag}/{tag}", value, global_step)
 
     def flush(self) -> None:
-        """Write to the disk what is not there yet."""
+        """Write buffered lines to the disk."""
         self._file.flush()
 
     def close(self) -> None:
