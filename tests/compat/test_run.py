@@ -46,18 +46,6 @@ def test_a_script_finds_what_python_gives_it(way: str, tmp_path: Path):
     assert (folder, file, same, name) == (str(tmp_path), str(tmp_path / "script.py"), "True", words[-5])
 
 
-def test_classes_of_a_script_can_be_pickled(run: Run):
-    done = run(
-        """
-        import pickle
-        class Point:
-            x = 1
-        print(pickle.loads(pickle.dumps(Point())).x)
-        """
-    )
-    assert done.stdout == "1\n"
-
-
 def test_an_exception_shows_the_frames_of_the_script_and_status_1(run: Run):
     done = run(
         """
@@ -88,30 +76,28 @@ def test_a_mistake_that_the_framework_finds_is_an_exception_of_the_script(run: R
     assert done.stderr.splitlines()[-1].startswith("app.errors.ShapeError: operator matmul")
 
 
-def test_an_excepthook_of_the_script_is_used(run: Run):
-    done = run(
-        """
-        import sys
-        sys.excepthook = lambda kind, error, traceback: print("mine:", error)
-        1 / 0
-        """
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (1, "mine: division by zero\n", "")
+PICKLED = "import pickle\nclass Point:\n    x = 1\nprint(pickle.loads(pickle.dumps(Point())).x)"
+HOOK = "import sys\nsys.excepthook = lambda kind, error, traceback: print('mine:', error)\n1 / 0"
 
 
 @pytest.mark.parametrize(
-    ("statement", "status", "message"),
-    [("sys.exit(3)", 3, ""), ("sys.exit()", 0, ""), ('sys.exit("the reason")', 1, "the reason\n")],
+    ("source", "status", "printed", "message"),
+    [
+        (PICKLED, 0, "1\n", ""),
+        (HOOK, 1, "mine: division by zero\n", ""),
+        ("import sys\nsys.exit(3)", 3, "", ""),
+        ("import sys\nsys.exit()", 0, "", ""),
+        ("import sys\nsys.exit('the reason')", 1, "", "the reason"),
+        ("x = = 1", 1, "", "SyntaxError: invalid syntax"),
+    ],
 )
-def test_a_script_ends_with_the_status_that_it_exits_with(statement: str, status: int, message: str, run: Run):
-    done = run(f"import sys\n{statement}")
-    assert (done.returncode, done.stderr) == (status, message)
-
-
-def test_a_syntax_error_is_shown_as_python_shows_it(run: Run):
-    done = run("x = = 1")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "SyntaxError: invalid syntax"
+def test_a_script_ends_as_python_would_end_it(source: str, status: int, printed: str, message: str, run: Run):
+    done = run(source)
+    assert (done.returncode, done.stdout, done.stderr.rpartition("\n")[0].rpartition("\n")[2]) == (
+        status,
+        printed,
+        message,
+    )
     assert "app/compat" not in done.stderr
 
 

@@ -29,9 +29,15 @@ X, Y = torch.arange(6.0).reshape(2, 3), torch.ones(2, 3)
 
 @pytest.mark.slow
 def test_a_compiled_function_gives_what_the_eager_one_gives():
-    found = torch.compile(words)(X, Y)  # by the compiled engine; the other tests compile nothing
-    assert isinstance(found, torch.Tensor)
-    np.testing.assert_allclose(found.numpy(), words(X, Y).numpy())
+    gradients = []
+    for function in (words, torch.compile(words)):  # by the compiled engine; the other tests compile nothing
+        x = X.clone().requires_grad_()
+        found = function(x, Y)
+        assert isinstance(found, torch.Tensor)
+        np.testing.assert_allclose(found.detach().numpy(), words(X, Y).numpy())
+        found.sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_allclose(*gradients)
 
 
 @pytest.mark.parametrize("decorate", [torch.compile, torch.compile(), torch.compile(fullgraph=True, dynamic=False)])
