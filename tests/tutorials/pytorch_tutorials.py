@@ -127,7 +127,7 @@ def run(
     """Run a tutorial in a folder that `make_data` filled: here, or with the PyTorch of another Python."""
     script = str(checkouts / tutorial.path)
     if tutorial.refused:
-        script, arguments = str(IN_BLOCKS), (script,)
+        script, arguments = str(IN_BLOCKS), (script, str(folder))
     else:
         arguments = tutorial.arguments
     command = [sys.executable, "-m", "app", "run"] if python is None else [python, "-W", "ignore"]
@@ -162,7 +162,7 @@ def main(checkouts: Path, python: str, names: Sequence[str]) -> None:
             here = run(tutorial, checkouts, Path(there))
             real = run(tutorial, checkouts, Path(there), python) if python else None
             figures = [figure_of(tutorial, done.stdout) for done in (here, real) if done is not None]
-            refused = here.stdout.count("refused at")
+            refused = here.stdout.count("refused in")
             print(f"| {tutorial.name} | {here.returncode or 'runs'}, {refused} refused | {figures} |", flush=True)
             print(here.stderr[-500:], end="")
 

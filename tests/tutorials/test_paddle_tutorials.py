@@ -65,10 +65,10 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("guide", GUIDES, ids=[Path(guide.path).stem for guide in GUIDES])
 def test_a_guide_runs_unmodified(guide: Guide, tmp_path: Path):
     page = CHECKOUTS / "docs" / "docs" / "guides" / guide.path
-    script = str(Path(__file__).with_name("paddle_blocks.py"))
+    script = str(Path(__file__).with_name("in_blocks.py"))
     done = run([script, str(page), str(tmp_path), *map(str, guide.blocks)], tmp_path)
     assert done.returncode == 0, done.stderr
-    refused = re.findall(r"refused in (\d+): (.*)", done.stdout)
+    refused = re.findall(r"refused in (\d+) at \d+: (.*)", done.stdout)
     assert [int(number) for number, _ in refused] == [number for number, _ in guide.refused]
     for (_, sentence), (_, words) in zip(refused, guide.refused, strict=True):
         assert words in sentence

@@ -32,7 +32,7 @@ def test_a_tutorial_runs_unmodified(tutorial: Tutorial, folder: Path):
             pytest.skip(f"it imports {package}, which comes with the extra `tutorials`")
     done = run(tutorial, Path(CHECKOUTS).resolve(), folder)
     assert done.returncode == 0, done.stderr
-    refused = re.findall(r"refused at (\d+): (.*)", done.stdout)
+    refused = re.findall(r"refused in \d+ at (\d+): (.*)", done.stdout)
     assert [int(line) for line, _ in refused] == [line for line, _ in tutorial.refused]
     for (_, sentence), (_, words) in zip(refused, tutorial.refused, strict=True):
         assert re.search(words, sentence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,11 @@ def creator(function: Callable[..., Any]) -> Callable[..., Any]:
             return put_into(create.__name__, out, result)
         return result.requires_grad_() if requires_grad else result
 
+    own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    shared = {"generator": None, "out": None, "device": None, "requires_grad": False}
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in shared.items()]
     create.__name__, create.__doc__ = function.__name__, function.__doc__
+    create.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
     CREATORS[function.__name__.rstrip("_")] = create
     return create
 

@@ -71,6 +71,7 @@ def test_functions_of_a_table_have_signatures():
     assert str(inspect.signature(torch.argmax)) == "(input, dim=None, keepdim=False, *, out=None)"
     assert str(inspect.signature(torch.index_select)) == "(input, dim, index, *, out=None)"
     assert str(inspect.signature(nn.functional.softplus)) == "(input, beta=1.0, threshold=20.0)"
+    assert list(inspect.signature(torch.eye).parameters)[:4] == ["n", "m", "dtype", "generator"]
     assert list(inspect.signature(torch.optim.Adam).parameters)[:4] == ["params", "lr", "betas", "eps"]
     assert str(inspect.signature(nn.HuberLoss)) == "(reduction='mean', delta=1.0)"
 
