@@ -20,6 +20,7 @@ from app.inspection.stages import NAMES, USUAL
 
 ROOT = Path(app.__file__).parents[1]
 SEED = ("--config", str(ROOT / "configs" / "seed.yaml"))
+MPI = ("--config", str(ROOT / "configs" / "mpi.yaml"))
 NETWORK = """
 import app
 from app import static
@@ -108,7 +109,7 @@ def test_all_stages_are_shown_with_the_program_after_each_pass(inspect: Inspect)
 
 
 def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspect: Inspect):
-    mpi = ("--config", str(ROOT / "configs/mpi.yaml"), "dist.shape=allreduce")
+    mpi = (*MPI, "dist.shape=allreduce")
     (heading,) = headings(printed := inspect(*mpi, "--stage", "data_parallel"))
     assert heading == "The main Program after data_parallel"
     assert "// 4 sgd" not in printed
@@ -118,13 +119,6 @@ def test_for_many_ranks_the_collectives_are_shown_of_any_rank_without_mpi(inspec
     trainer = inspect(*mpi, "dist.shape=pserver", "--ranks", "4", "--rank", "3", "--stage", "data_parallel")
     assert "// 4 sgd → multiply, send_gradients, receive_parameters" in trainer
     assert "if call_python(shared, n):" in inspect(*mpi, "--stage", "source")
-
-
-def test_ranks_that_there_are_not_are_refused(inspect: Inspect):
-    mpi = ("--config", str(ROOT / "configs/mpi.yaml"))
-    assert "one of the 2 of --ranks" in inspect(*mpi, "--ranks", "2", "--rank", "2", status=2)
-    assert "--ranks must be at least 1, found 0" in inspect(*mpi, "--ranks", "0", status=2)
-    assert "is for one process; add dist.shape=" in inspect(*SEED, "--ranks", "2", status=2)
 
 
 @pytest.mark.parametrize("stage", NAMES)
@@ -234,6 +228,9 @@ def test_a_picture_is_drawn_of_the_stage_that_is_asked_for(inspect: Inspect):
             2,
             "there is no stage 'nope'; there are build, startup, main, data_parallel, passes, inline_array_.*all",
         ),
+        ([*MPI, "--ranks", "2", "--rank", "2"], 2, ".*one of the 2 of --ranks.*"),
+        ([*MPI, "--ranks", "0"], 2, "--ranks must be at least 1, found 0"),
+        ([*SEED, "--ranks", "2"], 2, ".*is for one process; add dist.shape=.*"),
         (["--batch", "0"], 2, "--batch must be at least 1, found 0"),
         (["nowhere"], 2, "nowhere: there is no saved model nowhere.json; expected one, a run's folder, or .*"),
         (["nowhere.py:net"], 2, "nowhere.py:net: there is no file .*nowhere.py"),

@@ -35,17 +35,6 @@ def break_and_continue(x):
     return s
 
 
-def else_of_a_loop(x):
-    y = x
-    for k in range(4):
-        if x.sum() * k > 15:
-            y = y + k
-            break
-    else:
-        y = y * 100
-    return y
-
-
 def logic(x):
     if (x.sum() > 0 and not x.max() > 100) or x.min() < -50:
         y = x
@@ -80,15 +69,6 @@ def plain_conditions(x, wide=True, name="a"):
             continue
         out.append(x * k)
     return sum(out) if out else x
-
-
-def changes_in_place(x):
-    y = x.clone()
-    y.add_(1.0)
-    y *= 2
-    y[0] = 3.0
-    y[1:, 1] = x[1:, 0] * 2
-    return y
 
 
 def rows_of_a_list(x):
@@ -138,19 +118,6 @@ def recursive(x, n=3):
 def comprehensions(x):
     parts = [x * k if x.sum() > k else x for k in range(3)]
     return sum({k: (v if v.sum() > 0 else -v) for k, v in enumerate(parts)}.values())
-
-
-def contexts(x):
-    with app.no_grad():
-        if x.sum() > 0:
-            w = x * 2
-        else:
-            w = x * 3
-    try:
-        y = w * x
-    finally:
-        pass
-    return y
 
 
 def returns_out_of_other_statements(x):
@@ -234,9 +201,9 @@ def views_of_what_a_branch_changes(x):
 
 
 FUNCTIONS = [
-    guard_clauses, break_and_continue, else_of_a_loop, logic, items, lists_and_dicts, plain_conditions,
-    changes_in_place, rows_of_a_list, break_that_a_tensor_decides_later, returns_out_of_two_loops, closures,
-    recursive, comprehensions, contexts, returns_out_of_other_statements, jumps_from_some_branches,
+    guard_clauses, break_and_continue, logic, items, lists_and_dicts, plain_conditions,
+    rows_of_a_list, break_that_a_tensor_decides_later, returns_out_of_two_loops, closures,
+    recursive, comprehensions, returns_out_of_other_statements, jumps_from_some_branches,
     else_of_a_loop_that_jumps, names_in_a_condition, views_of_what_a_branch_changes,
 ]  # fmt: skip
 
