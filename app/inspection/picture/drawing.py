@@ -59,8 +59,6 @@ STACKED = 10
 """Unconnected parts of a column are stacked up to this many boxes; further parts are put beside them."""
 SIZE, ROOM = 12, 13
 """The font size, and the one that Graphviz lays out."""
-STRAIGHT = 20
-"""The weight of arrows of a main line, which run straight down."""
 
 
 def draw(program: Program, title: str) -> str:
@@ -107,12 +105,10 @@ class _Graph:
         for column in columns:
             inside = self._cluster(around, f"<B>{escape(column.heading)}</B>", PALE, peripheries=0)
             ends = {box: self._box(inside, box) for box in column.boxes}
-            main = _main_lines(column)
             for a, b in column.arrows:
                 tail, head = ends[a], ends[b]
                 clusters = {end: name for end, name in (("ltail", tail[2]), ("lhead", head[2])) if name}
-                weight = STRAIGHT if (a, b) in main else 1
-                self.graph.add_edge(tail[1], head[0], weight=weight, minlen=1 + len(clusters), **clusters)
+                self.graph.add_edge(tail[1], head[0], minlen=1 + len(clusters), **clusters)
             stacked = 0
             for above, below in pairwise(_connected(column)):
                 stacked += len(above)
@@ -215,20 +211,6 @@ def _connected(column: Column) -> list[list[Box]]:
             group.update(dict.fromkeys(together, together))
     parts = {id(part): part for part in (group[box] for box in column.boxes)}
     return [[box for box in column.boxes if group[box] is part] for part in parts.values()]
-
-
-def _main_lines(column: Column) -> set[tuple[Box, Box]]:
-    """The arrows of the longest paths, which are drawn straight."""
-    above, below = dict.fromkeys(column.boxes, 0), dict.fromkeys(column.boxes, 0)
-    order = {box: i for i, box in enumerate(column.boxes)}
-    downwards = sorted(column.arrows, key=lambda arrow: order[arrow[1]])
-    for a, b in downwards:
-        above[b] = max(above[b], above[a] + 1)
-    for a, b in sorted(column.arrows, key=lambda arrow: -order[arrow[0]]):
-        below[a] = max(below[a], below[b] + 1)
-    longest_to = {b: (a, b) for a, b in downwards if above[b] == above[a] + 1}
-    longest_from = {a: (a, b) for a, b in downwards if below[a] == below[b] + 1}
-    return {arrow for arrow in longest_to.values() if arrow[0].is_operator and arrow in longest_from.values()}
 
 
 @contextmanager
