@@ -166,10 +166,16 @@ def _(x, y, dy):
     return dy if x > 0 else 0.1 * dy
 
 
-def test_engines_agree_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch):
-    startup, main, loss = network(leaky)
+def magnitude(x: Any) -> Any:
+    """NaN for 0, which is what lanes without an image hold."""
+    return x * x / app.abs(x)
+
+
+@pytest.mark.parametrize("activation", [leaky, magnitude])
+def test_engines_agree_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch, activation: Callable[[Any], Any]):
+    startup, main, loss = network(activation)
     random = np.random.default_rng(2)
-    feed = {"image": random.normal(size=(21, 1, 10, 10)).astype(np.float32), "label": random.integers(0, 10, 21)}
+    feed = {"image": random.normal(size=(53, 1, 10, 10)).astype(np.float32), "label": random.integers(0, 10, 53)}
 
     def trained(engine: str) -> dict[str, np.ndarray]:
         scope, executor = Scope(), Executor(engine=engine)
@@ -188,6 +194,22 @@ def test_engines_agree_and_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch
     assert len(hashes) == 1
     native = compile_program(main, [loss.name])
     assert not any(step.in_python for step in native.lowered.steps)
+    assert "conv2d.out_0" in native.lowered.by_lanes
+
+
+def test_images_lie_by_lanes_only_where_every_step_can_read_them_so():
+    def by_lanes(between: Callable[[Any], Any]) -> set[str]:
+        main = static.Program()
+        with names.guard(), static.program_guard(main, static.Program()):
+            x = between(static.nn.conv2d(static.data("x", [None, 1, 8, 8], "float32"), 2, 3))
+            y = app.nn.functional.max_pool2d(x, 2, 2)
+        native = compile_program(main, [y.name])
+        return {name.partition(".")[0] for name in native.lowered.by_lanes}
+
+    assert by_lanes(lambda x: app.nn.functional.relu(x) * 2.0) == {"conv2d", "multiply"}
+    rows = np.linspace(0, 1, 6, dtype=np.float32)
+    for other in (lambda x: x * rows, lambda x: x - app.mean(x), lambda x: app.transpose(x, [0, 1, 3, 2])):
+        assert by_lanes(other) == set()
 
 
 def verdict_of(build: Callable[[Any], Any], shape: tuple[int | None, ...] = (None, 2, 8, 8)) -> str:
