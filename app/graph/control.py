@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from app.ops.definition import OpDef, operator
 from app.ops.dtype import is_float
 from app.ops.lowering import Choice, Loop
 from app.ops.spec import UNKNOWN, Spec
-from app.ops.values import OnnxNodes, OnnxValue
 
 # cond
 
@@ -68,7 +68,7 @@ def _zeros_for(body: Body, index: int) -> np.ndarray | None:
 
 
 @cond.in_onnx
-def _(onnx: OnnxNodes, values: Sequence[OnnxValue], true: Body, false: Body, results: int) -> list[OnnxValue | None]:
+def _(onnx: Any, values: Sequence[Any], true: Body, false: Body, results: int) -> list[Any | None]:
     then, otherwise = (lambda body=body: onnx.run(body, values[1:])[:results] for body in (true, false))
     condition = onnx.Reshape(values[0], []) if values[0].rank else values[0]
     return [*onnx.either(condition, then, otherwise), *[None] * (len(true.outputs) - results)]
@@ -102,15 +102,13 @@ def while_loop(*values: RunValue, cond: Body, body: Body, results: int, counter:
 
 
 @while_loop.in_onnx
-def _(onnx: OnnxNodes, values: Sequence[OnnxValue], cond: Body, body: Body, results: int) -> list[OnnxValue | None]:
-    def condition(carried: Sequence[OnnxValue]) -> OnnxValue:
+def _(onnx: Any, values: Sequence[Any], cond: Body, body: Body, results: int) -> list[Any | None]:
+    def condition(carried: Sequence[Any]) -> Any:
         (is_true,) = onnx.run(cond, [*carried, *values[results:]])
-        single: OnnxValue = onnx.Reshape(is_true, []) if is_true.rank else is_true
-        return single
+        return onnx.Reshape(is_true, []) if is_true.rank else is_true
 
-    def step(carried: Sequence[OnnxValue]) -> list[OnnxValue]:
-        outputs: list[OnnxValue] = onnx.run(body, [*carried, *values[results:]])
-        return outputs[:results]
+    def step(carried: Sequence[Any]) -> list[Any]:
+        return list(onnx.run(body, [*carried, *values[results:]])[:results])
 
     found = onnx.repeated(values[:results], condition, step)
     return [*found, *[None] * (len(body.outputs) - results)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +12,7 @@ from app.ops.elementwise import elementwise
 from app.ops.logic import logical_and, logical_or, where
 from app.ops.math import log
 from app.ops.public import public
-from app.ops.values import (
-    Applied,
-    Array,
-    Element,
-    Gradient,
-    Gradients,
-    OnnxNodes,
-    OnnxResult,
-    OnnxValue,
-    Results,
-    Value,
-)
+from app.ops.values import Applied, Array, Element, Gradient, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -101,7 +91,7 @@ def floor_divide(x: Array, y: Array) -> Results:
 
 
 @floor_divide.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
+def _(onnx: Any, x: Any, y: Any) -> Any:
     exact = (x - _remainder_in_onnx(onnx, x, y)) / y
     return onnx.Round(exact) if x.floating else exact
 
@@ -124,7 +114,7 @@ def _(x: Value, y: Value, dout: Value) -> Gradients:
 
 
 @remainder.in_onnx
-def _remainder_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue) -> OnnxResult:
+def _remainder_in_onnx(onnx: Any, x: Any, y: Any) -> Any:
     if not x.floating:
         return onnx.Mod(x, y)
     rest = onnx.Mod(x, y, fmod=1)  # it has the sign of x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +12,7 @@ from app.ops.dtype import DTypeLike
 from app.ops.lowering import Constant, Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec
-from app.ops.values import (
-    Applied,
-    Array,
-    Number,
-    OnnxNodes,
-    OnnxResult,
-    Operand,
-    Results,
-    Setting,
-    Value,
-)
+from app.ops.values import Applied, Array, Number, Operand, Results, Setting, Value
 
 
 def as_declared(*, shape: tuple[int, ...], dtype: str, **attributes: Setting) -> Spec:
@@ -36,7 +27,7 @@ def fill_constant(*, shape: tuple[int, ...], value: float, dtype: str = "float32
 
 
 @fill_constant.in_onnx
-def _(onnx: OnnxNodes, shape: tuple[int, ...], value: float, dtype: str) -> OnnxResult:
+def _(onnx: Any, shape: tuple[int, ...], value: float, dtype: str) -> Any:
     return onnx.filled(list(shape), value, dtype) if shape else onnx.constant(value, dtype)
 
 

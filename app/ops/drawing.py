@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from app.errors import OperatorError
@@ -9,7 +11,7 @@ from app.ops.creation import as_declared
 from app.ops.definition import operator
 from app.ops.random import Stream, generator
 from app.ops.spec import Axis, Spec
-from app.ops.values import Array, OnnxNodes, OnnxResult, OnnxValue, Results
+from app.ops.values import Array, Results
 
 
 @operator(as_declared, random=True)
@@ -89,7 +91,7 @@ def dropout_mask(
 
 
 @dropout_mask.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, p: float, mode: str, training: bool, axis: Axis) -> OnnxResult:
+def _(onnx: Any, x: Any, p: float, mode: str, training: bool, axis: Axis) -> Any:
     if training:
         raise OperatorError("it drops elements at random in training; export the network in evaluation mode")
     return onnx.filled(onnx.Shape(x), 1.0 if mode == "upscale_in_train" else 1.0 - p, x.dtype)

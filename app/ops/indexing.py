@@ -18,7 +18,7 @@ from app.ops.definition import operator
 from app.ops.dtype import INTEGERS
 from app.ops.size import AnySize, Shape, length_of_slice
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Gradients, OnnxNodes, OnnxValue, Setting, Value
+from app.ops.values import Gradients, Setting, Value
 
 Item = int | str | tuple[Setting, ...] | None
 Items = tuple[Item, ...]
@@ -26,7 +26,7 @@ Index: TypeAlias = Any
 """A Python index: integers, slices, None, ... and arrays or values of indices, or a tuple of these."""
 Part: TypeAlias = Any
 """An element of an index: an integer, a slice, None, an ellipsis or an index array, of which shape inference has the
-Spec, and ONNX rules have the OnnxValue."""
+Spec, and ONNX rules have the Any."""
 Array = np.ndarray
 
 ROWS: Items = (("array", 0),)
@@ -224,7 +224,7 @@ def _(
 # In ONNX
 
 
-def _take_in_onnx(onnx: OnnxNodes, x: OnnxValue, arrays: Sequence[OnnxValue], items: Items) -> OnnxValue:
+def _take_in_onnx(onnx: Any, x: Any, arrays: Sequence[Any], items: Items) -> Any:
     axis = _axis_along(items)
     if axis is not None:
         return onnx.GatherElements(x, arrays[0], axis=axis)
@@ -245,7 +245,7 @@ def _one_each(parts: list[Part], rank: int) -> list[Part]:
     return [*parts[:cut], *rest, *parts[cut + 1 :]]
 
 
-def _sliced_in_onnx(onnx: OnnxNodes, x: OnnxValue, parts: list[Part]) -> OnnxValue:
+def _sliced_in_onnx(onnx: Any, x: Any, parts: list[Part]) -> Any:
     """Index by integers, slices and new axes."""
     axes = [part for part in parts if part is not None]
     single = [axis for axis, part in enumerate(axes) if isinstance(part, int)]

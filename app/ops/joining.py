@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from app.ops.public import public
 from app.ops.shaping import squeeze, unsqueeze
 from app.ops.size import AnySize
 from app.ops.spec import UNKNOWN, Axis, Spec, normal_axis, plain_sizes, reduced_axes
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradients, Results, Value
 
 
 def _infer_concat(*x: Spec, axis: int = 0) -> Spec:
@@ -108,7 +109,7 @@ def split(x: Array, *, num_or_sections: int | Sequence[int], axis: int = 0) -> R
 
 
 @split.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, num_or_sections: int | Sequence[int], axis: int) -> OnnxResult:
+def _(onnx: Any, x: Any, num_or_sections: int | Sequence[int], axis: int) -> Any:
     sizes = _sections(x.shape[axis], num_or_sections, axis)
     if UNKNOWN not in sizes:
         return onnx.Split(x, sizes, axis=axis, outputs=len(sizes))
@@ -170,7 +171,7 @@ def bordered(x: Array, *, widths: Widths, value: float = 0.0) -> Results:
 
 
 @bordered.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, widths: Widths, value: float) -> OnnxResult:
+def _(onnx: Any, x: Any, widths: Widths, value: float) -> Any:
     if not widths:
         return x
     return onnx.Pad(x, [w[0] for w in widths] + [w[1] for w in widths], np.asarray(value).astype(x.dtype))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from app.errors import DtypeError, ShapeError
@@ -11,7 +13,7 @@ from app.ops.lowering import Product
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Spec, broadcast
-from app.ops.values import Applied, Array, Gradient, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradient, Gradients, Results, Value
 
 
 def _infer_matmul(x: Spec, y: Spec, *, transpose_x: bool = False, transpose_y: bool = False) -> Spec:
@@ -66,7 +68,7 @@ def _(x: Value, y_like: Value, dout: Value, transpose_x: bool, transpose_y: bool
 
 
 @matmul.in_onnx
-def _matmul_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, transpose_x: bool, transpose_y: bool) -> OnnxResult:
+def _matmul_in_onnx(onnx: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
     """The product with vectors as matrices: ONNX Runtime drops a transposition next to a vector when it fuses nodes."""
     left = onnx.Unsqueeze(x, [0]) if x.rank == 1 else _transposed_in_onnx(onnx, x, transpose_x)
     right = onnx.Unsqueeze(y, [1]) if y.rank == 1 else _transposed_in_onnx(onnx, y, transpose_y)
@@ -76,7 +78,7 @@ def _matmul_in_onnx(onnx: OnnxNodes, x: OnnxValue, y: OnnxValue, transpose_x: bo
     return onnx.Squeeze(product, dropped) if dropped else product
 
 
-def _transposed_in_onnx(onnx: OnnxNodes, x: OnnxValue, transpose: bool) -> OnnxValue:
+def _transposed_in_onnx(onnx: Any, x: Any, transpose: bool) -> Any:
     order = list(range(x.rank))
     return onnx.Transpose(x, perm=[*order[:-2], order[-1], order[-2]]) if transpose else x
 

@@ -12,16 +12,7 @@ from app.ops.elementwise import elementwise, to_common_type
 from app.ops.lowering import Elementwise
 from app.ops.public import public
 from app.ops.spec import Spec, broadcast
-from app.ops.values import (
-    Applied,
-    Array,
-    Element,
-    Gradients,
-    Kernel,
-    OnnxRule,
-    Results,
-    Value,
-)
+from app.ops.values import Applied, Array, Element, Gradients, Kernel, OnnxRule, Results, Value
 
 
 def _test(name: str, doc: str, kernel: Kernel, onnx: str | OnnxRule) -> OpDef:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from app.ops.reduction import infer_reduction, max_, min_, reduced_in_onnx, spre
 from app.ops.rounding import sign
 from app.ops.shaping import cast, squeeze
 from app.ops.spec import Axis, Spec, normal_axis, reduced_axes
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradients, Results, Value
 
 
 def _infer_norm(x: Spec, *, p: float = 2.0, axis: Axis = None, keepdim: bool = False) -> Spec:
@@ -55,7 +56,7 @@ def _(x: Value, out: Value, dout: Value, p: float, axis: Axis, keepdim: bool) ->
 
 
 @p_norm.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, p: float, axis: Axis, keepdim: bool) -> OnnxResult:
+def _(onnx: Any, x: Any, p: float, axis: Axis, keepdim: bool) -> Any:
     sizes, axes = onnx.Abs(x), reduced_axes(axis, x.rank)
     if math.isinf(p):
         return reduced_in_onnx(onnx, "ReduceMax" if p > 0 else "ReduceMin", sizes, axes, keepdim)

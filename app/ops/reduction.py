@@ -20,19 +20,7 @@ from app.ops.public import public
 from app.ops.shaping import cast
 from app.ops.size import AnySize, Shape
 from app.ops.spec import UNKNOWN, Axis, Spec, count, normal_axis, reduced_axes
-from app.ops.values import (
-    Applied,
-    Array,
-    Attributes,
-    Gradients,
-    Number,
-    OnnxNodes,
-    OnnxResult,
-    OnnxRule,
-    OnnxValue,
-    Results,
-    Value,
-)
+from app.ops.values import Applied, Array, Attributes, Gradients, Number, OnnxRule, Results, Value
 
 _total: Any = np.add.reduce
 """`np.sum` without its overhead, which is half of its time for small arrays."""
@@ -74,7 +62,7 @@ def _(x_like: Value, dout: Value, axis: Axis, dtype: str | None, keepdim: bool) 
 
 
 @sum_.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, dtype: str | None, keepdim: bool) -> OnnxResult:
+def _(onnx: Any, x: Any, axis: Axis, dtype: str | None, keepdim: bool) -> Any:
     natural = x.dtype if x.floating else "int64"
     return reduced_in_onnx(onnx, "ReduceSum", onnx.Cast(x, to=dtype or natural), reduced_axes(axis, x.rank), keepdim)
 
@@ -84,10 +72,9 @@ def reduces(kind: str) -> OnnxRule:
     return lambda onnx, x, axis, keepdim: reduced_in_onnx(onnx, kind, x, reduced_axes(axis, x.rank), keepdim)
 
 
-def reduced_in_onnx(onnx: OnnxNodes, kind: str, x: OnnxValue, axes: Sequence[int], keepdim: bool) -> OnnxValue:
+def reduced_in_onnx(onnx: Any, kind: str, x: Any, axes: Sequence[int], keepdim: bool) -> Any:
     """The reduction of a value along axes; the value itself if there are no axes."""
-    found: OnnxValue = getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
-    return found
+    return getattr(onnx, kind)(x, list(axes), keepdims=keepdim) if axes else x
 
 
 @public(method=True)
@@ -202,7 +189,7 @@ def _(x: Value, dout: Value, axis: Axis, keepdim: bool, dtype: str | None) -> Gr
 
 
 @prod.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, dtype: str | None) -> OnnxResult:
+def _(onnx: Any, x: Any, axis: Axis, keepdim: bool, dtype: str | None) -> Any:
     kind = onnx.Cast(x, to=dtype or x.dtype)
     return reduced_in_onnx(onnx, "ReduceProd", kind, reduced_axes(axis, x.rank), keepdim)
 
@@ -221,7 +208,7 @@ def all_(x: Array, *, axis: Axis = None, keepdim: bool = False) -> Results:
     return np.all(x, axis=axis, keepdims=keepdim)
 
 
-def _count_true(onnx: OnnxNodes, x: OnnxValue, axis: Axis, keepdim: bool, rank: int) -> OnnxValue:
+def _count_true(onnx: Any, x: Any, axis: Axis, keepdim: bool, rank: int) -> Any:
     number = onnx.Cast(onnx.Cast(x, to="bool"), to="int32")
     return reduced_in_onnx(onnx, "ReduceSum", number, reduced_axes(axis, rank), keepdim)
 
@@ -253,7 +240,7 @@ def _infer_index(x: Spec, *, axis: int | None = None, keepdim: bool = False, dty
 def _index(kind: str) -> OnnxRule:
     """The ONNX rule of `argmax` or `argmin`."""
 
-    def rule(onnx: OnnxNodes, x: OnnxValue, axis: int | None, keepdim: bool, dtype: str) -> OnnxResult:
+    def rule(onnx: Any, x: Any, axis: int | None, keepdim: bool, dtype: str) -> Any:
         if axis is not None and x.rank:
             return onnx.Cast(getattr(onnx, kind)(x, axis=normal_axis(axis, x.rank), keepdims=keepdim), to=dtype)
         place = getattr(onnx, kind)(onnx.Reshape(x, [-1]), axis=0, keepdims=0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from app.ops.creation import zeros_like
 from app.ops.elementwise import elementwise
 from app.ops.public import public
-from app.ops.values import Array, Element, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Array, Element, Gradients, Results, Value
 
 
 @public(method=True, in_place=True)
@@ -47,7 +49,7 @@ def round_(x: Array, *, decimals: int = 0) -> Results:
 
 
 @round_.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, decimals: int) -> OnnxResult:
+def _(onnx: Any, x: Any, decimals: int) -> Any:
     if not x.floating:
         whole = onnx.Cast(x, to="float64")
         return x if decimals >= 0 else onnx.Cast(onnx.Round(whole * 10.0**decimals) / 10.0**decimals, to=x.dtype)
@@ -91,6 +93,6 @@ def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Res
 
 
 @clip.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, min: float | None, max: float | None) -> OnnxResult:
+def _(onnx: Any, x: Any, min: float | None, max: float | None) -> Any:
     low, high = (None if bound is None else np.asarray(bound).astype(x.dtype) for bound in (min, max))
     return onnx.Clip(x, low, high)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from app.ops.definition import operator
@@ -10,7 +12,7 @@ from app.ops.joining import concat
 from app.ops.public import public
 from app.ops.shaping import cast, reshape_like
 from app.ops.spec import Spec, count, normal_axis
-from app.ops.values import Applied, Array, Gradients, OnnxNodes, OnnxResult, OnnxValue, Results, Value
+from app.ops.values import Applied, Array, Gradients, Results, Value
 
 
 def _infer_cumsum(x: Spec, *, axis: int | None = None, dtype: str | None = None, reverse: bool = False) -> Spec:
@@ -45,7 +47,7 @@ def _(x_like: Value, dout: Value, axis: int | None, reverse: bool) -> Gradients:
 
 
 @cumsum.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: int | None, dtype: str | None, reverse: bool) -> OnnxResult:
+def _(onnx: Any, x: Any, axis: int | None, dtype: str | None, reverse: bool) -> Any:
     wide = onnx.Cast(x, to=dtype or _wide(x.dtype))
     if axis is not None and x.rank:
         return onnx.CumSum(wide, np.int64(axis), reverse=reverse)

@@ -13,19 +13,7 @@ from app.ops.lowering import Alias, Elementwise
 from app.ops.public import public
 from app.ops.size import Shape
 from app.ops.spec import UNKNOWN, Axis, OpenSize, Spec, count, normal_axis, reduced_axes
-from app.ops.values import (
-    Applied,
-    Array,
-    Element,
-    Gradients,
-    OnnxNodes,
-    OnnxResult,
-    OnnxValue,
-    Operand,
-    Results,
-    Setting,
-    Value,
-)
+from app.ops.values import Applied, Array, Element, Gradients, Operand, Results, Setting, Value
 
 
 def _same(x: Element) -> Element:
@@ -147,7 +135,7 @@ def reshape(x: Array, *, shape: tuple[int, ...]) -> Results:
 
 
 @reshape.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> OnnxResult:
+def _(onnx: Any, x: Any, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> Any:
     known = UNKNOWN not in out_shape
     return onnx.Reshape(x, list(out_shape if known else shape), allowzero=known)
 
@@ -191,7 +179,7 @@ def flatten(x: Array, *, start_axis: int = 0, stop_axis: int = -1) -> Results:
 
 
 @flatten.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, start_axis: int, stop_axis: int, out_shape: tuple[int, ...]) -> OnnxResult:
+def _(onnx: Any, x: Any, start_axis: int, stop_axis: int, out_shape: tuple[int, ...]) -> Any:
     if UNKNOWN not in out_shape:
         return onnx.Reshape(x, list(out_shape), allowzero=1)
     start, stop = normal_axis(start_axis, x.rank), normal_axis(stop_axis, x.rank)
@@ -223,7 +211,7 @@ def squeeze(x: Array, *, axis: Axis = None) -> Results:
 
 
 @squeeze.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: Axis) -> OnnxResult:
+def _(onnx: Any, x: Any, axis: Axis) -> Any:
     axes = sorted(_squeezed(x.shape, axis))
     return onnx.Squeeze(x, axes) if axes else x
 
@@ -243,7 +231,7 @@ def unsqueeze(x: Array, *, axis: int | tuple[int, ...]) -> Results:
 
 
 @unsqueeze.in_onnx
-def _(onnx: OnnxNodes, x: OnnxValue, axis: int | tuple[int, ...]) -> OnnxResult:
+def _(onnx: Any, x: Any, axis: int | tuple[int, ...]) -> Any:
     axes: list[int] = []
     for a in (axis,) if isinstance(axis, int) else axis:
         place = normal_axis(a, x.rank + len(axes) + 1)

@@ -11,13 +11,7 @@ from app.ops.math import exp
 from app.ops.public import public
 from app.ops.reduction import check_not_empty, sum_
 from app.ops.spec import Spec, count, normal_axis
-from app.ops.values import (
-    Array,
-    Attributes,
-    Gradients,
-    Results,
-    Value,
-)
+from app.ops.values import Array, Attributes, Gradients, Results, Value
 
 LOWEST = 64
 """Differences from the maximum are clipped at -LOWEST, as in Paddle, so that no probability is 0."""

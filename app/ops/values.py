@@ -49,12 +49,9 @@ GradientRule: TypeAlias = "Callable[..., Gradients]"
 """A function that returns gradients; its parameter names select what it is given (see `app.ops.rules`)."""
 
 
-OnnxValue: TypeAlias = Any
-"""A value in the ONNX graph being built (see `app.onnx.nodes`). Arithmetic on it appends nodes."""
-OnnxNodes: TypeAlias = Any
-"""The ONNX graph being built. A method named after an ONNX operator appends a node and returns its outputs."""
-OnnxResult: TypeAlias = Any
-"""The ONNX value of the output of an operator, or a sequence of them; None for one that nothing in the graph reads."""
-OnnxRule: TypeAlias = "Callable[..., OnnxResult]"
-"""A function that builds ONNX nodes and returns their values; its parameters are named `onnx`, after inputs and
-attributes of the operator, or `attributes` for all of these."""
+OnnxRule: TypeAlias = "Callable[..., Any]"
+"""A function that builds ONNX nodes and returns the values of the outputs, None for one that nothing reads.
+
+Its parameters are named `onnx`, after inputs and attributes of the operator, or `attributes` for all of these. A method
+of `onnx` that is named after an ONNX operator appends a node (see `app.onnx.nodes`), as does arithmetic on values.
+"""
