@@ -24,9 +24,9 @@ from app.ops.windows import (
     Pair,
     across,
     check_images,
+    check_like,
     check_windows,
     counts_of,
-    may_be,
     padding_along,
     taps_along,
 )
@@ -52,7 +52,8 @@ def _infer_conv2d(
     if len(weight.shape) != 4 or 0 in weight.shape[2:]:
         wanted = "[outputs, channels of a group, height, width]"
         raise ShapeError(f"expected a weight of shape {wanted}, found shape {list(weight.shape)}")
-    _check_types(x, weight)
+    if x.dtype not in FLOATS or weight.dtype != x.dtype:
+        raise DtypeError(f"expected values of one floating type, found {x.dtype} and {weight.dtype}")
     (outer, inner), kernel = weight.shape[:2], weight.shape[2:]
     if not isinstance(groups, int) or groups < 1 or (outer != UNKNOWN and outer % groups):
         raise ShapeError(f"groups must divide the {outer} outputs of the weight, found {groups!r}")
@@ -63,18 +64,6 @@ def _infer_conv2d(
         )
     check_windows(stride, padding, dilation)
     return Spec((x.shape[0], outer, *counts_of(x.shape, kernel, stride, padding, dilation)), x.dtype)
-
-
-def _check_types(*specs: Spec) -> None:
-    if len({spec.dtype for spec in specs}) > 1 or specs[0].dtype not in FLOATS:
-        raise DtypeError(f"expected values of one floating type, found {' and '.join(s.dtype for s in specs)}")
-
-
-def _check_sums(y: Spec, expected: Spec) -> None:
-    """Raise an error if `y` does not have the shape and type of the convolution."""
-    _check_types(y, expected)
-    if not may_be(y.shape, expected.shape):
-        raise ShapeError(f"expected the shape {list(expected.shape)} of the convolution, found {list(y.shape)}")
 
 
 class _Tiles:
@@ -152,7 +141,7 @@ def conv2d(x: Array, weight: Array, **settings: Any) -> Results:
 
 
 def _infer_conv2d_input(y: Spec, weight: Spec, like: Spec, **settings: Any) -> Spec:
-    _check_sums(y, _infer_conv2d(like, weight, **settings))
+    check_like(y, _infer_conv2d(like, weight, **settings), "the convolution")
     return Spec(like.shape, y.dtype)
 
 
@@ -168,7 +157,7 @@ def conv2d_input(y: Array, weight: Array, like: Array, **settings: Any) -> Resul
 
 
 def _infer_conv2d_weight(x: Spec, y: Spec, like: Spec, **settings: Any) -> Spec:
-    _check_sums(y, _infer_conv2d(x, like, **settings))
+    check_like(y, _infer_conv2d(x, like, **settings), "the convolution")
     return Spec(like.shape, y.dtype)
 
 

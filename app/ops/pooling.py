@@ -7,6 +7,7 @@ The gradient of a maximum goes to its first element, row by row. NaN propagates.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,98 +27,84 @@ from app.ops.windows import (
     Tap,
     across,
     check_images,
+    check_like,
     check_pair,
     check_windows,
     counts_of,
-    may_be,
     padding_along,
     taps_along,
     taps_of_parts,
 )
 
-_SETTINGS: Attributes = {
-    "kernel": (1, 1),
-    "stride": (1, 1),
-    "padding": ((0, 0), (0, 0)),
-    "ceil_mode": False,
-    "output_size": None,
-}
-"""The attributes of pooling, with their defaults."""
-_OF_MEANS: Attributes = {**_SETTINGS, "exclusive": True}
+
+@dataclass(frozen=True)
+class _Settings:
+    """The attributes of pooling, with their defaults."""
+
+    kernel: Pair = (1, 1)
+    stride: Pair = (1, 1)
+    padding: Padding = ((0, 0), (0, 0))
+    ceil_mode: bool = False
+    output_size: Pair | None = None
+    exclusive: bool = True
+    """Of means alone: whether padding does not count."""
+
+    def counts(self, shape: Any) -> Any:
+        """The numbers of windows on images."""
+        return self.output_size or counts_of(shape, self.kernel, self.stride, self.padding, (1, 1), self.ceil_mode)
 
 
-def _infer_pool(
-    x: Spec,
-    *,
-    kernel: Pair,
-    stride: Pair,
-    padding: Padding,
-    ceil_mode: bool,
-    output_size: Pair | None,
-    exclusive: bool = True,
-) -> Spec:
+_OF_MEANS: Attributes = asdict(_Settings())
+_SETTINGS: Attributes = {name: value for name, value in _OF_MEANS.items() if name != "exclusive"}
+
+
+def _infer_pool(x: Spec, **settings: Any) -> Spec:
+    given = _Settings(**settings)
     check_images(x)
     if x.dtype not in FLOATS:
         raise DtypeError(f"expected images of a floating type, found {x.dtype}")
-    if output_size is not None:
-        check_pair("output_size", output_size)
+    if given.output_size is not None:
+        check_pair("output_size", given.output_size)
         if 0 in x.shape[2:]:
             raise ShapeError(f"images without elements cannot be divided into parts, found {x}")
-        return Spec((*x.shape[:2], *output_size), x.dtype)
-    check_pair("kernel", kernel)
-    check_windows(stride, padding)
-    for axis, length in enumerate(kernel):
-        if padding != "same" and max(padding[axis]) >= length:
-            raise ShapeError(f"padding must be less than the kernel {kernel}, found {padding}: a window would be empty")
-    return Spec((*x.shape[:2], *counts_of(x.shape, kernel, stride, padding, (1, 1), ceil_mode)), x.dtype)
+    else:
+        check_pair("kernel", given.kernel)
+        check_windows(given.stride, given.padding)
+        for axis, length in enumerate(given.kernel):
+            if given.padding != "same" and max(given.padding[axis]) >= length:
+                smaller = f"padding must be less than the kernel {given.kernel}, found {given.padding}"
+                raise ShapeError(f"{smaller}: a window would be empty")
+    return Spec((*x.shape[:2], *given.counts(x.shape)), x.dtype)
 
 
 def _infer_back(y: Spec, like: Spec, **settings: Any) -> Spec:
-    expected = _infer_pool(like, **settings)
-    if y.dtype != like.dtype:
-        raise DtypeError(f"expected values of one type, found {y.dtype} and {like.dtype}")
-    if not may_be(y.shape, expected.shape):
-        raise ShapeError(f"expected the shape {list(expected.shape)} of the pooled images, found {list(y.shape)}")
+    check_like(y, _infer_pool(like, **settings), "the pooled images")
     return Spec(like.shape, y.dtype)
 
 
 def _infer_pick(values: Spec, x: Spec, **settings: Any) -> Spec:
-    if values.dtype != x.dtype:
-        raise DtypeError(f"expected values of one type, found {values.dtype} and {x.dtype}")
-    if not may_be(values.shape, x.shape):
-        raise ShapeError(f"expected values of the shape of the images, {list(x.shape)}, found {list(values.shape)}")
+    check_like(values, x, "the images")
     return _infer_pool(x, **settings)
 
 
 class _Windows:
     """The windows of one call: their counts and their taps."""
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        *,
-        kernel: Pair,
-        stride: Pair,
-        padding: Padding,
-        ceil_mode: bool,
-        output_size: Pair | None,
-        exclusive: bool = True,
-    ):
-        self.exclusive = exclusive
+    def __init__(self, shape: tuple[int, ...], **settings: Any):
+        given = _Settings(**settings)
+        self.exclusive, self.counts = given.exclusive, given.counts(shape)
         self.lengths = []
         """The number of elements of each window along each axis, including padding."""
-        self.along: list[list[Tap]]
-        if output_size is not None:
-            self.counts: Any = output_size
-            self.along = [taps_of_parts(size, count) for size, count in zip(shape[2:], output_size, strict=True)]
-        else:
-            self.counts = counts_of(shape, kernel, stride, padding, (1, 1), ceil_mode)
-            self.along = []
-            for a, size in enumerate(shape[2:]):
-                before, after = padding_along(padding, a, size, kernel[a], stride[a])
-                self.along.append(taps_along(size, self.counts[a], kernel[a], stride[a], before))
-                starts = np.arange(self.counts[a]) * stride[a] - before
-                self.lengths.append(np.minimum(starts + kernel[a], size + after) - starts)
+        self.along: list[list[Tap]] = []
+        for a, (size, count) in enumerate(zip(shape[2:], self.counts, strict=True)):
+            if given.output_size is not None:
+                self.along.append(taps_of_parts(size, count))
+                continue
+            kernel, stride = given.kernel[a], given.stride[a]
+            before, after = padding_along(given.padding, a, size, kernel, stride)
+            self.along.append(taps_along(size, count, kernel, stride, before))
+            starts = np.arange(count) * stride - before
+            self.lengths.append(np.minimum(starts + kernel, size + after) - starts)
         self.shape = (*shape[:2], *self.counts)
 
     def __iter__(self) -> Iterator[tuple[Index, Index]]:
@@ -249,24 +236,17 @@ def _known_sizes(x: Any) -> tuple[int, int]:
     return height, width
 
 
-def _settings_in_onnx(
-    x: Any,
-    *,
-    kernel: Pair,
-    stride: Pair,
-    padding: Padding,
-    ceil_mode: bool,
-    output_size: Pair | None,
-    exclusive: bool = True,
-) -> dict[str, Any] | None:
+def _settings_in_onnx(x: Any, **settings: Any) -> dict[str, Any] | None:
     """ONNX's attributes for the same windows; None if windows differ in size."""
-    if output_size is not None:
+    given = _Settings(**settings)
+    kernel, stride, padding = given.kernel, given.stride, given.padding
+    if given.output_size is not None:
         sizes = _known_sizes(x)
-        kernel = (sizes[0] // output_size[0], sizes[1] // output_size[1])
-        even = all(length * count == size for length, count, size in zip(kernel, output_size, sizes, strict=True))
+        kernel = (sizes[0] // given.output_size[0], sizes[1] // given.output_size[1])
+        even = all(length * count == size for length, count, size in zip(kernel, given.output_size, sizes, strict=True))
         return {"kernel_shape": kernel, "strides": kernel} if even else None
-    if padding == "same" or ceil_mode:
-        counts = counts_of(x.shape, kernel, stride, padding, (1, 1), ceil_mode)
+    if padding == "same" or given.ceil_mode:
+        counts = given.counts(x.shape)
         ends = []
         for a, size in enumerate(_known_sizes(x)):
             before, _ = padding_along(padding, a, size, kernel[a], stride[a])

@@ -8,7 +8,7 @@ from math import gcd
 from types import EllipsisType
 from typing import Literal, TypeGuard
 
-from app.errors import ShapeError
+from app.errors import DtypeError, ShapeError
 from app.ops.size import AnySize, Shape, quotient, smaller
 from app.ops.spec import UNKNOWN, Spec
 
@@ -30,11 +30,13 @@ def check_images(x: Spec) -> None:
         raise ShapeError(f"expected images of shape [images, channels, height, width], found shape {list(x.shape)}")
 
 
-def may_be(shape: Shape, expected: Shape) -> bool:
-    """Whether a shape is the expected one, as far as sizes are known."""
-    return len(shape) == len(expected) and all(
-        a == b or UNKNOWN in (a, b) for a, b in zip(shape, expected, strict=True)
-    )
+def check_like(value: Spec, expected: Spec, of: str) -> None:
+    """Raise an error if a value does not have the type and the shape of `of`, as far as sizes are known."""
+    if value.dtype != expected.dtype:
+        raise DtypeError(f"expected values of one type, found {value.dtype} and {expected.dtype}")
+    alike = [a == b or UNKNOWN in (a, b) for a, b in zip(value.shape, expected.shape, strict=False)]
+    if len(value.shape) != len(expected.shape) or not all(alike):
+        raise ShapeError(f"expected the shape {list(expected.shape)} of {of}, found {list(value.shape)}")
 
 
 def check_pair(name: str, sizes: object) -> None:
