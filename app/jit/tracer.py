@@ -401,13 +401,13 @@ class Tracer:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """If the block raises `Again`, undo its operators and its changes of attributes and containers."""
+        """If the block raises an error or `Again`, undo its operators and its changes of attributes and containers."""
         block = self.program.current_block()
         blocks, operators = len(self.program.blocks), len(block.ops)
         outside, self._undo = self._undo, []
         try:
             yield
-        except Again:
+        except Exception:  # after an error too, the function may be traced again, for exact sizes
             for step in reversed(self._undo):
                 step()
             del self.program.blocks[blocks:]

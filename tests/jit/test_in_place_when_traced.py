@@ -249,3 +249,15 @@ def test_global_and_nonlocal_names_stay_what_they_are():
     TOTAL = 0
     found = to_static(with_globals, backend="reference")(app.to_tensor([1.0]))
     assert (float(found), TOTAL) == (7.0, 1)
+
+
+def test_what_a_failed_trace_for_any_batch_size_has_changed_is_undone():
+    seen, box = [], SimpleNamespace(count=0)
+
+    def mean(x):
+        seen.append(1)
+        box.count += 1
+        return x.sum() / x.shape[0]  # the size is needed, so the function is traced again for this size
+
+    assert float(to_static(mean, backend="reference")(app.ones([3]))) == 1.0
+    assert (seen, box.count) == ([1], 1)
