@@ -183,7 +183,7 @@ NEAR = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
 def test_numbers_are_those_of_numpy(name: str):
     definition = REGISTRY[name]
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(call=CALLS[name])
     def check(call: Call) -> None:
         given_arrays = list(call.inputs) if definition.prepare is None else definition.prepare(list(call.inputs))
@@ -201,7 +201,7 @@ def test_numbers_are_those_of_numpy(name: str):
 
 @pytest.mark.parametrize("name", ["reshape", "flatten", "squeeze", "unsqueeze", "assign"])
 def test_elements_keep_their_order(name: str):
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(call=CALLS[name])
     def check(call: Call) -> None:
         found = REGISTRY[name](to_tensor(call.inputs[0]), **call.attributes)
@@ -210,7 +210,7 @@ def test_elements_keep_their_order(name: str):
     check()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(call=CALLS["split"])
 def test_parts_joined_again_are_the_value_that_was_split(call: Call):
     x, axis, wanted = call.inputs[0], call.attributes["axis"], call.attributes["num_or_sections"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -221,6 +221,7 @@ def test_operators_are_methods():
 # Parts
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_an_index_gives_what_numpy_gives(data: st.DataObject):
     array = np.arange(24.0).reshape(2, 3, 4)
