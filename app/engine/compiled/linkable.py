@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 import numba
 from numba import types
 
-from app.engine.compiled import cache
+from app.engine.compiled import cache, numba_alone
 from app.engine.compiled.fingerprint import fingerprint
 from app.engine.compiled.numba_api import Dispatcher, ExternalFunctionDescriptor, signature
 from app.engine.compiled.read_only import only_reads
@@ -105,6 +105,7 @@ def _from_disk(key: str) -> Linkable | None:
 
 
 def _compiled(key: str, function: Callable[..., Any], kinds: tuple[Any, ...]) -> Linkable | None:
+    numba_alone.load()
     dispatcher = _without_wrappers(dispatcher_of(function))
     dispatcher.get_call_template(kinds, {})
     made = dispatcher.overloads.get(kinds)
