@@ -42,9 +42,8 @@ CASES = [
     Case((1, 1, 5, 5), (1, 1, 5, 5)),
     Case((17, 3, 9, 11), (5, 3, 3, 2), padding=((1, 0), (1, 1))),
     Case((33, 4, 8, 7), (6, 2, 3, 3), stride=(2, 3), padding=((1, 1), (1, 1)), groups=2),
-    Case((16, 2, 9, 9), (7, 2, 3, 3), padding=((2, 2), (2, 2)), dilation=(2, 2)),
-    Case((5, 4, 6, 6), (4, 1, 3, 3), groups=4),
-    Case((18, 2, 5, 7), (2, 2, 1, 1), stride=(2, 2)),
+    Case((5, 2, 9, 9), (7, 2, 3, 3), padding=((2, 2), (2, 2)), dilation=(2, 2)),
+    Case((18, 4, 5, 7), (4, 1, 1, 1), stride=(2, 2), groups=4),
 ]
 
 
@@ -72,14 +71,14 @@ def run_kind(
 ) -> Iterator[np.ndarray]:  # fmt: skip
     """What a function makes, of the shape of `like`, with images one after the other and by lanes; `are_images` has an
     i for each of the inputs and the result that is images."""
-    target = vector_functions.machine()
     for by_lanes in (False, True):
         turned = [by_lanes and each == "i" for each in are_images]
         code = convolutions.CODE[kind](f"{kind}_{by_lanes}", windows, weight, lanes, tuple(turned))
+        run = function(code, vector_functions.machine())
         arrays = [held(each, lanes, turn) for each, turn in zip(inputs, turned, strict=False)]
         result, n = held(np.full_like(like, 7), lanes, turned[-1]), len(inputs[0])
         for first, last in ((0, n // 3 // lanes * lanes), (n // 3 // lanes * lanes, n)):
-            function(code, target)(*arrays, first, last, result)
+            run(*arrays, first, last, result)
         yield images_of(result, len(like), turned[-1])
 
 
