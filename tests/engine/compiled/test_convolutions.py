@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -65,25 +65,35 @@ def images_of(array: np.ndarray, count: int, by_lanes: bool) -> np.ndarray:
     return np.moveaxis(array, -1, 1).reshape(-1, *array.shape[1:-1])[:count] if by_lanes else array
 
 
-def run_kind(
-    kind: str, windows: Windows, weight: Weight | None, lanes: int, inputs: list[np.ndarray], like: np.ndarray,
-    are_images: str,
-) -> Iterator[np.ndarray]:  # fmt: skip
-    """What a function makes, of the shape of `like`, with images one after the other and by lanes; `are_images` has an
-    i for each of the inputs and the result that is images."""
-    for by_lanes in (False, True):
-        turned = [by_lanes and each == "i" for each in are_images]
-        code = convolutions.CODE[kind](f"{kind}_{by_lanes}", windows, weight, lanes, tuple(turned))
+class Layout(NamedTuple):
+    """How many images are lanes, and whether arrays hold images so."""
+
+    lanes: int
+    by_lanes: bool
+
+    def run(
+        self,
+        kind: str,
+        windows: Windows,
+        weight: Weight | None,
+        inputs: list[np.ndarray],
+        like: np.ndarray,
+        images: str,
+    ) -> np.ndarray:
+        """What a function makes, of the shape of `like`; `images` has an i for each of the inputs and the result that
+        is images."""
+        lanes, turned = self.lanes, [self.by_lanes and each == "i" for each in images]
+        code = convolutions.CODE[kind](kind, windows, weight, lanes, tuple(turned))
         run = function(code, vector_functions.machine())
         arrays = [held(each, lanes, turn) for each, turn in zip(inputs, turned, strict=False)]
         result, n = held(np.full_like(like, 7), lanes, turned[-1]), len(inputs[0])
         for first, last in ((0, n // 3 // lanes * lanes), (n // 3 // lanes * lanes, n)):
             run(*arrays, first, last, result)
-        yield images_of(result, len(like), turned[-1])
+        return images_of(result, len(like), turned[-1])
 
 
-@pytest.mark.parametrize(("case", "lanes"), with_some_lanes([(case,) for case in CASES]))
-def test_machine_code_agrees_with_the_operators(case: Case, lanes: int):
+@pytest.mark.parametrize(("case", "by_lanes", "lanes"), with_some_lanes([(c, i % 2 == 0) for i, c in enumerate(CASES)]))
+def test_machine_code_agrees_with_the_operators(case: Case, by_lanes: bool, lanes: int):
     random = np.random.default_rng(0)
     x, w = (random.normal(size=shape).astype(np.float32) for shape in (case.images, case.weight))
     settings = {"stride": case.stride, "padding": case.padding, "dilation": case.dilation, "groups": case.groups}
@@ -96,16 +106,15 @@ def test_machine_code_agrees_with_the_operators(case: Case, lanes: int):
     tiles = np.empty((-(-len(x) // lanes), *w.shape), np.float32)
     whole = Windows(y.shape[1], y.shape[2:], y.shape[2:], (1, 1), (1, 1), (0, 0))
 
-    for made in run_kind("convolution", windows, weight, lanes, [x, w], y, "iwi"):
-        np.testing.assert_allclose(made, y, rtol=0, atol=1e-4)
+    run = Layout(lanes, by_lanes).run
+    np.testing.assert_allclose(run("convolution", windows, weight, [x, w], y, "iwi"), y, rtol=0, atol=1e-4)
     expected = REGISTRY["conv2d_input"].kernel(dy, w, x, **settings)
-    for made in run_kind("input", windows, weight, lanes, [dy, w], x, "iwi"):
-        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(run("input", windows, weight, [dy, w], x, "iwi"), expected, rtol=0, atol=1e-4)
     expected = REGISTRY["conv2d_weight"].kernel(x, dy, w, **settings)
-    for made in run_kind("weight", windows, weight, lanes, [x, dy], tiles, "iiw"):
-        np.testing.assert_allclose(made.sum(0), expected, rtol=0, atol=1e-3)
-    for made in run_kind("sums", whole, None, lanes, [dy], tiles[:, :, 0, 0, 0].copy(), "iw"):
-        np.testing.assert_allclose(made.sum(0), dy.sum((0, 2, 3)), rtol=0, atol=1e-3)
+    sums = run("weight", windows, weight, [x, dy], tiles, "iiw")
+    np.testing.assert_allclose(sums.sum(0), expected, rtol=0, atol=1e-3)
+    sums = run("sums", whole, None, [dy], tiles[:, :, 0, 0, 0].copy(), "iw")
+    np.testing.assert_allclose(sums.sum(0), dy.sum((0, 2, 3)), rtol=0, atol=1e-3)
 
 
 POOLS = [
@@ -117,11 +126,12 @@ POOLS = [
 """Shapes of images, kernels, strides and paddings."""
 
 
-@pytest.mark.parametrize(("shape", "kernel", "stride", "padding", "lanes"), with_some_lanes(POOLS))
-def test_pooling_agrees_with_the_operators(
-    shape: tuple[int, int, int, int], kernel: Pair, stride: Pair, padding: Padding, lanes: int
-):
+@pytest.mark.parametrize(
+    ("pool", "by_lanes", "lanes"), with_some_lanes([(pool, i % 2 == 0) for i, pool in enumerate(POOLS)])
+)
+def test_pooling_agrees_with_the_operators(pool: tuple[Any, Pair, Pair, Padding], by_lanes: bool, lanes: int):
     """With equal numbers, of which the first counts, and with NaN and infinities."""
+    (shape, kernel, stride, padding), run = pool, Layout(lanes, by_lanes).run
     random = np.random.default_rng(1)
     x = np.round(random.normal(size=shape) * 2).astype(np.float32)
     x[random.random(shape) < 0.03] = np.nan
@@ -129,13 +139,11 @@ def test_pooling_agrees_with_the_operators(
     settings = {"kernel": kernel, "stride": stride, "padding": padding, "ceil_mode": False, "output_size": None}
     y = REGISTRY["max_pool2d"].kernel(x, **settings)
     windows = Windows(shape[1], shape[2:], y.shape[2:], kernel, stride, (padding[0][0], padding[1][0]))
-    for made in run_kind("largest", windows, None, lanes, [x], y, "ii"):
-        np.testing.assert_array_equal(made, y)
+    np.testing.assert_array_equal(run("largest", windows, None, [x], y, "ii"), y)
     if padding == NONE:
         dy = random.normal(size=y.shape).astype(np.float32)
         expected = REGISTRY["max_pool2d_scatter"].kernel(dy, x, **settings)
-        for made in run_kind("scatter", windows, None, lanes, [dy, x], x, "iii"):
-            np.testing.assert_allclose(made, expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(run("scatter", windows, None, [dy, x], x, "iii"), expected, rtol=0, atol=1e-5)
 
 
 # In Programs
