@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from custom.made_functions import module_of_text
 from numba import njit
 
 import app
@@ -170,6 +171,14 @@ def test_numbas_reason_comes_with_a_line_of_the_user(function: Any, reason: str,
     operator = with_backward(function, lambda x, dy: dy, elementwise=True)
     expected = f"Numba cannot compile {function.__name__}: {reason} (test_check_advice.py:{line_of(line)}: `{line}`)"
     assert f"Python call: {expected}" in words(operator, "inlined")
+
+
+def test_a_reason_that_is_known_of_the_same_code_elsewhere_has_the_line_of_this_one():
+    text = "def f(x):\n    with open('/dev/null') as file:\n        file.read()\n    return x\n"
+    for _ in range(2):
+        function = module_of_text(text).f
+        told = words(with_backward(function, lambda x, dy: dy, elementwise=True), "inlined")
+        assert f"({function.__code__.co_filename}:1: `def f(x):`)" in told
 
 
 def test_an_error_of_numba_without_words_says_what_it_is():
