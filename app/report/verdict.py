@@ -13,6 +13,7 @@ from app.report.record import Record
 from app.report.sections.ranking import headline
 from app.report.wording import count, listed, number, seconds, share, spread
 from app.run.events import Nonfinite
+from app.run.statistics import over_signs
 from app.run.summary import p_value
 
 
@@ -124,20 +125,13 @@ def _disagreement(record: Record) -> Iterator[str]:
         return
     only_one = int((found.right(one) & ~found.right(other)).sum())
     only_other = int((found.right(other) & ~found.right(one)).sum())
-    chance = _as_uneven(only_one, only_other)
+    chance = over_signs(found.right(one).astype(int) - found.right(other))
     judged = "more than chance explains" if chance < 0.01 else "no more than chance explains"
     yield (
         f"They disagree about {count(disputed, 'image')}: {one} alone is right on {only_one}, {other} alone on "
         f"{only_other}. That is {judged} between these two networks (sign test, {p_value(chance)}); whether the "
         "operators differ, more seeds tell."
     )
-
-
-def _as_uneven(one: int, other: int) -> float:
-    """Return the two-sided p-value of a sign test."""
-    total = one + other
-    below = sum(math.comb(total, heads) for heads in range(min(one, other) + 1))
-    return min(1.0, 2 * below / 2**total)
 
 
 def _speed(record: Record) -> Iterator[str]:

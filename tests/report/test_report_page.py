@@ -24,14 +24,13 @@ from app.report.markup import as_html, tag
 from app.report.record import FIRST_LAYER, read
 from app.report.report import write_report
 from app.report.sections import units
-from app.report.verdict import _as_uneven, sentences
+from app.report.verdict import sentences
 from app.report.wording import seconds
 from app.run import answers
 from app.run.config import Config
 from app.run.folder import ANSWERS, write_weights
 from app.run.learners import make_learner
 from app.run.network import find_activation
-from app.run.statistics import over_signs
 
 # --- The command, and what it writes ---
 
@@ -113,12 +112,6 @@ def test_networks_that_disagree_are_judged_by_the_sign_test(tmp_path: Path):
         "An epoch takes custom.relu 500 ms and relu 600 ms (the median); epoch by epoch custom.relu takes 0.83 "
         "times as long, between 0.83 and 0.83 in 3 pairs."
     )
-
-
-@pytest.mark.parametrize(("one", "other"), [(0, 0), (3, 3), (1, 9), (40, 12), (300, 1100)])
-def test_the_sign_test_is_that_of_comparisons(one: int, other: int):
-    signs = np.array([1] * one + [-1] * other)
-    assert _as_uneven(one, other) == pytest.approx(over_signs(signs), abs=1e-12)
 
 
 def test_a_run_that_was_stopped_has_a_report_of_what_it_had(tmp_path: Path):

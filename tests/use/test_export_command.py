@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,26 +12,13 @@ import pytest
 from app.__main__ import main
 from app.data import load
 from app.engine import Executor, Scope
-from app.experiment.train_command import main as train
 from app.static.model_file import read_model
 
-ROOT = Path(__file__).parents[2]
-SHORT = [
-    "data.source=sample",
-    "baseline=null",
-    "train.epochs=1",
-    "engine=reference",
-    "model.hidden=[64]",
-    "costs=false",
-]
 
-
-@pytest.fixture(scope="module")
-def best(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def best(run_folder: Path, tmp_path: Path) -> Path:
     """A run of best.yaml, shorter and on the sample."""
-    folder = tmp_path_factory.mktemp("runs") / "best"
-    assert train(["--config", str(ROOT / "configs" / "best.yaml"), *SHORT, f"output={folder}"]) == 0
-    return folder
+    return Path(shutil.copytree(run_folder, tmp_path / "best"))
 
 
 def test_the_best_network_gives_the_same_predictions_and_scores(best: Path, capsys: pytest.CaptureFixture[str]):
