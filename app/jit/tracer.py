@@ -273,7 +273,7 @@ class Tracer:
         """Record a Python container before it is changed."""
         if self._undo is not None and isinstance(container, CONTAINERS):
             contents = copy.copy(container)
-            self._undo.append(lambda: _restore(container, contents))
+            self._undo.append(lambda: restore(container, contents))
 
     def note_attribute_of(self, owner: Any, name: str) -> None:
         """Record an attribute of any object before it is set or deleted."""
@@ -444,7 +444,7 @@ def _set_back(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
 
 
-def _restore(container: Any, contents: Any) -> None:
+def restore(container: Any, contents: Any) -> None:
     """Restore the contents of a container."""
     if isinstance(container, np.ndarray):
         if container.flags.writeable:

@@ -3,6 +3,7 @@
 # ruff: noqa: SIM108 - an if is what is tested
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,16 @@ def lists_and_dicts(x):
     else:
         found["all"].append(x * 4)
     return found["low"] + found["all"][2]
+
+
+def objects_inside_objects(x):
+    order, outer, kept = [1.0, 2.0], SimpleNamespace(inner=SimpleNamespace(count=1)), np.ones(3, "float32")
+    if x.sum() > 0:
+        order.reverse()
+        outer.inner.count = 5
+        if order is None:
+            kept = kept * 2
+    return x * order[0] * outer.inner.count * float(kept[0])
 
 
 def plain_conditions(x, wide=True, name="a"):
@@ -201,7 +212,7 @@ def views_of_what_a_branch_changes(x):
 
 
 FUNCTIONS = [
-    guard_clauses, break_and_continue, logic, items, lists_and_dicts, plain_conditions,
+    guard_clauses, break_and_continue, logic, items, lists_and_dicts, plain_conditions, objects_inside_objects,
     rows_of_a_list, break_that_a_tensor_decides_later, returns_out_of_two_loops, closures,
     recursive, comprehensions, returns_out_of_other_statements, jumps_from_some_branches,
     else_of_a_loop_that_jumps, names_in_a_condition, views_of_what_a_branch_changes,

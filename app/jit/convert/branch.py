@@ -270,6 +270,5 @@ def words(value: Any) -> str:
         return f"a Tensor of shape {words_of(value.shape)}"
     if value is None or isinstance(value, (*NUMBERS, str)):
         return repr(value)
-    return (
-        f"a {type(value).__name__} of {len(value)}" if isinstance(value, (list, tuple, dict)) else type(value).__name__
-    )
+    kind = type(value).__name__
+    return f"a {kind} of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else kind

@@ -6,7 +6,10 @@ import ast
 from collections.abc import Iterable
 from typing import NamedTuple
 
-MUTATORS = ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "add")
+MUTATORS = (
+    "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop", "popitem", "popleft",
+    "remove", "reverse", "rotate", "setdefault", "sort", "update",
+)  # fmt: skip
 """Methods that modify Python containers."""
 
 INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -50,6 +53,8 @@ class Assigned:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.NamedExpr):
                     self._target(inner.target, self._bound)
+                elif isinstance(inner, ast.Call) and not isinstance(node, ast.Lambda):
+                    self._modified(inner)
             return
         context = getattr(node, "ctx", None)
         if isinstance(node, ast.Name) and isinstance(context, (ast.Store, ast.Del)):
@@ -58,8 +63,8 @@ class Assigned:
             self._target(node, self._bound)
         elif isinstance(node, ast.Subscript) and isinstance(context, (ast.Store, ast.Del)):
             self._target(node.value, self._changed)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-            self._target(node.func.value, self._changed)
+        elif isinstance(node, ast.Call):
+            self._modified(node)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self._bound.update(dict.fromkeys((a.asname or a.name).partition(".")[0] for a in node.names))
         elif isinstance(node, ast.ExceptHandler) and node.name:
@@ -67,13 +72,19 @@ class Assigned:
         for child in ast.iter_child_nodes(node):
             self._collect(child)
 
+    def _modified(self, node: ast.Call) -> None:
+        """Note the container of a call such as `x.append(1)`."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+            self._target(node.func.value, self._changed)
+
     def _target(self, node: ast.AST, found: dict[str, None]) -> None:
         while isinstance(node, ast.Subscript) and found is self._changed:
             node = node.value  # a[0][1] = x modifies a
-        if isinstance(node, ast.Name):
-            found[node.id] = None
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found[f"{node.value.id}.{node.attr}"] = None
+        owner = node
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        if isinstance(owner, ast.Name):
+            found[ast.unparse(node)] = None  # x, or x.y.z
 
 
 def declared(function: ast.AST, kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:

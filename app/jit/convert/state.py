@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from app.errors import ProgramError, ShapeError
 from app.graph.variable import Variable
+from app.jit.tracer import CONTAINERS, restore
 from app.jit.variable import TracedVariable
 from app.ops.dtype import common, get_default_dtype, name_of
 from app.ops.spec import UNKNOWN
@@ -182,12 +184,12 @@ def frozen(nest: Any) -> Any:
 
 
 def copied(nest: Any) -> Any:
-    """Copy the lists and dicts of a nest."""
+    """Copy the lists, dicts and other containers of a nest."""
     if type(nest) is list:
         return [copied(v) for v in nest]
     if type(nest) is dict:
         return {k: copied(v) for k, v in nest.items()}
-    return nest
+    return copy.copy(nest) if isinstance(nest, CONTAINERS) else nest
 
 
 def put_back(old: Any, new: Any) -> Any:
@@ -200,6 +202,9 @@ def put_back(old: Any, new: Any) -> Any:
         known = dict(old)
         old.clear()
         old.update((key, put_back(known.get(key), item)) for key, item in new.items())
+        return old
+    if isinstance(old, CONTAINERS) and type(old) is type(new) and old is not new:
+        restore(old, new)
         return old
     return new
 
@@ -216,6 +221,8 @@ def same(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     try:
         return bool(a == b)
     except Exception:  # raised by a user's ==, or an array's
