@@ -45,8 +45,8 @@ def test_programs_made_at_random_hold(file: str, figure: Callable[[str, int], No
     monkeypatch.syspath_prepend(str((TESTS / file).parent))
     check = importlib.import_module(Path(file).stem).check
     try:
-        for seed in range(PROGRAMS[file]):
-            check(seed)
+        refused = sum(check(seed) is False for seed in range(PROGRAMS[file]))
+        assert refused <= PROGRAMS[file] // 10, f"{refused} of {PROGRAMS[file]} programs were refused"
     finally:
         sys.modules.pop(Path(file).stem, None)
     _held[file] = PROGRAMS[file]
