@@ -17,10 +17,6 @@ from app.tensor import Tensor
 from app.tensor.modes import modes
 
 
-class OpCheckError(CustomOperatorError):
-    """An operator that `opcheck` finds wrong."""
-
-
 class CustomOpDef:
     """A function as an operator: nothing inside it is recorded, and its gradient is what is registered."""
 
@@ -180,7 +176,7 @@ def opcheck(
     wanted = [test_utils] if isinstance(test_utils, str) else list(test_utils or _CHECKS)
     unknown = [name for name in wanted if name not in _CHECKS]
     if unknown:
-        raise OpCheckError(f"opcheck: there is no check {unknown[0]!r}; there are {', '.join(_CHECKS)}")
+        raise CustomOperatorError(f"opcheck: there is no check {unknown[0]!r}; there are {', '.join(_CHECKS)}")
     found: dict[str, Any] = {}
     for name in wanted:
         try:
@@ -188,7 +184,7 @@ def opcheck(
             found[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:
-                raise OpCheckError(f"opcheck: {name} of {op._name} failed: {error}") from error
+                raise CustomOperatorError(f"opcheck: {name} of {op._name} failed: {error}") from error
             found[name] = error
     return found
 
@@ -223,9 +219,11 @@ def _check_schema(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> N
     for name, value in after.items():
         for tensor, old in zip(_tensors(value), _tensors(before[name]), strict=True):
             if name not in op._mutates and not np.array_equal(tensor._array, old._array, equal_nan=True):
-                raise OpCheckError(f"it changed {name} in place; name it in mutates_args, or change a clone of it")
+                raise CustomOperatorError(
+                    f"it changed {name} in place; name it in mutates_args, or change a clone of it"
+                )
             if any(np.shares_memory(tensor._array, output._array) for output in outputs):
-                raise OpCheckError(f"its output has the memory of {name}; return a clone")
+                raise CustomOperatorError(f"its output has the memory of {name}; return a clone")
 
 
 def _check_fake(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> None:
@@ -234,13 +232,15 @@ def _check_fake(op: CustomOpDef, args: Arguments, kwargs: dict[str, Any]) -> Non
     if op._fake is None and not real:
         return  # there is nothing to say
     if op._fake is None:
-        raise OpCheckError(f"it has no fake; register a function with @{op._name.rpartition('::')[2]}.register_fake")
+        raise CustomOperatorError(
+            f"it has no fake; register a function with @{op._name.rpartition('::')[2]}.register_fake"
+        )
     fake = _tensors(op._fake(*given, **named))
     if len(real) != len(fake):
-        raise OpCheckError(f"it returned {len(real)} Tensors, its fake {len(fake)}")
+        raise CustomOperatorError(f"it returned {len(real)} Tensors, its fake {len(fake)}")
     for place, (one, other) in enumerate(zip(real, fake, strict=True)):
         if (one.shape, one.dtype) != (other.shape, other.dtype):
-            raise OpCheckError(
+            raise CustomOperatorError(
                 f"output {place} is of shape {list(one.shape)} and {one.dtype}, its fake says {list(other.shape)} and "
                 f"{other.dtype}"
             )

@@ -76,6 +76,20 @@ def test_functions_of_a_table_have_signatures():
     assert str(inspect.signature(nn.HuberLoss)) == "(reduction='mean', delta=1.0)"
 
 
+def test_a_subclass_of_an_optimiser_has_its_own_signature():
+    class Halved(torch.optim.SGD):
+        def __init__(self, weights: Any, rate: float):
+            super().__init__(weights, lr=rate / 2)
+
+    assert list(inspect.signature(Halved).parameters) == ["weights", "rate"]
+    made = Halved([torch.ones(1, requires_grad=True)], 0.5)
+    assert made.param_groups[0]["lr"] == 0.25
+    with pytest.raises(
+        TypeError, match=r"Adam\(\): got an unexpected keyword argument 'rate'; it takes \(params, lr, "
+    ):
+        torch.optim.Adam([torch.ones(1, requires_grad=True)], rate=0.1)
+
+
 # Tensors
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from inspect import Signature
 from types import MappingProxyType
 from typing import Any
 
@@ -177,12 +178,17 @@ class _Listed(Optimizer):
     """An optimiser whose settings are listed with their defaults."""
 
     takes: str
+    _accepted: Signature
+    __signature__: Signature | None
 
     def __init_subclass__(cls) -> None:
-        cls.__signature__ = signature("params, " + cls.takes)  # type: ignore[attr-defined]
+        listed = "takes" in vars(cls)
+        if listed:
+            cls._accepted = signature("params, " + cls.takes)
+        cls.__signature__ = cls._accepted if listed else None  # a subclass of the user's has that of its constructor
 
     def __init__(self, *args: Any, **kwargs: Any):
-        settings = bound(type(self).__name__, type(self).__signature__, args, kwargs)  # type: ignore[attr-defined]
+        settings = bound(type(self).__name__, self._accepted, args, kwargs)
         super().__init__(settings.pop("params"), settings)
 
 
