@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from app.engine.compiled.kinds.call import CallbackStep
 from app.engine.compiled.kinds.convolution import OverImagesStep
 from app.engine.compiled.kinds.loop import LoopStep
 from app.engine.compiled.kinds.view import AliasStep, CopyStep
@@ -65,6 +66,11 @@ def _is_of_channels(shape: Shape) -> bool:
     return shape[-2:] in ((), (1,), (1, 1)) and (len(shape) < 4 or shape[0] == 1)
 
 
+def _changes(step: Step, name: str) -> bool:
+    """Whether Python that compiled code calls may change a variable in place."""
+    return isinstance(step, CallbackStep) and name in step.op.inputs
+
+
 def _view_vectors(lowered: Lowered, keep: Collection[str]) -> None:
     """Let a vector that persists, such as a bias, be read under another shape without a copy, unless it changes before
     that is read last."""
@@ -74,7 +80,7 @@ def _view_vectors(lowered: Lowered, keep: Collection[str]) -> None:
         source, made = str(step.op.inputs[0]), step.op.outputs[0]
         later = lowered.steps[place + 1 :]
         readers = [k for k, other in enumerate(later) if made in map(lowered.root, filter(None, other.op.inputs))]
-        writers = [k for k, other in enumerate(later) if source in other.op.outputs]
+        writers = [k for k, other in enumerate(later) if source in other.op.outputs or _changes(other, source)]
         is_vector = lowered.persists(source) and len(lowered.shapes[source]) == 1
         if is_vector and made not in keep and max(readers, default=-1) < min(writers, default=len(later)):
             lowered.steps[place] = AliasStep(step.op, lowered)

@@ -147,7 +147,7 @@ class _Images:
         return self
 
     def read(self, image: Value, count: Value) -> _Tile:
-        """The tile of `count` images from `image` on. Lanes without an image are zero, unless they are so by lanes."""
+        """The tile of `count` images from `image` on."""
         if self._by_lanes and self._scratch is None:
             return self._there(image)
         tile = self._scratch or _Tile(self._code, self._numbers)
@@ -181,14 +181,17 @@ def _each_tile(code: Code) -> Iterator[tuple[Value, Value]]:
 
 
 def _read(tile: _Tile, images: Value, image: Value, count: Value, numbers: int, places: Sequence[int]) -> None:
-    """Read `count` images into a tile; `places` gives the destination of each element."""
+    """Read `count` images into a tile; `places` gives the destination of each element.
+
+    Lanes without an image repeat the last one: a user's function then meets no values but those of images.
+    """
     code, lanes = tile.code, tile.code.lanes
     table = code.table(places)
     rows = [(image + code.least(k, count - 1)) * (numbers * FLOAT_BYTES) for k in range(lanes)]
     whole = numbers // lanes * lanes
 
     def put(value: Value, number: Value) -> None:
-        tile.store(code.masked(value, count), code.load(INT, table, number * 8, 8))
+        tile.store(value, code.load(INT, table, number * 8, 8))
 
     with code.loop(0, whole, lanes) as first:
         vectors = [code.load_floats(images, row + first * FLOAT_BYTES) for row in rows]
