@@ -105,6 +105,7 @@ def compiled(
     module = library.create_ir_module(symbol("source"))
     declared: dict[str, _Declared] = {}
     linked: dict[tuple[str, tuple[Any, ...]], Linkable | None] = {}
+    of_sizes: set[str] = set()
     for name, function in functions.items():
         description = _description(function, symbol(f"{name}.body"))
         context = target.subtarget(
@@ -121,13 +122,13 @@ def compiled(
             arguments = context.get_arg_packer(description.argtypes).from_arguments(
                 builder, context.call_conv.get_arguments(body)
             )
-            emitter = _Emitter(context, builder, {}, called, declared, linked)
+            emitter = _Emitter(context, builder, {}, called, declared, linked, of_sizes)
             emitter.function(function, arguments)
             if function.is_called_by_python:
                 _add_entry(context, module, symbol(name), declared[name])
             context.post_lowering(module, library)
     library.add_ir_module(module)
-    return _objects(library, {symbol(name) for name in functions}, linked)
+    return _objects(library, {symbol(name) for name in functions}, linked, of_sizes)
 
 
 def _description(function: loops.Function, name: str) -> FunctionDescriptor:
@@ -169,14 +170,20 @@ def _add_entry(context: Any, module: Any, name: str, declared: _Declared) -> Non
     builder.ret(_INT(0))
 
 
-def _objects(library: Any, shown: set[str], linked: Mapping[Any, Linkable | None]) -> Objects:
-    """The machine code of a library, with only some functions visible from outside, and that of what it calls."""
+def _objects(library: Any, shown: set[str], linked: Mapping[Any, Linkable | None], of_sizes: set[str]) -> Objects:
+    """The machine code of a library, with only some functions visible from outside, and that of what it calls.
+
+    Functions that return sizes are called before loops, not in them: inlining each call would take a fourth of LLVM's
+    time.
+    """
     module = library._final_module
     for other in dict.fromkeys(library._linking_libraries):
         module.link_in(other._get_module_for_linking(), preserve=True)
     for function in module.functions:
         if not function.is_declaration and function.name not in shown:
             function.linkage = "internal"
+        if function.name in of_sizes:
+            function.add_function_attribute("noinline")
     library._optimize_final_module()
     module.verify()
     variables = [variable.name for variable in module.global_variables]
@@ -214,6 +221,8 @@ class _Emitter:
     declared: Mapping[str, _Declared]
     linked: dict[tuple[str, tuple[Any, ...]], Linkable | None]
     """The functions that the source called so far, by name and types."""
+    of_sizes: set[str]
+    """The symbols of those that return sizes."""
     slots: dict[tuple[str, Any], _Slot] = field(default_factory=dict)
     owned: list[list[Typed]] = field(default_factory=lambda: [[]])
     """For each open block, the arrays that it frees at its end."""
@@ -504,6 +513,8 @@ class _Emitter:
         linked = self.linked[call.function, kinds]
         if linked is None:
             return self._apply(dispatcher_of(function), values)
+        if call.dtype == COUNT:
+            self.of_sizes.add(linked.name)
         value = linked.call(self.context, self.builder, [each.value for each in values])
         return self._owned(Typed(value, linked.returns))
 
