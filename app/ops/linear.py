@@ -68,7 +68,7 @@ def _(x: Value, y_like: Value, dout: Value, transpose_x: bool, transpose_y: bool
 
 
 @matmul.in_onnx
-def _matmul_in_onnx(onnx: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
+def _(onnx: Any, x: Any, y: Any, transpose_x: bool, transpose_y: bool) -> Any:
     """The product with vectors as matrices: ONNX Runtime drops a transposition next to a vector when it fuses nodes."""
     left = onnx.Unsqueeze(x, [0]) if x.rank == 1 else _transposed_in_onnx(onnx, x, transpose_x)
     right = onnx.Unsqueeze(y, [1]) if y.rank == 1 else _transposed_in_onnx(onnx, y, transpose_y)
