@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -266,6 +266,7 @@ def configs(draw: st.DrawFn) -> Config:
     )
 
 
+@settings(deadline=None)  # on a busy machine
 @given(configs())
 def test_what_is_dumped_reads_back_equal(file: Path, config: Config):
     file.write_text(dump_config(config), encoding="utf-8")
@@ -334,6 +335,7 @@ def yaml_of(data: Any) -> str:
     return text.getvalue()
 
 
+@settings(deadline=None)  # on a busy machine
 @given(
     st.recursive(
         leaves() | st.dates(),
@@ -344,11 +346,13 @@ def test_any_data_is_a_config_or_an_error(file: Path, data: Any):
     only_config_errors(file, yaml_of(data))
 
 
+@settings(deadline=None)  # on a busy machine
 @given(st.text(max_size=300) | st.text("{}[]:,-?&*!|>'\"%@`#\\ \n\tabU019.~e+", max_size=300) | st.binary(max_size=300))
 def test_any_text_is_a_config_or_an_error(file: Path, text: str | bytes):
     only_config_errors(file, text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
 
 
+@settings(deadline=None)  # on a busy machine
 @given(names() | st.text(max_size=20), st.text(max_size=50))
 def test_any_override_is_a_config_or_an_error(file: Path, key: str, value: str):
     only_config_errors(file, "", f"{key}={value}", key + value)
