@@ -10,8 +10,10 @@ from collections import defaultdict
 
 from app.engine.compiled.steps import LAST, ROWS, WHOLE, Lowered, Share, Step
 
-WINDOW = 20
+WINDOW = 12
 """The maximum number of delayed steps; their inputs stay alive and take memory."""
+WINDOW_OF_TILES = 20
+"""The same in a Program with steps on tiles of images, where a delay lets more of them run tile by tile."""
 
 Touched = defaultdict[str, set[tuple[bool, Share | None]]]
 """The use of each variable since the last barrier: whether written, and in which share."""
@@ -39,12 +41,13 @@ def schedule(lowered: Lowered) -> None:
 
 def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
     before = _dependencies(steps)
+    window = WINDOW_OF_TILES if any(step.is_tiled for step in steps) else WINDOW
     done: set[int] = set()
     must_meet = False
     busy: dict[Share, int] = {WHOLE: 0, LAST: 0}  # steps that one thread does alone since the last barrier
     while steps:
         left = []
-        for step in steps[:WINDOW]:
+        for step in steps[:window]:
             if not before[id(step)] <= done or not _find_share(step, touched, busy):
                 left.append(step)
                 continue
@@ -54,10 +57,10 @@ def _order(steps: list[Step], touched: Touched, into: list[Step]) -> None:
                 step.must_meet, must_meet = must_meet, False
                 for use in step.uses:
                     touched[use.name].add((use.is_written, use.share))
-        if len(left) == len(steps[:WINDOW]):  # all need a barrier
+        if len(left) == len(steps[:window]):  # all need a barrier
             touched.clear()
             must_meet, busy = True, {WHOLE: 0, LAST: 0}
-        steps = left + steps[WINDOW:]
+        steps = left + steps[window:]
 
 
 def _find_share(step: Step, touched: Touched, busy: dict[Share, int]) -> bool:
