@@ -20,7 +20,7 @@ from app.run.network import Activation, Network, find_activation
 from app.run.profiles import PLACES, curve_of, histogram_of, sources_of
 
 
-@pytest.mark.parametrize("engine", ["reference", "eager"])
+@pytest.mark.parametrize("engine", ["compiled", "reference", "eager"])
 def test_the_inputs_are_those_of_the_network(tiny: tuple[Config, Dataset], engine: Any):
     config, data = tiny
     learner = make_learner(Config(model=config.model, engine=engine), find_activation("relu"), data.image_shape)

@@ -100,20 +100,18 @@ class ProgramLearner:
         return self._activity
 
     def scores(self, batches: Batches) -> np.ndarray:
-        fed = (dict(zip(self._feed, batch, strict=True)) for batch in batches)
-        rows = [self._executor.run(self.test, feed, [self._scores], scope=self._scope)[0] for feed in fed]
-        return np.concatenate(rows)
+        return np.concatenate([scores for scores, *_ in self._scores_and_inputs(batches)])
 
     def operator_inputs(self, batches: Batches) -> list[np.ndarray]:
-        found: dict[str, list[np.ndarray]] = {name: [] for name in self._given}
+        with self._streams.drawing(advance=False):
+            rows = [given for _, *given in self._scores_and_inputs(batches)]
+        return [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
+
+    def _scores_and_inputs(self, batches: Batches) -> Iterator[list[np.ndarray]]:
+        """Yield the scores and the operators' inputs of each batch: together, so that they are compiled once."""
         for batch in batches:
-            feed: dict[str, Any] = dict(zip(self._feed, batch, strict=True))
-            with self._streams.drawing(advance=False):
-                for run in watch_program(self.test, feed, self._scope):
-                    for name, array in run.outputs:
-                        if name in found:
-                            found[name].append(array)
-        return [np.concatenate(arrays) for arrays in found.values()]
+            feed = dict(zip(self._feed, batch, strict=True))
+            yield self._executor.run(self.test, feed, [self._scores, *self._given], scope=self._scope)
 
     def _run(self, program: Program, batches: Batches, scope: Scope) -> PerIteration:
         loss, score = self._executor.run_batches(program, batches, self._feed, self.fetch, scope)
