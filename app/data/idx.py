@@ -32,22 +32,11 @@ _UNPACKED_TIMES = 64
 
 def parse(content: NDArray[np.uint8], dimensions: int, name: str) -> NDArray[np.uint8]:
     """Parse an IDX file of unsigned bytes. The array is a view of `content`; `name` is used in errors."""
-    magic = bytes([0, 0, 0x08, dimensions])
-    length = 4 + 4 * dimensions  # each dimension is a big-endian 32-bit number
-    header = content[:length].tobytes()
-    if header[:4] != magic:
-        raise DataError(
-            f"{name} is not an IDX file of unsigned bytes in {dimensions} dimension(s):"
-            f" it should begin with the bytes {magic.hex(' ')}, found {header[:4].hex(' ') or 'nothing'}"
-        )
-    if len(header) < length:
-        raise DataError(f"{name} ends inside its header: {length} bytes expected, found {len(header)}")
-    shape = struct.unpack(f">{dimensions}I", header[4:])
+    length = 4 + 4 * dimensions
+    shape = _shape(content[:length].tobytes(), dimensions, name)
     announced, found = math.prod(shape), len(content) - length
-    times = " x ".join(map(str, shape))
-    if announced == 0:
-        raise DataError(f"{name} is empty: its header announces {times} values")
     if found != announced:
+        times = " x ".join(map(str, shape))
         raise DataError(
             f"{name} announces {times} = {announced:,} bytes after its header, found {found:,}: it is damaged or was "
             "cut off"
@@ -55,23 +44,46 @@ def parse(content: NDArray[np.uint8], dimensions: int, name: str) -> NDArray[np.
     return content[length:].reshape(shape)
 
 
+def _shape(header: bytes, dimensions: int, name: str) -> tuple[int, ...]:
+    """The shape that a header announces: four bytes of magic number, and four for each big-endian dimension."""
+    magic = bytes([0, 0, 0x08, dimensions])
+    if header[:4] != magic:
+        raise DataError(
+            f"{name} is not an IDX file of unsigned bytes in {dimensions} dimension(s):"
+            f" it should begin with the bytes {magic.hex(' ')}, found {header[:4].hex(' ') or 'nothing'}"
+        )
+    if len(header) < 4 + 4 * dimensions:
+        raise DataError(f"{name} ends inside its header: {4 + 4 * dimensions} bytes expected, found {len(header)}")
+    shape = struct.unpack(f">{dimensions}I", header[4:])
+    if math.prod(shape) == 0:
+        raise DataError(f"{name} is empty: its header announces {' x '.join(map(str, shape))} values")
+    return shape
+
+
 def read(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    """Read an IDX file, packed or not. The array is writable."""
+    """Read an IDX file, packed or not. The array is writable. Of a packed file no more is unpacked than announced."""
     try:
         with open_file(path) as file:
             packed = file.read(len(GZIP)) == GZIP
             file.seek(0)
             size = os.fstat(file.fileno()).st_size
-            limit = max(_UNPACKED_AT_LEAST, _UNPACKED_TIMES * size) if packed else size
-            content = read_at_most((gzip.GzipFile(fileobj=file) if packed else file).read, limit + 1)
+            stream = gzip.GzipFile(fileobj=file) if packed else file
+            header = stream.read(4 + 4 * dimensions)
+            announced = math.prod(_shape(header, dimensions, str(path)))
+            if packed and announced > max(_UNPACKED_AT_LEAST, _UNPACKED_TIMES * size):
+                raise DataError(
+                    f"{path} announces {announced:,} bytes packed into {size:,}: no images are packed so small"
+                )
+            content = bytearray(header)
+            content += read_at_most(stream.read, (announced if packed else min(announced, size)) + 1)
     except FileError as error:
         raise DataError(str(error)) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: the gzip file is damaged: {error}") from error
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if len(content) > limit:
-        raise DataError(f"{path} holds more than {limit:,} bytes, packed into {size:,}: no images are packed so small")
+    if len(content) > len(header) + announced:
+        raise DataError(f"{path} goes on after the {announced:,} bytes that its header announces")
     return parse(np.frombuffer(content, np.uint8), dimensions, str(path))
 
 

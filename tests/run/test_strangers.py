@@ -203,11 +203,11 @@ def test_modules_in_the_folder_of_a_run_are_not_imported(train: Callable[..., An
 
 
 def test_a_module_that_the_user_names_is_found_in_the_working_folder(tmp_path: Path):
-    (tmp_path / "nets.py").write_text(
-        "import app\n\ndef net():\n    return app.mean(app.static.data('x', [None, 4]))\n"
+    (tmp_path / "theirs.py").write_text(
+        "import app\n\n@app.custom_op(elementwise=True)\ndef twice(x):\n    return x * 2\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "app", "inspect", "nets:net", "--stage", "main"],
+        [sys.executable, "-m", "app", "check", "theirs:twice", "--only", "gradient"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
