@@ -16,7 +16,8 @@ from app.ranks.world import World
 from app.run.config import CompareConfig, Config, operators_of
 from app.run.console import Console
 from app.run.folder import RunFolder, remove_sums, source_file
-from app.run.network import Activation, find_activations
+from app.run.layers import operators_named_in
+from app.run.network import Activation, find_all
 from app.run.resume import interrupted_run, where_it_goes_on
 from app.run.run import Run
 from app.run.trust import NOBODY, Trust
@@ -28,15 +29,14 @@ def train(
     name: str,
     console: Console | None = None,
     trust: Trust = NOBODY,
-    activations: Sequence[Activation] | None = None,
+    given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
 ) -> TrainingResult:
     """Train the operator of a configuration beside its baseline, into a new folder named after `name`.
 
-    `activations` are operator objects, for names that cannot be found from the configuration.
+    `given` are operator objects, for names that cannot be found from the configuration.
     """
-    if activations is None:
-        activations = find_activations(operators_of(config), trust)  # before data is downloaded needlessly
+    activations = find_all(operators_of(config), config.model, trust, given)  # before data is downloaded needlessly
     run = Run(config, activations, console or Console(), write_report=_write_report, keep_interrupted=keep_interrupted)
     return TrainingResult(run.go(lambda config: RunFolder.new(config, name)), activations)
 
@@ -78,18 +78,18 @@ def resume(
 def _operators_again(path: Path, config: Config, trust: Trust, given: Sequence[Activation]) -> list[Activation]:
     """Return the operators of a resumed run, found by name or passed as objects."""
     by_name, names = {a.name: a for a in given}, operators_of(config)
-    unknown = [name for name in by_name if name not in names]
+    needed = list(dict.fromkeys([*names, *operators_named_in(config.model.all_layers)]))
+    unknown = [name for name in by_name if name not in needed]
     if unknown:
-        raise ConfigError(f"the run in {path} has no operator {', '.join(unknown)}; it has {', '.join(names)}")
-    lost = [name for name in names if name not in by_name and (path / source_file(name)).is_file()]
+        raise ConfigError(f"the run in {path} has no operator {', '.join(unknown)}; it has {', '.join(needed)}")
+    lost = [name for name in needed if name not in by_name and (path / source_file(name)).is_file()]
     if lost:
         files = ", ".join(str(path / source_file(name)) for name in lost)
         raise ConfigError(
             f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar: define "
             f"it again as it was (its source is in {files}), and call app.resume({str(path)!r}, [{', '.join(lost)}])"
         )
-    found = {a.name: a for a in find_activations([name for name in names if name not in by_name], trust)}
-    return [by_name.get(name) or found[name] for name in names]
+    return find_all(names, config.model, trust, given)
 
 
 def compare(
@@ -98,7 +98,7 @@ def compare(
     console: Console | None = None,
     trust: Trust = NOBODY,
     executor: Executor | OpenExecutor | None = None,
-    activations: Sequence[Activation] | None = None,
+    given: Sequence[Activation] = (),
     keep_interrupted: bool = False,
 ) -> ComparisonResult:
     """Train several operators under equal conditions with several seeds, and test how the others differ from the first.
@@ -113,8 +113,7 @@ def compare(
     operators = _operators_of(config)
     model = msgspec.structs.replace(config.model, activation=operators[1])
     config = msgspec.structs.replace(config, model=model, baseline=operators[0], operators=operators)
-    if activations is None:
-        activations = find_activations(operators, trust)
+    activations = find_all(operators, config.model, trust, given)
     chosen = range(config.seed, config.seed + config.seeds)
     workers = (lambda: nullcontext(executor)) if isinstance(executor, Executor) else executor
     with using(World()):

@@ -19,8 +19,9 @@ from app.errors import ConfigError
 from app.experiment import api
 from app.experiment.results import ComparisonResult, TrainingResult
 from app.ops import REGISTRY, OpDef
-from app.run.config import config_name, load_compare_config, load_config, with_settings
+from app.run.config import C, config_name, load_compare_config, load_config, with_settings
 from app.run.console import Console, Silent
+from app.run.layers import operators_named_in
 from app.run.network import Activation, find_activation
 from app.run.notebook import NotebookConsole, is_interactive, kernel
 from app.run.options import DEFAULT
@@ -53,17 +54,18 @@ def train(
     In a notebook or an interpreter, Ctrl-C returns the partial result, with `interrupted` set.
     """
     found = load_config(config)
-    first = activation_of(found.model.activation if activation is None else activation)
+    first = None if activation is None else activation_of(activation)
     other = None if baseline is None else activation_of(baseline)
-    activations = [first, *([other] if other is not None and other.name != first.name else [])]
-    model = msgspec.structs.replace(found.model, activation=first.name)
+    model = found.model if first is None else msgspec.structs.replace(found.model, activation=first.name)
     found = msgspec.structs.replace(found, model=model, baseline=None if other is None else other.name)
-    found = with_settings(found, _with_names(settings), "app.train")
+    given = [one for one in (first, other) if one is not None]
+    found, given, trust = configured(found, given, settings, "app.train", config)
     return api.train(
         found,
         config_name(config),
         _console(quiet),
-        activations=activations,
+        trust,
+        given,
         keep_interrupted=is_interactive(),
     )
 
@@ -93,19 +95,21 @@ def compare(
     found = load_compare_config(config)
     activations = _told_apart([activation_of(operator) for operator in operators])
     names = tuple(activation.name for activation in activations)
-    own = [activation.name for activation in activations if not activation.has_name]
+    settings = {**settings, "operators": list(names), "seeds": seeds}
+    found, given, trust = configured(found, activations, settings, "app.compare", config)
+    own = [activation.name for activation in given if not activation.has_name]
     if executor is not None and own:
         raise ConfigError(
             f"{', '.join(own)} cannot be found by the workers of an executor: put it into a file, and name it as "
             "path/to/my_ops.py:name or import it from there"
         )
-    found = with_settings(found, {**_with_names(settings), "operators": list(names), "seeds": seeds}, "app.compare")
     return api.compare(
         found,
         config_name(config),
         _console(quiet),
-        executor=executor,
-        activations=activations,
+        trust,
+        executor,
+        given,
         keep_interrupted=is_interactive(),
     )
 
@@ -118,7 +122,7 @@ def resume(
     `operators` are those of yours that the run needs: one in a file by its name, and one that no name leads to, such as
     a notebook's, defined again as it was.
     """
-    given = [activation_of(operator) for operator in operators]
+    given = _one_per_name([activation_of(operator) for operator in operators])
     return api.resume(
         Path(folder),
         console=_console(quiet),
@@ -151,26 +155,40 @@ def activation_of(operator: Operator) -> Activation:
     return Activation(name if name not in REGISTRY else f"own_{name}", apply)
 
 
-def _with_names(settings: dict[str, Any]) -> dict[str, Any]:
-    """Replace the operators in `layers` by their names: a layer's own operator is a built-in or a shipped one."""
-    layers = settings.get("layers")
-    if not isinstance(layers, (list, tuple)):
-        return settings
-    return {**settings, "layers": [_with_name(layer) if isinstance(layer, dict) else layer for layer in layers]}
+def configured(
+    config: C, given: Sequence[Activation], settings: dict[str, Any], where: str, file: str | os.PathLike[str]
+) -> tuple[C, list[Activation], Trust]:
+    """Apply keyword arguments to a configuration; return it, the operators given as objects, with those in `layers`,
+    and the trust in files of others: those that the call names, not those that the configuration's file names.
+    """
+    layers, found = settings.get("layers"), list(given)
+    if isinstance(layers, (list, tuple)):
+        settings = {**settings, "layers": [_with_name(layer, found) for layer in layers]}
+    changed = with_settings(config, settings, where)
+    typed = "layers" in settings or changed.model.layers != config.model.layers
+    names = operators_named_in(changed.model.all_layers) if typed else []
+    return changed, _one_per_name(found), Trust([one.home for one in found if one.home], names, str(file))
 
 
-def _with_name(layer: dict[str, Any]) -> dict[str, Any]:
-    operator = layer.get("activation")
+def _with_name(layer: Any, found: list[Activation]) -> Any:
+    """Replace a layer's operator by its name, and add the operator to those found."""
+    operator = layer.get("activation") if isinstance(layer, dict) else None
     if not callable(operator):
         return layer
     shipped = [f"custom.{name}" for name in SHIPPED if on_the_shelf(f"custom.{name}") is operator]
-    name = shipped[0] if shipped else activation_of(operator).name
-    if not shipped and REGISTRY.get(name) is not operator:
-        raise ConfigError(
-            f"{name} cannot be the activation of one layer, which is a built-in operator or a shipped one; call "
-            f"app.train({name}, layers=[...]), and name the activations of the other layers"
-        )
-    return {**layer, "activation": name}
+    own = activation_of(shipped[0] if shipped else operator)
+    known = next((one for one in found if (one.operator, one.settings) == (own.operator, own.settings)), own)
+    found.append(known)
+    return {**layer, "activation": known.name}
+
+
+def _one_per_name(given: Sequence[Activation]) -> list[Activation]:
+    """Refuse different operators of one name, by which a run could not tell them apart."""
+    known: dict[str, Activation] = {}
+    for one in given:
+        if known.setdefault(one.name, one).operator != one.operator:
+            raise ConfigError(f"two different operators are called {one.name}; give each a name of its own")
+    return list(known.values())
 
 
 def _home(operator: Callable[..., Any], name: str) -> str:

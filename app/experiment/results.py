@@ -17,7 +17,7 @@ from app.errors import AppError, ConfigError, MissingFileError, OperatorError, S
 from app.nn import Layer
 from app.run.config import Config
 from app.run.events import Epoch
-from app.run.network import Activation, Network, find_activation, pixels_of
+from app.run.network import Activation, Network, every_operator, find_all, pixels_of
 from app.run.run import Result
 from app.run.statistics import Difference, Estimate, over_units
 from app.run.trust import Trust
@@ -35,12 +35,15 @@ class TrainedOperator:
         """The test accuracy of each seed, if epochs were tested on validation images."""
         self.weights = result.weights.get(activation.name, {})
         """The weights of the first seed, by their paths in the network."""
-        self.source = activation.source
-        """The source of the user's function or class; '' if it cannot be read."""
+        used = every_operator([activation])
+        self.source = "\n".join(one.source for one in used if one is activation or not one.has_name)
+        """The source of the user's function or class, and of those of layers that cannot be imported; '' if it cannot
+        be read."""
         self.config, self.image = result.config, result.image
-        self.home = os.path.abspath(activation.home) if activation.home else ""
+        self.homes = [os.path.abspath(one.home) for one in used if one.home]
+        """The user's files that define the operator and those of single layers."""
         self._activation: Activation | None = activation
-        self._named = activation.has_name
+        self._unnamed = [one.name for one in used if not one.has_name]
         self._network: Layer | None = None
 
     @property
@@ -92,19 +95,26 @@ class TrainedOperator:
 
     def _found(self) -> Activation:
         """Return the operator object, or after unpickling the operator of that name."""
-        if self._activation is None and self._named:
-            self._activation = find_activation(self.operator, Trust([self.home] if self.home else []))
         if self._activation is None:
-            raise OperatorError(
-                f"{self.operator} cannot be imported, because it was defined in a notebook's cell or similar, and a "
-                f"pickle holds its source alone. Define it again (`source` has its text), and pass it on: "
-                f"result[{self.operator!r}].use({self.operator})"
-            )
+            self.use()
+        assert self._activation is not None
         return self._activation
 
-    def use(self, operator: Any) -> None:
-        """Set the operator, defined again, after the result was unpickled in another process."""
-        self._activation, self._network = Activation(self.operator, getattr(operator, "apply", operator)), None
+    def use(self, operator: Any = None, **of_layers: Any) -> None:
+        """Set the operator, and by name those of single layers, defined again, after the result was unpickled in
+        another process."""
+        passed = {self.operator: operator, **of_layers}
+        given = [Activation(name, getattr(one, "apply", one)) for name, one in passed.items() if one is not None]
+        lost = [name for name in self._unnamed if passed.get(name) is None]
+        if lost:
+            words = (name if name == self.operator else f"{name}={name}" for name in self._unnamed)
+            raise OperatorError(
+                f"{', '.join(lost)} cannot be imported, because it was defined in a notebook's cell or similar, and a "
+                f"pickle holds its source alone. Define it again (`source` has its text), and pass it on: "
+                f"result[{self.operator!r}].use({', '.join(words)})"
+            )
+        (self._activation,) = find_all([self.operator], self.config.model, Trust(self.homes), given)
+        self._network = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_activation": None, "_network": None}

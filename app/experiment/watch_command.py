@@ -223,16 +223,16 @@ def _imported(folder: Path) -> list[Path]:
 def _look(reference: str, one: Any, config: Config, dataset: Dataset) -> Look:
     from app.checking.checks import examine
     from app.checking.examples import inputs_for
-    from app.run.network import find_activation
+    from app.run.network import find_all
     from app.run.training import train_in_turns
     from app.run.trust import Trust
 
     wrong = [f"{v.check} FAILED: {v.words}" for v in examine(inputs_for(one), CHECKS) if v.failed]
     if wrong:
         return Look(one.name, "; ".join(wrong))
-    activations = [find_activation(reference, Trust([reference]))]
-    if config.baseline:
-        activations.append(find_activation(config.baseline))
+    home = reference.rpartition(":")[0]
+    names = [reference, *([config.baseline] if config.baseline else [])]
+    activations = find_all(names, config.model, Trust([home]))
     epochs = train_in_turns(config, activations, dataset)
     mine, theirs = epochs[0], epochs[-1]
     return Look(

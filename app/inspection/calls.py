@@ -14,12 +14,13 @@ from app.checking.finding import Found, find, found
 from app.checking.findings import name_of
 from app.display import Displayed
 from app.errors import ConfigError
-from app.experiment.calls import Operator, activation_of
+from app.experiment.calls import Operator, activation_of, configured
 from app.graph import Program
 from app.graph.statements import Watched
 from app.inspection.stages import ALL, NAMES, Section, Stages
 from app.inspection.subject import BATCH, Subject, ends_of, of_function, of_network
-from app.run.config import config_name, load_config, with_settings
+from app.run.config import config_name, load_config
+from app.run.network import find_all
 from app.run.options import DEFAULT
 
 _OF_OPERATORS = ("main", "engine", "source")
@@ -71,9 +72,11 @@ def inspect(
 
 def _of_settings(config: str | os.PathLike[str], settings: dict[str, Any]) -> Subject:
     found = load_config(config)
-    activation = activation_of(settings.pop("activation", found.model.activation))
-    model = msgspec.structs.replace(found.model, activation=activation.name)
-    found = with_settings(msgspec.structs.replace(found, model=model), settings, "app.inspect")
+    given = [activation_of(settings.pop("activation"))] if "activation" in settings else []
+    if given:
+        found = msgspec.structs.replace(found, model=msgspec.structs.replace(found.model, activation=given[0].name))
+    found, given, trust = configured(found, given, settings, "app.inspect", config)
+    (activation,) = find_all([found.model.activation], found.model, trust, given)
     return of_network(found, activation, config_name(config))
 
 

@@ -61,14 +61,15 @@ def of_configuration(
 ) -> Subject:
     """The Programs that training with a configuration runs, on one rank if it is for several."""
     from app.run.config import load_config, operators_typed
-    from app.run.network import find_activation
+    from app.run.network import find_all
     from app.run.trust import Trust
 
     config = load_config(path, overrides)
     if config.dist.shape == "none" and ranks is not None:
         raise ConfigError(f"--ranks={ranks}: {path} is for one process; add dist.shape=allreduce or pserver")
     place = Rank(rank, RANKS if ranks is None else ranks) if config.dist.shape != "none" else None
-    activation = find_activation(config.model.activation, Trust(custom_ops, operators_typed(overrides), path))
+    trust = Trust(custom_ops, operators_typed(overrides), path)
+    (activation,) = find_all([config.model.activation], config.model, trust)
     return of_network(config, activation, Path(path).name, place)
 
 

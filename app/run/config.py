@@ -22,7 +22,7 @@ from app.errors import ConfigError
 from app.run import yaml_text
 from app.run.events import METRICS
 from app.run.former import INSTEAD, updated
-from app.run.layers import Count, Dense, Dropout, LayerConfig, Share
+from app.run.layers import OPERATOR, Count, Dense, Dropout, LayerConfig, Share, activation_of
 from app.run.options import CONFIGS
 from app.run.yaml_text import Document
 
@@ -53,7 +53,7 @@ Origins = Annotated[tuple[Origin, ...], Meta(min_length=1, description="a list o
 Activation = Annotated[
     str,
     Meta(
-        pattern=r"^(?:(?:custom\.)?[^\W\d]\w*|.+\.py:[^\W\d]\w*)(?:\(.*\))?\Z",
+        pattern=OPERATOR,
         description="an operator: a built-in one ('relu'), a shipped custom one ('custom.relu') "
         "or your own ('path/to/my_ops.py:swish'), each perhaps with settings ('custom.leaky_relu(slope=0.2)')",
     ),
@@ -235,7 +235,11 @@ def _found_from(config: C, folder: Path) -> C:
     found = change(
         config,
         data=change(config.data, source=source, folder=images),
-        model=change(config.model, activation=_operator_from(config.model.activation, folder)),
+        model=change(
+            config.model,
+            activation=_operator_from(config.model.activation, folder),
+            layers=None if config.model.layers is None else tuple(_layer_from(c, folder) for c in config.model.layers),
+        ),
         baseline=_operator_from(config.baseline, folder),
         output=_from(config.output, folder),
     )
@@ -260,6 +264,11 @@ def _from(path: str | None, folder: Path, must_exist: bool = False) -> str | Non
     return found if here.startswith(os.pardir) else here
 
 
+def _layer_from(layer: LayerConfig, folder: Path) -> LayerConfig:
+    own = activation_of(layer)
+    return msgspec.structs.replace(layer, activation=_operator_from(own, folder)) if isinstance(own, str) else layer
+
+
 def _operator_from(name: str | None, folder: Path) -> str | None:
     if name is None or ".py:" not in name:
         return name
@@ -280,7 +289,11 @@ def operators_typed(overrides: Sequence[str]) -> list[str]:
         model = data.get("model")
         operators = data.get("operators")
         found += operators if isinstance(operators, list) else []
-        found += [data.get("baseline"), model.get("activation") if isinstance(model, dict) else None]
+        found += [data.get("baseline")]
+        if isinstance(model, dict):
+            layers = model.get("layers")
+            listed = layers if isinstance(layers, list) else []
+            found += [part.get("activation") for part in (model, *listed) if isinstance(part, dict)]
     return [operator for operator in found if isinstance(operator, str)]
 
 

@@ -10,8 +10,8 @@ from app.ranks.world import World
 from app.run.config import Config
 from app.run.console import Console
 from app.run.events import Checked
-from app.run.layers import activation_of, width_of
-from app.run.network import Activation, find_activation
+from app.run.layers import width_of
+from app.run.network import Activation, every_operator
 
 _ADVICE = (
     "Nothing was trained: a network learns less with a wrong gradient, and its figures would say nothing about the "
@@ -36,10 +36,8 @@ def check_gradients(config: Config, activations: Sequence[Activation], world: Wo
 
 def _found(config: Config, activations: Sequence[Activation], console: Console) -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
-    layers = config.model.all_layers
-    width, named = width_of(layers), dict.fromkeys(map(activation_of, layers))
-    others = [find_activation(name) for name in named if isinstance(name, str)]
-    for activation in [*activations, *others]:
+    width = width_of(config.model.all_layers)
+    for activation in every_operator(activations):
         with console.busy(f"Checking the gradient of {activation.name}"):
             one = check_gradient(activation.operator, activation.name, activation.settings, width)
         if one is not None:

@@ -22,11 +22,14 @@ Padding = Annotated[
     Literal["same", "valid"] | Border | Annotated[tuple[Border, ...], Two],
     Meta(description="'same', 'valid', a whole number of at least 0, or two in a list: [height, width]"),
 ]
+OPERATOR = r"^(?:(?:custom\.)?[^\W\d]\w*|.+\.py:[^\W\d]\w*)(?:\(.*\))?\Z"
+"""The pattern of an operator's name."""
 OwnActivation = Annotated[
-    bool | Annotated[str, Meta(pattern=r"^(?:custom\.)?[^\W\d]\w*(?:\(.*\))?\Z")],
+    bool | Annotated[str, Meta(pattern=OPERATOR)],
     Meta(
         description="true (model.activation and the operators it is compared with), false (none), or an operator for "
-        "this layer alone: a built-in one ('tanh') or a shipped custom one ('custom.relu')"
+        "this layer alone: a built-in one ('tanh'), a shipped custom one ('custom.relu') or your own "
+        "('path/to/my_ops.py:swish')"
     ),
 ]
 
@@ -98,6 +101,11 @@ OF_IMAGES = (Conv, MaxPool, AvgPool)
 def activation_of(layer: LayerConfig) -> bool | str:
     """Return True for the compared operators, the name of the layer's own activation, or False."""
     return getattr(layer, "activation", False)
+
+
+def operators_named_in(layers: Sequence[LayerConfig]) -> list[str]:
+    """Return the operators that layers name for themselves, each once."""
+    return [name for name in dict.fromkeys(map(activation_of, layers)) if isinstance(name, str)]
 
 
 def has_operator(layers: Sequence[LayerConfig]) -> bool:

@@ -26,7 +26,17 @@ from app.ops.shaping import flatten, reshape
 from app.ops.spec import UNKNOWN
 from app.ops.windows import Padding, Pair, counts_of
 from app.run.config import Config, ModelConfig
-from app.run.layers import OF_IMAGES, AvgPool, BatchNorm, Conv, Dense, LayerConfig, MaxPool, activation_of
+from app.run.layers import (
+    OF_IMAGES,
+    AvgPool,
+    BatchNorm,
+    Conv,
+    Dense,
+    LayerConfig,
+    MaxPool,
+    activation_of,
+    operators_named_in,
+)
 from app.run.layers import Dropout as LayerDropout
 from app.run.trust import NOBODY, Trust
 from app.static import data
@@ -47,6 +57,12 @@ class Activation:
     """The user's file that defines it, as the user named it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings in the name, as in `custom.leaky_relu(slope=0.2)`."""
+    of_layers: Mapping[str, Activation] = field(default_factory=dict)
+    """The operators that layers of the network name for themselves, by name."""
+
+    def named(self, name: str) -> Activation:
+        """Return the operator that a layer names for itself."""
+        return self.of_layers[name] if name in self.of_layers else find_activation(name)
 
     @property
     def has_name(self) -> bool:
@@ -110,8 +126,10 @@ class Activation:
     def require_gradients(self, untrained: Sequence[str]) -> None:
         """Raise an error if parameters get no gradient through the operator."""
         if untrained:
+            custom = [name for name, one in self.of_layers.items() if one.operator is not REGISTRY.get(name)]
+            names = " or ".join(dict.fromkeys([self.name, *custom]))
             raise OperatorError(
-                f"no gradient comes back through {self.name}, so {', '.join(untrained)} would never be trained; "
+                f"no gradient comes back through {names}, so {', '.join(untrained)} would never be trained; "
                 "declare one, such as with @operator.backward"
             )
 
@@ -130,6 +148,25 @@ def find_activations(names: Sequence[str], trust: Trust) -> list[Activation]:
         replace(activation, name=name, settings=settings)
         for activation, name, (_, settings) in zip(found, names, parts, strict=True)
     ]
+
+
+def find_all(
+    names: Sequence[str], model: ModelConfig, trust: Trust, given: Sequence[Activation] = ()
+) -> list[Activation]:
+    """Find the operators of these names, with those that layers of the model name for themselves. No file is executed
+    unless all required files are trusted. Those that are `given` as objects are not looked up.
+    """
+    named = operators_named_in(model.all_layers)
+    known = {one.name: one for one in given}
+    missing = [name for name in dict.fromkeys([*names, *named]) if name not in known]
+    known |= {one.name: one for one in find_activations(missing, trust)}
+    return [replace(known[name], of_layers={own: known[own] for own in named}) for name in names]
+
+
+def every_operator(activations: Sequence[Activation]) -> list[Activation]:
+    """Return these operators and those that layers name for themselves, each once."""
+    own = {name: one for activation in activations for name, one in activation.of_layers.items()}
+    return [*activations, *(one for name, one in own.items() if name not in {a.name for a in activations})]
 
 
 def _found(name: str, home: str) -> Activation:
@@ -201,7 +238,7 @@ def _operator(wanted: bool | str, compared: Activation) -> Activation | None:
     """Return the operator after a layer: the compared one, or the one named in the layer."""
     if not wanted:
         return None
-    return (compared if wanted is True else find_activation(wanted)).for_one_layer()
+    return (compared if wanted is True else compared.named(wanted)).for_one_layer()
 
 
 Compute = Callable[[Any], Any]

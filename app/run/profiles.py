@@ -93,6 +93,13 @@ def _profile(contestant: Contestant, activation: Activation, dataset: Dataset) -
     return Profile(contestant.operator, sources_of(activation), histogram, curve)
 
 
+def of_layers(activations: Sequence[Activation]) -> list[Profile]:
+    """Profile the custom operators that layers name for themselves: their sources, as no network compares them."""
+    own = {name: one for activation in activations for name, one in activation.of_layers.items()}
+    known = {name: sources_of(one) for name, one in own.items() if name not in {a.name for a in activations}}
+    return [Profile(name, sources) for name, sources in known.items() if sources]
+
+
 def histogram_of(arrays: Sequence[np.ndarray]) -> Histogram | None:
     """Return the distribution of the values of arrays; None if no value is finite."""
     numbers = np.concatenate([np.asarray(array, np.float64).ravel() for array in arrays])

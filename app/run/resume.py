@@ -17,7 +17,7 @@ from app.run.config import Config, load_kept_config, operators_of, with_absolute
 from app.run.folder import CONFIG
 from app.run.former import updated
 from app.run.loop import Start
-from app.run.network import Activation
+from app.run.network import Activation, every_operator
 
 _FREE = {"check", "data.folder", "data.sources", "train.checkpoint_every"}
 """Settings that may change: the data source (the images are compared), the checkpoint interval, the finished check."""
@@ -88,7 +88,7 @@ def where_it_goes_on(config: Config, start: Start | None) -> str:
 
 def sources_of(activations: Sequence[Activation]) -> dict[str, str | None]:
     """Return the hash of each operator's source; None for built-in operators."""
-    return {activation.name: _source_of(activation.operator) for activation in activations}
+    return {activation.name: _source_of(activation.operator) for activation in every_operator(activations)}
 
 
 def _source_of(operator: Callable[..., Any]) -> str | None:

@@ -38,8 +38,9 @@ from app.run.interruption import Interruption
 from app.run.learners import make_learner
 from app.run.loop import Start, TrainingLoop
 from app.run.metrics import Metrics, start_event
-from app.run.network import Activation, model_for_use
+from app.run.network import Activation, every_operator, model_for_use
 from app.run.profiles import keep as keep_profiles
+from app.run.profiles import of_layers
 from app.run.ranks import InStep, begin_alike, ranks_of, ranks_told
 from app.run.resume import check_sources, sources_of
 from app.run.statistics import Difference, Outcome, as_data, differences
@@ -139,7 +140,7 @@ class Run:
                     folder = kept.enter_context(open_folder(self._config)) if self._world.rank == 0 else None
                     if folder is not None:
                         kept.enter_context(self._ending(first, folder))
-                        for activation in self._activations:
+                        for activation in every_operator(self._activations):
                             if not activation.has_name:
                                 folder.save_text(source_file(activation.name), activation.source)
                     self._train_all(first, folder, state)
@@ -296,8 +297,8 @@ class Run:
             Job(
                 with_absolute_paths(self._with(seed)),
                 activation.name,
-                os.path.abspath(activation.home) if activation.home else "",
-                {activation.name: self._sources[activation.name]},
+                [os.path.abspath(home) for home in _homes([activation])],
+                {one.name: self._sources[one.name] for one in every_operator([activation])},
                 self._config.seed,
                 data,
                 seed == self._seeds[0],
@@ -368,7 +369,9 @@ class Run:
             self._console.conclude(text, data, str(folder.path))
         if not at_once:
             write = self._write_report if self._config.report else None
-            report_run(folder.path, self._dataset, lambda: self._results(entered), self._console, write)
+            report_run(
+                folder.path, self._dataset, lambda: self._results(entered), self._console, write, self._activations
+            )
         for note in notes:
             self._console.warn(note)
 
@@ -396,7 +399,7 @@ class Run:
             notes = []
         else:
             notes = self._save_model(entered[0], folder)
-        for home in dict.fromkeys(a.home for a in self._activations if a.home and edited_since(a.home)):
+        for home in filter(edited_since, _homes(self._activations)):
             notes.append(
                 f"note: {home} was edited during the run. The run used the file as it was when the run began; "
                 "`predict` and --resume will say that it has changed"
@@ -460,6 +463,7 @@ def report_run(
     results: Callable[[], Sequence[Trained]],
     console: Console,
     write: ReportWriter | None,
+    activations: Sequence[Activation] = (),
 ) -> None:
     """Keep the networks' answers to the test images, what is known of the operators and the hashes of all files, and
     write the report.
@@ -476,7 +480,8 @@ def report_run(
                     found = results()
                     if scores := {one.operator: one.scores for one in found if one.scores is not None}:
                         keep(answers(dataset, scores), folder)
-                    if profiles := [one.profile for one in found if one.profile is not None]:
+                    profiles = [one.profile for one in found if one.profile is not None]
+                    if profiles := [*profiles, *of_layers(activations)]:
                         keep_profiles(profiles, folder)
             finally:
                 write_sums(folder)
@@ -486,9 +491,14 @@ def report_run(
         console.warn(f"note: there is no whole report of this run: {error}")
 
 
+def _homes(activations: Sequence[Activation]) -> list[str]:
+    """Return the user's files that define operators of a run."""
+    return list(dict.fromkeys(one.home for one in every_operator(activations) if one.home))
+
+
 def _resume_words(folder: Path, activations: Sequence[Activation]) -> str:
     """How to resume a run: a command, or a call where an operator has to be handed over."""
-    unnamed = [activation for activation in activations if not activation.has_name]
+    unnamed = [activation for activation in every_operator(activations) if not activation.has_name]
     if not unnamed:
         return _resume_command(folder, activations)
     names, files = (", ".join(words(a.name) for a in unnamed) for words in (str, source_file))
@@ -501,6 +511,5 @@ def _resume_command(folder: Path, activations: Sequence[Activation]) -> str:
     here = str(python.relative_to(Path.cwd())) if python.is_relative_to(Path.cwd()) else "python"
     launcher = Path(here).with_name("mpiexec") if here != "python" else "mpiexec"
     ranks = f"{launcher} -n {current().size} " if current().size > 1 else ""
-    homes = dict.fromkeys(activation.home for activation in activations if activation.home)
-    trusted = "".join(f" --custom-op {shlex.quote(home)}" for home in homes)
+    trusted = "".join(f" --custom-op {shlex.quote(home)}" for home in _homes(activations))
     return f"{ranks}{here} train.py --resume {shlex.quote(str(folder))}{trusted}"

@@ -21,7 +21,7 @@ from app.run.finite import steps_for
 from app.run.learners import Learner, PerIteration, make_learner
 from app.run.loop import TrainingLoop, overall
 from app.run.metrics import Metrics
-from app.run.network import Activation, find_activations
+from app.run.network import Activation, find_all
 from app.run.profiles import Profile, profile
 from app.run.resume import check_sources, sources_of
 from app.run.steps import Steps, warm_up, warnings_off
@@ -57,10 +57,10 @@ class Job:
     config: Config
     """The configuration with this training's seed and absolute paths."""
     operator: str
-    home: str
-    """The user's file that defines the operator; '' for a built-in operator."""
+    homes: list[str]
+    """The user's files that define the operator and those of single layers."""
     sources: dict[str, str | None]
-    """The hash of the operator's source."""
+    """The hashes of these operators' sources."""
     held_by: int
     """The seed that selects validation images: that of the whole comparison."""
     data: str
@@ -85,7 +85,7 @@ def _train_one(job: Job) -> Trained:
             f"the images of a worker ({dataset.origin}) differ from those of the comparison: use a folder that all "
             "workers can read, data.source=FOLDER"
         )
-    activations = find_activations([job.operator], Trust([job.home] if job.home else []))
+    activations = find_all([job.operator], config.model, Trust(job.homes))
     check_sources(job.sources, sources_of(activations))
     entered = Contestant(
         job.operator, make_learner(config, activations[0], dataset.train_images.shape[1]), activation=activations[0]

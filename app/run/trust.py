@@ -42,7 +42,7 @@ class Trust:
             words = " ".join(f"--custom-op {shlex.quote(file)}" for file in needed)
             raise AppError(
                 f"{self.by} names {', '.join(unnamed)}: Python code, which is executed only if you name it yourself. "
-                f"If you trust it, add {words}"
+                f"If you trust it, add {words}, or in Python name the operator in the call"
             )
         return {name: home or _file(name) for name, home in found.items()}
 

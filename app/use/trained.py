@@ -13,7 +13,7 @@ from app.nn import functional
 from app.run import events
 from app.run.config import Config, load_kept_config
 from app.run.folder import CONFIG, WEIGHTS, Weights, check_sums, read_weights
-from app.run.network import Activation, ImageShape, Network, find_activations
+from app.run.network import Activation, ImageShape, Network, find_all
 from app.run.trust import Trust
 from app.tensor import Tensor, no_grad
 
@@ -69,7 +69,7 @@ def open_run(folder: Path, image: ImageShape, custom_ops: Sequence[str] = ()) ->
     operators = sorted(kept, key=[config.model.activation, config.baseline, *kept].index)
     networks = [
         TrainedNetwork(a.name, accuracies.get(a.name), _network(config, a, image, kept[a.name]))
-        for a in find_activations(operators, Trust(custom_ops, by=str(folder)))
+        for a in find_all(operators, config.model, Trust(custom_ops, by=str(folder)))
     ]
     return TrainedRun(folder, config, networks, checked)
 

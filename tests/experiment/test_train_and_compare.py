@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import app
 from app.custom.lookup import on_the_shelf
-from app.errors import ConfigError
+from app.errors import AppError, ConfigError, GradcheckError, OperatorError
 
 QUICK: dict[str, Any] = {
     "source": "sample",
@@ -78,9 +79,75 @@ def test_a_layer_takes_its_own_operator_as_an_object():
     run = app.train(relu, None, **settings)
     assert [getattr(layer, "activation", "") for layer in run.config.model.all_layers] == ["tanh", "custom.relu", True]
     assert run.metrics["test_accuracy"] > 0.1
-    settings["layers"][0]["activation"] = Rectified
-    with pytest.raises(ConfigError, match=r"Rectified cannot be the activation of one layer, which is a built-in"):
-        app.train(relu, None, **settings)
+
+
+def _layers(*own: Any) -> list[dict[str, Any]]:
+    return [*({"type": "dense", "units": 4, "activation": operator} for operator in own), {"type": "dense", "units": 4}]
+
+
+def _doubled(x: Any) -> Any:
+    return x * 2.0
+
+
+@pytest.mark.parametrize("own", [relu, Rectified, _doubled], ids=["custom_op", "PyLayer", "function"])
+def test_a_layer_takes_an_operator_of_ones_own(own: Any):
+    run = app.train("tanh", None, **QUICK, layers=_layers(own, "tanh"))
+    again = app.train(own, "tanh", **QUICK, layers=_layers(own, app.tanh))
+    assert getattr(run.config.model.all_layers[0], "activation", "") == again.operators[0]
+    images = app.data.load("sample").test_images[:20]
+    np.testing.assert_array_equal(again["tanh"].predict(images), run.predict(images))
+    compared = app.compare(["tanh", "relu"], 1, **QUICK, layers=_layers(own, "tanh"))
+    assert len(compared["tanh"].accuracies) == 1
+
+
+def test_operators_of_a_session_in_layers_are_kept_as_source_and_asked_for_again():
+    def swish(x: Any) -> Any:
+        return x * app.sigmoid(x)
+
+    def changed(x: Any) -> Any:
+        return app.sigmoid(x)
+
+    run = app.train("tanh", None, **QUICK, layers=_layers(swish))
+    assert run.folder is not None
+    assert "x * app.sigmoid(x)" in (run.folder / "operator-swish.py").read_text()
+    kept, images = pickle.loads(pickle.dumps(run)), app.data.load("sample").test_images[:20]
+    with pytest.raises(OperatorError, match=r"^swish cannot be imported.*result\['tanh'\].use\(swish=swish\)"):
+        kept.predict(images)
+    kept["tanh"].use(swish=swish)
+    np.testing.assert_array_equal(kept.predict(images), run.predict(images))
+    with pytest.raises(ConfigError, match=r"^swish cannot be imported, because .* app.resume\(.*, \[swish\]\)"):
+        app.resume(run.folder, quiet=True)
+    assert app.resume(run.folder, [swish], quiet=True).metrics["test_accuracy"] == run.metrics["test_accuracy"]
+    changed.__name__ = "swish"
+    with pytest.raises(OperatorError, match=r"the source of swish, .* has changed since"):
+        app.resume(run.folder, [changed], quiet=True)
+
+
+def test_two_operators_of_one_name_are_refused():
+    with pytest.raises(ConfigError, match="two different operators are called a_lambda; give each a name of its own"):
+        app.train(lambda x: x * 1.0, None, **QUICK, layers=_layers(lambda x: x * 2.0))
+
+
+def test_a_wrong_gradient_of_a_layers_operator_ends_a_run_before_it_begins():
+    wrong = app.custom_op(lambda x: 3.0 * x, name="wrong", elementwise=True)
+    wrong.backward(lambda x, dy: dy)
+    with pytest.raises(GradcheckError, match=r"^wrong: gradient is wrong"):
+        app.train("tanh", None, **QUICK, layers=_layers(wrong))
+
+
+def test_a_call_runs_the_files_that_it_names_and_not_those_of_a_configuration(tmp_path: Path):
+    (tmp_path / "ops.py").write_text("open(__file__ + '.was_run', 'a').close()\ndef double(x):\n    return x * 2.0\n")
+    for named in ("{activation: 'ops.py:double'}", "{layers: [{type: dense, units: 4, activation: 'ops.py:double'}]}"):
+        (tmp_path / "theirs.yaml").write_text(f"model: {named}")
+        for call in (
+            lambda: app.train(baseline=None, config="theirs.yaml", **QUICK),
+            lambda: app.inspect(config="theirs.yaml"),
+        ):
+            with pytest.raises(AppError, match=r"theirs.yaml names ops.py:double: Python code, .* in the call$"):
+                call()
+    assert not (tmp_path / "ops.py.was_run").exists()
+    run = app.train("tanh", None, **QUICK, layers=_layers("ops.py:double"))
+    assert getattr(run.config.model.all_layers[0], "activation", "") == "ops.py:double"
 
 
 def test_settings_are_checked_as_those_of_a_file():
@@ -101,5 +168,10 @@ def test_workers_of_an_executor_find_operators_by_their_files(tmp_path: Path, mo
         import my_own_ops
 
         result = app.compare(["relu", my_own_ops.double], 1, executor=executor, **QUICK)
+        layers = _layers(my_own_ops.double)
+        beside = app.compare(["relu", "tanh"], 1, executor=executor, **QUICK, layers=layers)
+        with pytest.raises(ConfigError, match=r"^a_lambda cannot be found by the workers of an executor"):
+            app.compare(["relu", "tanh"], 1, executor=executor, **QUICK, layers=_layers(lambda x: x))
     assert list(result.epochs) == ["relu", "my_own_ops.py:double"]
+    assert beside.epochs["tanh"][0][0].test_accuracy > 0.05
     del sys.modules["my_own_ops"]

@@ -168,8 +168,8 @@ TWO = "a whole number of at least 1, or two in a list: [height, width]"
         ),
         ("{type: dropout, share: 0.999999999999}", "less than 1, in single precision"),
         (
-            "{type: dense, units: 8, activation: my_ops.py:swish}",
-            "model.layers[1].activation: found 'my_ops.py:swish' (text), expected true (model.activation and the",
+            "{type: dense, units: 8, activation: my_ops:swish}",
+            "model.layers[1].activation: found 'my_ops:swish' (text), expected true (model.activation and the",
         ),
     ],
 )

@@ -60,7 +60,10 @@ def yaml(marker: Path) -> str:
 def test_a_configuration_runs_no_file(train: Callable[..., Any], yaml: str, marker: Path):
     run = train("--config", yaml)
     assert (run.status, run.out) == (1, "")
-    assert run.err == f"error: {yaml} names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py\n"
+    assert run.err == (
+        f"error: {yaml} names theirs/ops.py:theirs: {TOLD}--custom-op theirs/ops.py, "
+        "or in Python name the operator in the call\n"
+    )
     assert not marker.exists()
     assert not run.folder.exists()
 

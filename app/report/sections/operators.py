@@ -29,7 +29,8 @@ def section(record: Record) -> Section | None:
         _derivatives(known),
         _inputs(known),
     ]
-    named = [name for name in record.operators if name in checked or record.profiles.get(name, _NOTHING).sources]
+    every = dict.fromkeys([*record.operators, *checked, *record.profiles])  # with those of single layers
+    named = [name for name in every if name in checked or record.profiles.get(name, _NOTHING).sources]
     parts = [_operator(record, name, checked.get(name, "")) for name in named]
     about = _ABOUT if known else ""
     return Section("operators", "Operator", about, [chart for chart in charts if chart.lines], parts)
@@ -74,6 +75,12 @@ def _points(x: Sequence[float], y: Numbers) -> list[Point]:
     return [(at, value, value, value) for at, value in zip(x, values, strict=True)]
 
 
+def _curve_told(record: Record, name: str, profile: Profile) -> str:
+    if name not in record.operators:
+        return "none, as layers name it for themselves and no network compares it"
+    return "" if profile.curve or not profile.sources else "none, as it does not work on each element by itself"
+
+
 def _operator(record: Record, name: str, checked: str) -> Element:
     profile = record.profiles.get(name, _NOTHING)
     how = record.start.engines.get(name, "") if record.start is not None else ""
@@ -82,7 +89,7 @@ def _operator(record: Record, name: str, checked: str) -> Element:
         "check": checked,
         "compiled": how,
         "inputs": f"{lost:,} of them are NaN or infinite" if lost else "",
-        "curve": "" if profile.curve or not profile.sources else "none, as it does not work on each element by itself",
+        "curve": _curve_told(record, name, profile),
     }
     pairs = [tag("div", tag("dt", what), tag("dd", words)) for what, words in facts.items() if words]
     sources = [

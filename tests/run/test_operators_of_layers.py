@@ -1,0 +1,67 @@
+"""Operators in files of the user's that single layers of a configuration name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.__main__ import main
+from app.experiment.train_command import main as train_py
+from app.run.config import load_config, operators_typed
+
+OPERATORS = """
+import app
+import numpy as np
+
+open(__file__ + ".was_run", "a").close()
+
+@app.custom_op(elementwise=True)
+def swish(x):
+    return x / (1.0 + np.exp(-x))
+"""
+LAYERS = "model: {layers: [{type: dense, units: 4, activation: 'ops.py:swish'}, {type: dense, units: 3}]}"
+TYPED = LAYERS.replace("model: {", "model.").replace(": [", "=[", 1).replace("ops.py", "own/ops.py")[:-1]
+
+
+@pytest.fixture
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What own/ops.py writes when it is run; own/a.yaml names an operator in it, and the folder around is the
+    working one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "ops.py").write_text(OPERATORS)
+    (tmp_path / "own" / "a.yaml").write_text(LAYERS)
+    return tmp_path / "own" / "ops.py.was_run"
+
+
+def test_a_configuration_runs_none_that_the_user_did_not_name(train: Callable[..., Any], marker: Path, capsys: Any):
+    assert load_config("own/a.yaml").model.all_layers[0].activation == "own/ops.py:swish"  # type: ignore[union-attr]
+    run = train("--config", "own/a.yaml")
+    assert run.status == 1
+    assert run.err.startswith("error: own/a.yaml names own/ops.py:swish: Python code, which is executed only if you")
+    for words in (["inspect", "--config", "own/a.yaml"], ["compare", "--config", "own/a.yaml"]):
+        assert main(words) == 1
+        assert "own/a.yaml names own/ops.py:swish: Python code" in capsys.readouterr().err
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("words", [("--config", "own/a.yaml", "--custom-op", "own/ops.py"), (TYPED,)])
+def test_one_that_is_named_trains_and_goes_on(train: Callable[..., Any], marker: Path, capsys: Any, words: Any):
+    assert operators_typed([TYPED]) == ["own/ops.py:swish"]
+    run = train(*words, "train.epochs=1", "report=true")
+    assert (run.status, run.err) == (0, "")
+    assert "own/ops.py:swish: gradient agrees" in run.out
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "return x / (1.0 + np.exp(-x))" in page
+    assert "no network compares it" in page
+    again = ["--resume", str(run.folder), "train.epochs=2"]
+    marker.unlink()
+    assert train_py(again) == 1
+    assert "is executed only if you name it" in capsys.readouterr().err
+    assert train_py([*again, "--custom-op", "own/ops.py"]) == 0
+    Path("own/ops.py").write_text(OPERATORS.replace("x / (", "1 / ("))
+    assert train_py([*again, "train.epochs=3", "--custom-op", "own/ops.py"]) == 1
+    assert "the source of own/ops.py:swish, or of a function that it calls, has changed" in capsys.readouterr().err
