@@ -100,7 +100,7 @@ def test_a_users_operator_is_run_only_if_it_is_named(tmp_path: Path, monkeypatch
     Path("elsewhere").mkdir()
     Path("their_ops.py").rename("elsewhere/their_ops.py")
     for named in ([], ["other_ops.py:own"], ["elsewhere/their_ops.py:other"]):
-        with pytest.raises(AppError, match=r"run names their_ops.py:own: .*--custom-op their_ops.py$"):
+        with pytest.raises(AppError, match=r"run names their_ops.py:own: .*--custom-op their_ops.py\b"):
             open_run(Path("run"), 784, named)
     assert not Path("was_run").exists()
     for named in (["elsewhere/their_ops.py:own"], ["elsewhere/their_ops.py"]):
