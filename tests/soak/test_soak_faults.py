@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FAULTS = {
     "servers": ["data/test_mirror_under_fire.py", "data/test_mirror_certificates.py", "data/test_sources.py"],
-    "files": ["data/test_fetch.py", "run/test_checkpoints.py", "run/test_run_folder.py", "test_locks.py"],
+    "files": ["data/test_files.py", "run/test_checkpoints.py", "run/test_run_folder.py", "test_locks.py"],
     "configurations": ["run/test_hostile_configurations.py", "run/test_yaml_text.py"],
     "operators": ["run/test_misbehaving_operators.py", "run/test_finite.py"],
     "interruptions": [

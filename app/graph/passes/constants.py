@@ -40,7 +40,8 @@ def _value(block: Block, op: Operator, known: dict[str, np.ndarray]) -> np.ndarr
     if len(op.outputs) != 1 or not is_pure(block, op) or UNKNOWN in spec.shape:
         return None
     if isinstance(op.definition.lowering, Constant):
-        return np.full(spec.shape, op.definition.lowering.value(op.attributes), spec.dtype)
+        value = np.full(spec.shape, op.definition.lowering.value(op.attributes), spec.dtype)
+        return value if value.size else None
     if not op.inputs or not all(name in known for name in op.inputs) or op.definition.lowering is None or op.bodies:
         return None
     result = np.asarray(op.definition.run([known[str(name)] for name in op.inputs], op.attributes))

@@ -168,6 +168,11 @@ def test_constants_that_are_not_finite_are_left_to_the_run():
     assert types(constants(program(), {y.name})).count("log") == 2
 
 
+def test_constants_without_elements_are_left_to_the_run():
+    y = app.full_like(static.data("x", [0]), 1.0) * 2.0
+    assert "multiply" in types(constants(program(), {y.name}))
+
+
 def test_common_subexpressions_are_computed_once_unless_they_are_fetched():
     x = static.data("x", [2])
     a, b = app.tanh(x), app.tanh(x)
