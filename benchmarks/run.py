@@ -27,27 +27,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
         about = {"machine": machine.describe(), "sample": is_sample}
         print(report.machine_text(**about), flush=True)
         alone = options.growth or options.edit or options.lenet
+        keep = (lambda: None) if partly else (lambda: write(results))  # after each part, so that a run may be ended
         if not alone:
             results["contenders"] = {**about, **_contenders(folder, options, titles)}
+            keep()
         if options.edit or not (alone or partly):
             print("First runs after an edit ...", flush=True)
             rows = rounds.first_runs(folder, 1 if options.quick else options.rounds)
             results["first runs"] = {**about, "rows": rows}
             print(report.first_runs_table(rows))
+            keep()
         if options.lenet or not (alone or partly):
             print("LeNet ...", flush=True)
             rows = lenet.measure(folder, 1 if options.quick else options.rounds)
             results["lenet"] = {**about, "rows": rows}
             print(lenet.table(rows))
+            keep()
         if options.growth or not (alone or partly):
             print("Growth ...")
             names = [name for name in growth.CONTENDERS if name in (options.only or titles)]
             results["growth"] = {**about, "points": growth.measure(folder, names, options.quick)}
             print(report.growth_table(results["growth"]["points"], growth.CONTENDERS))
+            keep()
     if partly:
         print("\nNothing was written, as --only and --quick measure a part.")
-    else:
-        write(results)
 
 
 def _parser(titles: dict[str, str]) -> argparse.ArgumentParser:
