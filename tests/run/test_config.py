@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
+import operator
 import os
 import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,7 +57,7 @@ def error(file: Path, text: str | bytes, *overrides: str) -> str:
 
 @pytest.mark.parametrize("shipped", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_shipped_file_loads(shipped: Path):
-    load_compare_config(shipped)
+    assert load_compare_config(shipped).train.epochs > 0
 
 
 def test_default_and_seed_are_the_same_experiment_and_the_defaults():
@@ -407,4 +410,6 @@ def test_a_number_that_its_type_cannot_hold_is_refused(override: str, told: str)
     ],
 )
 def test_a_number_that_its_type_can_hold_is_taken(override: str):
-    load_config(CONFIGS / "default.yaml", [override])
+    key, _, number = override.partition("=")
+    taken = operator.attrgetter(key)(load_config(CONFIGS / "default.yaml", [override]))
+    assert taken == pytest.approx(np.float64(ast.literal_eval(number)), rel=1e-6)
