@@ -5,14 +5,15 @@ The tests that need it are skipped, and say so, where there is no Chromium; `.ci
 
 from __future__ import annotations
 
+import functools
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PHONE = {"width": 360, "height": 740}
@@ -24,26 +25,31 @@ class Visitor:
 
     def __init__(self, browser: Browser):
         self._browser = browser
-        self._contexts: list[BrowserContext] = []
+        self._listened: list[tuple[Page, str, Callable[[Any], None]]] = []
         self.problems: list[str] = []
         self.requested: list[str] = []
 
     def open(self, address: str, size: dict[str, int] = WIDE, **options: Any) -> Page:
         """The page at an address. Options are those of playwright's `new_context`, such as `color_scheme="dark"`."""
-        context = self._browser.new_context(viewport=size, **options)
-        self._contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(30_000)
-        page.on("console", lambda message: self._said(message.type, message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", lambda request: self._fetched(request.url))
+        page = _page(self._browser, **size, **options)
+        self._listen(page, "console", lambda message: self._said(message.type, message.text))
+        self._listen(page, "pageerror", lambda error: self.problems.append(str(error)))
+        self._listen(page, "request", lambda request: self._fetched(request.url))
         page.goto(address)
         return page
 
     def leave(self) -> None:
-        """Close every page."""
-        for context in self._contexts:
-            context.close()
+        """Leave every page as the next test wants to find it."""
+        for page, event, heard in self._listened:
+            page.remove_listener(event, heard)
+        for page in {page for page, _, _ in self._listened}:
+            page.mouse.move(0, 0)
+            page.emulate_media(media="null", reduced_motion="null")
+            page.goto("about:blank")
+
+    def _listen(self, page: Page, event: Any, heard: Callable[[Any], None]) -> None:
+        page.on(event, heard)
+        self._listened.append((page, event, heard))
 
     def _said(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
@@ -52,6 +58,14 @@ class Visitor:
     def _fetched(self, address: str) -> None:
         if not address.startswith(("data:", "blob:")):
             self.requested.append(address)
+
+
+@functools.cache
+def _page(browser: Browser, width: int, height: int, **options: Any) -> Page:
+    """One for all tests that look at pages in the same way: a new one takes Chromium a second."""
+    page = browser.new_context(viewport={"width": width, "height": height}, **options).new_page()
+    page.set_default_timeout(30_000)
+    return page
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +77,9 @@ def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # imported late: few tests need it
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])  # which root needs
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-gpu"]
+        )  # which root needs
         yield browser
         browser.close()
 

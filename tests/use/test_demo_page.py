@@ -126,24 +126,22 @@ def test_the_bars_move_with_the_pen(page: Page):
     assert np.abs(bars(page) - first).max() > 0.5
 
 
-@pytest.mark.parametrize("how", ["click", "keyboard", "escape"])
-def test_clear_takes_everything_away(page: Page, how: str):
+def test_clear_takes_everything_away_by_mouse_and_by_keyboard(page: Page):
     page.emulate_media(reduced_motion="reduce")
-    draw(page)
-    if how == "click":
-        page.click("#clear")
-    elif how == "keyboard":
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.id") == "clear"
-        page.keyboard.press("Enter")
-    else:
-        page.keyboard.press("Escape")
-    assert digits(page) == ["–", "–"]
-    assert bars(page).max() == 0
+    for key in ("Enter", "Escape", None):
+        draw(page)
+        assert digits(page) == ["7", "7"]
+        if key == "Enter":
+            page.keyboard.press("Tab")
+            assert page.evaluate("document.activeElement.id") == "clear"
+        if key:
+            page.keyboard.press(key)
+        else:
+            page.click("#clear")
+        assert digits(page) == ["–", "–"]
+        assert bars(page).max() == 0
+        assert page.is_visible("#hint")
     assert colours(page, "#pad") == colours(page, "#seen") == 1
-    assert page.is_visible("#hint")
-    draw(page)
-    assert digits(page) == ["7", "7"]
 
 
 def test_of_a_dot_the_networks_are_unsure(page: Page):
@@ -155,9 +153,8 @@ def test_of_a_dot_the_networks_are_unsure(page: Page):
     assert page.is_hidden("#problem")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_finger_draws_on_a_phone_and_nothing_is_cut_off(server: Server, visitor: Visitor, scheme: str):
-    page = opened(server, visitor, size=PHONE, color_scheme=scheme, has_touch=True, is_mobile=True)
+def test_a_finger_draws_on_a_phone_and_nothing_is_cut_off(server: Server, visitor: Visitor):
+    page = opened(server, visitor, size=PHONE, has_touch=True, is_mobile=True)
     page.evaluate("scrollTo(0, 0)")
     box = page.locator("#pad").bounding_box()
     assert box is not None
@@ -205,10 +202,10 @@ def test_light_and_dark_differ_and_a_wide_window_has_both_networks_beside_each_o
 def test_handwriting_is_read_on_the_page(page: Page):
     """From the pen's movements on: as large as a third of the sheet or all of it, and anywhere on it."""
     sample, random = load_sample(), np.random.default_rng(0)
-    images, labels = sample.test_images[1::20].reshape(-1, 28, 28), sample.test_labels[1::20]
+    images, labels = sample.test_images[1::50].reshape(-1, 28, 28), sample.test_labels[1::50]
     drawings = [placed(lines_of(image), random.uniform(0.3, 0.9), *random.random(2)) for image in images]
     read = page.evaluate(DRAW_ALL, [[line[::5].tolist() + line[-1:].tolist() for line in lines] for lines in drawings])
-    assert (np.array(read, int) == labels[:, None]).mean(0).min() >= 0.95
+    assert (np.array(read) == labels.astype(str)[:, None]).mean(0).min() >= 0.95
 
 
 def test_a_server_that_has_ended_is_told_of(server: Server, visitor: Visitor, page: Page):
